@@ -1,0 +1,6 @@
+"""Events and their matching: the lowest layer, which knows nothing of rules.
+
+Here live the event model (:mod:`matcher.model`), the files that events come from and go to,
+and, from a later issue on, constraints, filters and the content-based matchers (PCM and its
+faster kin) on CPU and GPU.
+"""

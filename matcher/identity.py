@@ -1,0 +1,105 @@
+"""Names of events as numbers: deterministic, the same in every process (tesla.md section 4).
+
+Every event has a *key* of 128 bits, a pair of unsigned 64-bit numbers ``(high, low)``:
+
+- a primitive event whose id is the decimal form of a number of 64 bits has the hash of its
+  source's name and that number itself;
+- one with any other id has the hash of source and id together;
+- a composite event has its digest, which is at once its id.
+
+The digest of a composite event is MurmurHash3 (x64, 128 bits; public domain, A. Appleby) over the
+keys of its causes, terminator first, seeded with the key of the rule and its version: a function
+of the tuple, so that the same events in other roles make another event. Keys name events; the
+engine never takes them for equality of attribute values.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import TypeAlias
+
+Key: TypeAlias = tuple[int, int]
+
+RULE_SOURCE = "rexmq/rule/"
+"""Prefix of the source of composite events; the rule's name follows."""
+
+_DIGEST = re.compile("[0-9a-f]{32}")
+_MASK = 2**64 - 1
+_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
+
+
+def hash_128(*parts: str) -> Key:
+    """A 128-bit hash of a tuple of strings (BLAKE2b, each part preceded by its length)."""
+    digest = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    number = digest.digest()
+    return int.from_bytes(number[:8], "big"), int.from_bytes(number[8:], "big")
+
+
+def source_hash(source: str) -> int:
+    """The 64-bit hash of a source's name: the high half of its numbered events' keys."""
+    return hash_128("source", source)[0]
+
+
+def number_of_id(text: str) -> int | None:
+    """The number that ``text`` is the canonical decimal form of, if it fits in int64."""
+    if len(text) > 20 or not text.lstrip("-").isdecimal() or not text.isascii():
+        return None
+    number = int(text)
+    return number if str(number) == text and -(2**63) <= number < 2**63 else None
+
+
+def event_key(source: str, printed_id: str) -> Key:
+    """The key of an event by its source's name and its printed id."""
+    if source.startswith(RULE_SOURCE) and _DIGEST.fullmatch(printed_id):
+        return int(printed_id[:16], 16), int(printed_id[16:], 16)
+    number = number_of_id(printed_id)
+    if number is not None:
+        return source_hash(source), number & _MASK
+    return hash_128("event", source, printed_id)
+
+
+def rule_key(name: str, version: int) -> Key:
+    """The seed of a rule's composite events (tesla.md section 4, S15)."""
+    return hash_128("rule", name, str(version))
+
+
+def composite_key(rule: Key, causes: Iterable[Key]) -> Key:
+    """The digest of a composite event: plain integers, the definition.
+
+    ``rules.engine`` holds the compiled twin that the kernels use; a test keeps them equal.
+    """
+    high, low = rule
+    length = 0
+    for first, second in causes:
+        length += 16
+        high ^= _rotate(first * _C1 & _MASK, 31) * _C2 & _MASK
+        high = (_rotate(high, 27) + low) * 5 + 0x52DCE729 & _MASK
+        low ^= _rotate(second * _C2 & _MASK, 33) * _C1 & _MASK
+        low = (_rotate(low, 31) + high) * 5 + 0x38495AB5 & _MASK
+    high, low = high ^ length, low ^ length
+    high = high + low & _MASK
+    low = low + high & _MASK
+    high, low = _finish(high), _finish(low)
+    high = high + low & _MASK
+    return high, low + high & _MASK
+
+
+def printed(key: Key) -> str:
+    """A composite event's id as text: 32 hexadecimal digits."""
+    return f"{key[0]:016x}{key[1]:016x}"
+
+
+def _rotate(number: int, bits: int) -> int:
+    return (number << bits | number >> (64 - bits)) & _MASK
+
+
+def _finish(number: int) -> int:
+    number = (number ^ number >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    number = (number ^ number >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return number ^ number >> 33

@@ -1,0 +1,344 @@
+"""The event model: typed events, moved in columns (tesla.md E1 to E5; architecture.md 3).
+
+Rule 1: an :class:`EventBatch` holds events of one type as columns. No per-event Python stands on
+a hot path, so every operation here works on whole columns; :class:`Event`, one event as a row,
+is for the borders: clients that publish one at a time, printing, the oracle.
+
+Rule 2: strings are dictionary-encoded (:class:`StringColumn`). What is computed on a string is
+computed once per distinct value.
+
+Rule 3: an event is known by its source and its id (tesla.md E1). The id is, in this order of
+preference, a 128-bit digest (composite events), a text that came from outside, or the decimal
+form of its sequence number at the source. The sequence number orders the simultaneous events of
+one source (E4) whatever the id is.
+
+Rule 4: batches are values. Their arrays are never written to after construction.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from matcher.errors import SchemaError
+
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Int32s: TypeAlias = npt.NDArray[np.int32]
+UInt64s: TypeAlias = npt.NDArray[np.uint64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+AnyArray: TypeAlias = npt.NDArray[Any]
+Value: TypeAlias = int | float | bool | str
+
+TIME_MIN = -(2**63)
+"""Before every event: the mark of a source that has promised nothing."""
+TIME_MAX = 2**63 - 1
+"""After every event: the mark of a source that has closed."""
+MICROSECONDS = 1_000_000
+"""Ticks of event time in a second (tesla.md E2)."""
+
+
+class Kind(enum.Enum):
+    """The type of an attribute (tesla.md E1)."""
+
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    STRING = "string"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether values of this kind compare and compute as numbers."""
+        return self in (Kind.INT, Kind.FLOAT)
+
+
+DTYPES: Mapping[Kind, npt.DTypeLike] = {
+    Kind.INT: np.int64,
+    Kind.FLOAT: np.float64,
+    Kind.BOOL: np.bool_,
+    Kind.STRING: np.int32,  # codes into the column's dictionary
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A named, typed place in an event type."""
+
+    name: str
+    kind: Kind
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A schema: a name and its attributes in their fixed order (tesla.md E1).
+
+    Raises SchemaError when two attributes share a name.
+    """
+
+    name: str
+    attributes: tuple[Attribute, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        for name in names:
+            if names.count(name) > 1:
+                raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
+
+    @classmethod
+    def of(cls, name: str, /, **kinds: str) -> EventType:
+        """``EventType.of("Temp", area="string", value="float")``."""
+        return cls(name, tuple(Attribute(key, Kind(kind)) for key, kind in kinds.items()))
+
+    def index(self, name: str) -> int | None:
+        """The place of attribute ``name``, or None."""
+        for place, attribute in enumerate(self.attributes):
+            if attribute.name == name:
+                return place
+        return None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(map(str, self.attributes))})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StringColumn:
+    """Dictionary-encoded strings: ``codes`` int32[n] into ``values``.
+
+    The dictionary may hold values that no code uses (a slice keeps its parent's dictionary) but
+    no value twice.
+    """
+
+    codes: Int32s
+    values: tuple[str, ...]
+
+    @classmethod
+    def from_strings(cls, strings: Sequence[str]) -> StringColumn:
+        """Encode a sequence of strings, numbering them by first appearance."""
+        numbers: dict[str, int] = {}
+        codes = np.fromiter(
+            (numbers.setdefault(text, len(numbers)) for text in strings), np.int32, len(strings)
+        )
+        return cls(codes, tuple(numbers))
+
+    @classmethod
+    def constant(cls, text: str, length: int) -> StringColumn:
+        """``length`` times the same string."""
+        return cls(np.zeros(length, np.int32), (text,))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, place: int) -> str:
+        return self.values[self.codes[place]]
+
+    def take(self, places: AnyArray | slice) -> StringColumn:
+        """The column at ``places`` (indices, mask or slice); the dictionary is shared."""
+        return StringColumn(self.codes[places], self.values)
+
+    def compact(self) -> StringColumn:
+        """The same strings with a dictionary of just the values in use."""
+        used, codes = np.unique(self.codes, return_inverse=True)
+        return StringColumn(
+            codes.astype(np.int32), tuple(self.values[code] for code in used.tolist())
+        )
+
+    def tolist(self) -> list[str]:
+        """The strings themselves."""
+        values = self.values
+        return [values[code] for code in self.codes.tolist()]
+
+    @staticmethod
+    def concatenate(columns: Sequence[StringColumn]) -> StringColumn:
+        """One column after another, under one dictionary."""
+        numbers: dict[str, int] = {}
+        parts = []
+        for column in columns:
+            mapping = np.fromiter(
+                (numbers.setdefault(text, len(numbers)) for text in column.values),
+                np.int32,
+                len(column.values),
+            )
+            parts.append(mapping[column.codes])
+        codes = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        return StringColumn(codes, tuple(numbers))
+
+
+Column: TypeAlias = Int64s | npt.NDArray[np.float64] | Bools | StringColumn
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventIds:
+    """Who n events are (Rule 3).
+
+    ``source`` StringColumn[n]; ``sequence`` int64[n]; ``text`` StringColumn[n] or None;
+    ``digest`` uint64[n, 2] (high, low) or None. The printed id is the digest as 32 hexadecimal
+    digits, else the text, else the sequence number in decimal.
+    """
+
+    source: StringColumn
+    sequence: Int64s
+    text: StringColumn | None = None
+    digest: UInt64s | None = None
+
+    def __len__(self) -> int:
+        return len(self.sequence)
+
+    def take(self, places: AnyArray | slice) -> EventIds:
+        """The ids at ``places``."""
+        return EventIds(
+            self.source.take(places),
+            self.sequence[places],
+            None if self.text is None else self.text.take(places),
+            None if self.digest is None else self.digest[places],
+        )
+
+    def printed(self) -> list[str]:
+        """The ids as they are printed (tesla.md E3, section 4)."""
+        if self.digest is not None:
+            return [f"{high:016x}{low:016x}" for high, low in self.digest.tolist()]
+        if self.text is not None:
+            return self.text.tolist()
+        return [str(number) for number in self.sequence.tolist()]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Causes:
+    """Provenance of n composite events (tesla.md section 4), in compressed rows.
+
+    The causes of composite event ``i`` are ``ids`` at ``offsets[i]:offsets[i + 1]``, terminator
+    first. Their printed ids are kept as columns: a cause is primitive (a sequence number or a
+    text) or composite (a digest), so ``ids.text`` and ``ids.digest`` may both be present;
+    ``is_digest`` bool[m] says which causes the digest names, and ``has_text`` bool[m] which ones
+    the text does.
+    """
+
+    offsets: Int64s
+    ids: EventIds
+    is_digest: Bools
+    has_text: Bools
+
+    def take(self, places: Int64s) -> Causes:
+        """The provenance of the composite events at ``places`` (indices)."""
+        starts, ends = self.offsets[places], self.offsets[places + 1]
+        lengths = ends - starts
+        offsets = np.zeros(len(places) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        rows = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return Causes(offsets, self.ids.take(rows), self.is_digest[rows], self.has_text[rows])
+
+    def printed(self, place: int) -> list[str]:
+        """The printed ids of the causes of one composite event."""
+        return [self._printed_at(row) for row in self._rows(place)]
+
+    def printed_full(self, place: int) -> list[str]:
+        """The same as ``source#id``."""
+        source = self.ids.source
+        return [f"{source[row]}#{self._printed_at(row)}" for row in self._rows(place)]
+
+    def _rows(self, place: int) -> range:
+        return range(int(self.offsets[place]), int(self.offsets[place + 1]))
+
+    def _printed_at(self, row: int) -> str:
+        ids = self.ids
+        if ids.digest is not None and self.is_digest[row]:
+            high, low = ids.digest[row].tolist()
+            return f"{high:016x}{low:016x}"
+        if ids.text is not None and self.has_text[row]:
+            return ids.text[row]
+        return str(int(ids.sequence[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event as a row: for the borders, never for hot paths (Rule 1).
+
+    ``time`` is in microseconds since the epoch; ``data`` maps attribute names to values in the
+    schema's order; ``cause`` holds printed ids, and is empty for primitive events.
+    """
+
+    type: str
+    time: int
+    source: str
+    id: str
+    data: Mapping[str, Value]
+    sequence: int = 0
+    cause: tuple[str, ...] = ()
+    cause_full: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EventBatch:
+    """n events of one type, as columns (Rule 1).
+
+    ``time`` int64[n], microseconds since the epoch; ``ids`` of length n; ``columns`` one per
+    attribute of ``type``, in its order: int64, float64, bool or StringColumn, of length n;
+    ``causes`` of composite events, else None. The events need not be in order of time.
+    """
+
+    type: EventType
+    time: Int64s
+    ids: EventIds
+    columns: tuple[Column, ...]
+    causes: Causes | None = None
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def column(self, name: str) -> Column:
+        """The column of attribute ``name``; KeyError when the type lacks it."""
+        place = self.type.index(name)
+        if place is None:
+            raise KeyError(name)
+        return self.columns[place]
+
+    def take(self, places: AnyArray | slice) -> EventBatch:
+        """The events at ``places`` (indices, mask or slice)."""
+        if isinstance(places, slice):
+            indices = np.arange(len(self))[places]
+        else:
+            indices = np.flatnonzero(places) if places.dtype == np.bool_ else places
+        return EventBatch(
+            self.type,
+            self.time[places],
+            self.ids.take(places),
+            tuple(
+                column.take(places) if isinstance(column, StringColumn) else column[places]
+                for column in self.columns
+            ),
+            None if self.causes is None else self.causes.take(indices),
+        )
+
+    def event(self, place: int) -> Event:
+        """One event as a row."""
+        return next(self.take(slice(place, place + 1)).events())
+
+    def events(self) -> Iterator[Event]:
+        """The events as rows, in the batch's order."""
+        sources, ids = self.ids.source.tolist(), self.ids.printed()
+        columns = [column.tolist() for column in self.columns]
+        names = self.type.names
+        for place, (time, sequence) in enumerate(
+            zip(self.time.tolist(), self.ids.sequence.tolist(), strict=True)
+        ):
+            yield Event(
+                self.type.name,
+                time,
+                sources[place],
+                ids[place],
+                {name: column[place] for name, column in zip(names, columns, strict=True)},
+                sequence,
+                () if self.causes is None else tuple(self.causes.printed(place)),
+                () if self.causes is None else tuple(self.causes.printed_full(place)),
+            )

@@ -1,0 +1,128 @@
+"""Which rule runs before which at one instant, and what a cycle of rules may see (S12).
+
+Rules form a graph over event types: a rule *defines* one type and *uses* others. At one instant
+all rules of a type run before the rules that use it, so types are ranked along the uses. Types
+that depend on each other form a cycle (a strongly connected component). Within it, selected,
+negated and aggregated uses see strictly earlier events only, so they order nothing; only the
+terminator uses do, and a cycle made of those alone is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import networkx as nx
+
+from rules.errors import Problem, RuleErrors
+from rules.pattern import (
+    Aggregate,
+    And,
+    Arithmetic,
+    Clause,
+    Compare,
+    Constraint,
+    Convert,
+    Expression,
+    Let,
+    Negated,
+    Negative,
+    Not,
+    Or,
+    Rule,
+    Selected,
+    Timed,
+    uses_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """``rules`` in their given order with every ``strict`` decided; ``ranks`` beside them.
+
+    At one instant, rules run in ascending (rank, position).
+    """
+
+    rules: tuple[Rule, ...]
+    ranks: tuple[int, ...]
+
+
+def arrange(rules: Sequence[Rule]) -> Arrangement:
+    """Rank rules and decide what is strict; RuleErrors for a cycle of terminators (S12)."""
+    uses = nx.DiGraph((use.name, rule.defines.name) for rule in rules for use in rule.used_types)
+    cycle_of = {
+        name: frozenset(component)
+        for component in nx.strongly_connected_components(uses)
+        for name in component
+        if len(component) > 1 or uses.has_edge(name, name)
+    }
+    decided = tuple(_decide(rule, cycle_of.get(rule.defines.name, frozenset())) for rule in rules)
+    # What orders types within one instant: every use but the strict ones.
+    order = nx.DiGraph()
+    for rule in decided:
+        order.add_edge(rule.terminator.name, rule.defines.name)
+        order.add_edges_from(
+            (use.type.name, rule.defines.name) for use in uses_of(rule) if not use.strict
+        )
+    try:
+        generations = list(nx.topological_generations(order))
+    except nx.NetworkXUnfeasible:
+        cycle = [edge[0] for edge in nx.find_cycle(order)]
+        path = " -> ".join([*cycle, cycle[0]])
+        raise RuleErrors(
+            [Problem(f"a cycle of terminators could never fire: {path} (tesla.md S12)")]
+        ) from None
+    rank_of = {name: rank for rank, names in enumerate(generations) for name in names}
+    return Arrangement(decided, tuple(rank_of[rule.defines.name] for rule in decided))
+
+
+def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:
+    """The rule with ``strict`` set on every use of a type of ``cycle``, and nowhere else."""
+    if not cycle and not any(use.strict for use in uses_of(rule)):
+        return rule  # by far the commonest case
+    return replace(
+        rule,
+        clauses=tuple(_decide_clause(clause, cycle) for clause in rule.clauses),
+        values=tuple(_decide_expression(value, cycle) for value in rule.values),
+    )
+
+
+def _decide_clause(clause: Clause, cycle: frozenset[str]) -> Clause:
+    match clause:
+        case Selected() | Negated():
+            return replace(
+                clause,
+                conditions=tuple(_decide_expression(item, cycle) for item in clause.conditions),
+                strict=clause.type.name in cycle,
+            )
+        case Constraint():
+            return replace(clause, condition=_decide_expression(clause.condition, cycle))
+        case Let():
+            return replace(clause, value=_decide_expression(clause.value, cycle))
+        case Timed():
+            return clause
+
+
+def _decide_expression(expression: Expression, cycle: frozenset[str]) -> Expression:
+    match expression:
+        case Aggregate():
+            return replace(
+                expression,
+                conditions=tuple(_decide_expression(item, cycle) for item in expression.conditions),
+                strict=expression.type.name in cycle,
+            )
+        case Arithmetic() | Compare():
+            return replace(
+                expression,
+                left=_decide_expression(expression.left, cycle),
+                right=_decide_expression(expression.right, cycle),
+            )
+        case Negative() | Convert() | Not():
+            return replace(expression, operand=_decide_expression(expression.operand, cycle))
+        case And() | Or():
+            return replace(
+                expression,
+                operands=tuple(_decide_expression(item, cycle) for item in expression.operands),
+            )
+        case _:
+            return expression

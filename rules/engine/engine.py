@@ -1,0 +1,94 @@
+"""What every engine offers: push events, advance the mark, take what was detected.
+
+Law 1 (S14): results are a function of the set of events. A mark promises that nothing earlier
+will come any more as a terminator; every instant before it is then evaluated, once, as a whole,
+in order of time.
+
+Law 2 (architecture.md 4.2): events older than a rule's mark may still be pushed. They enter its
+columns, never as terminators.
+
+Law 3 (S15): a rule sees, in every role, only events from its ``since`` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from matcher.model import Event, EventBatch, Int64s
+from rules.pattern import RuleSet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detections:
+    """Composite events of one ``advance``, one batch a type, and their common order.
+
+    ``order`` int64[n] lists positions in the concatenation of ``batches``, in the order of time
+    and then E4: the order in which the events are printed and delivered.
+    """
+
+    batches: tuple[EventBatch, ...]
+    order: Int64s
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def events(self) -> Iterator[Event]:
+        """The composite events as rows, in order."""
+        rows = [event for batch in self.batches for event in batch.events()]
+        return (rows[place] for place in self.order.tolist())
+
+
+NOTHING = Detections((), np.empty(0, np.int64))
+"""No composite event."""
+
+
+class Detector(Protocol):
+    """An engine: one owner of one state, deterministic.
+
+    ``deploy`` adds checked rules after those already there, in the order of their set; they hold
+    from instant ``since`` (None: from the beginning) until removed, and their composite events
+    bear ``version`` in their ids (S15). It raises RuleErrors, and changes nothing, when the rules
+    together with the deployed ones are refused (a name in use, two schemas for a type, a cycle of
+    terminators).
+
+    ``push`` takes events in any order; a repeat of a (source, id) already seen is dropped and
+    counted (E1). Events of types that no rule uses are dropped at once.
+
+    ``advance`` evaluates and gives the composite events in order. Its argument is one mark for
+    all types, or a mapping from type names to marks (a type that is absent promises nothing;
+    ``Timer`` has a mark of its own, that of the clock): "no event of that type earlier than this
+    will come". Every rule has its own mark, the least of those of the types that it uses,
+    through the rules that define them too; it is evaluated at every instant before it. Marks
+    never go back: an older one changes nothing. ``TIME_MAX`` for all types ends the input:
+    everything pushed is evaluated, and timers tick up to its greatest time (S13).
+    """
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
+        ...
+
+    @property
+    def duplicates(self) -> int:
+        """How many pushed events were dropped as repeats (E1)."""
+        ...
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when no rule has that name."""
+        ...
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events."""
+        ...
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate every rule at every instant before its mark."""
+        ...

@@ -1,0 +1,381 @@
+"""The checked rule: what a rule means once every name is resolved and every type is known.
+
+The checker makes these values from the syntax tree; both engines start from them. The naive
+engine reads them as they stand, so a :class:`Rule` is as close to tesla.md section 3 as data can
+be; ``plan`` flattens them into tables for the kernels.
+
+Events of a rule are numbered as they are introduced in the text: 0 is the terminator, then the
+selected events. A negated or aggregated event has no number; inside its own conditions it is
+``CANDIDATE``. Parameters are gone: one bound to an attribute (``area = $a``) is read as that
+attribute of that event, one bound to a value (``$t = Avg(...)``) as a :class:`Slot`, filled by a
+:class:`Let` clause.
+
+What the shape of an expression promises:
+
+- chained comparisons are split (``45 < $t = Avg(...)`` is a ``Let`` and then a ``Compare``);
+- conditions and constraints are conjunctions, already split at their top-level ``and``;
+- operands have the kinds that their operator needs. ``Arithmetic`` of kind FLOAT takes int
+  operands too and converts them; ``Compare`` takes two numbers (int and float compare exactly by
+  value, S10), two strings, or two bools (``=`` and ``!=`` alone);
+- a :class:`Rule`'s values have the kinds that its type declares (``Convert`` marks an int that
+  becomes a float).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from matcher.model import EventType, Kind, Value
+
+TERMINATOR = 0
+"""The number of a rule's terminator."""
+CANDIDATE = -1
+"""The number of a negated or aggregated event inside its own conditions."""
+
+
+class Comparison(enum.Enum):
+    """Operators that give a truth value from two operands."""
+
+    EQUAL = "="
+    UNEQUAL = "!="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"
+
+
+class Operator(enum.Enum):
+    """Arithmetic operators. DIVIDE always gives a float; MODULO has the divisor's sign (S10)."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    MODULO = "%"
+
+
+class Function(enum.Enum):
+    """Aggregate functions (S8). STDDEV is the population one."""
+
+    AVG = "Avg"
+    SUM = "Sum"
+    COUNT = "Count"
+    MIN = "Min"
+    MAX = "Max"
+    STDDEV = "StdDev"
+
+
+# --- expressions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant."""
+
+    value: Value
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeOf:
+    """Attribute number ``attribute`` of event number ``event`` (CANDIDATE included)."""
+
+    event: int
+    attribute: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A value computed by an earlier ``Let``."""
+
+    index: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``left operator right``; kind INT only when both are ints and the operator is not ``/``."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """Unary minus."""
+
+    operand: Expression
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """An int as the float nearest to it (S10)."""
+
+    operand: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always FLOAT."""
+        return Kind.FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A truth value; undefined when an operand is (S9)."""
+
+    comparison: Comparison
+    left: Expression
+    right: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Undefined when its operand is (S9)."""
+
+    operand: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """False when one operand is false, else undefined when one is, else true."""
+
+    operands: tuple[Expression, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True when one operand is true (S9), else undefined when one is, else false."""
+
+    operands: tuple[Expression, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``function`` of an attribute of all events of ``type`` in ``window`` that fit (S8).
+
+    ``attribute`` is None only for COUNT. ``strict``: see Selected. ``kind`` is that of the result.
+    """
+
+    function: Function
+    type: EventType
+    conditions: tuple[Expression, ...]
+    attribute: int | None
+    window: Window
+    strict: bool
+    kind: Kind
+
+
+Expression: TypeAlias = (
+    Literal
+    | AttributeOf
+    | Slot
+    | Arithmetic
+    | Negative
+    | Convert
+    | Compare
+    | Not
+    | And
+    | Or
+    | Aggregate
+)
+
+# --- windows and clauses ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """From ``duration`` microseconds before event ``anchor`` to it, both ends included."""
+
+    duration: int
+    anchor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """From event ``earlier`` to event ``later``; S6 and S8 say which ends count."""
+
+    earlier: int
+    later: int
+
+
+Window: TypeAlias = Within | Between
+
+
+class Policy(enum.Enum):
+    """Selection policies: EACH is multiple, FIRST and LAST (with a rank) are single selection."""
+
+    EACH = "each"
+    FIRST = "first"
+    LAST = "last"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``each|first|last|k-first|k-last B within w from A`` (S1, S2): introduces event ``event``.
+
+    ``rank`` is the k of FIRST and LAST, 1 for the plain ones, and 0 for EACH. ``strict`` when
+    the type is of the same dependency cycle as the rule: then only events strictly earlier than
+    the terminator are seen (S12); ``dependencies.arrange`` decides it for a whole set of rules.
+    """
+
+    event: int
+    type: EventType
+    policy: Policy
+    rank: int
+    conditions: tuple[Expression, ...]
+    window: Within
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """``not C within w from A`` and ``not C between X and Y`` (S6)."""
+
+    type: EventType
+    conditions: tuple[Expression, ...]
+    window: Window
+    strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """``E within w from A`` for an ``E`` already selected (S7)."""
+
+    event: int
+    window: Within
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """An item that must be true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``$p = item``: fills slot ``slot``; the match fails when the value is undefined."""
+
+    slot: int
+    value: Expression
+
+
+Clause: TypeAlias = Selected | Negated | Timed | Constraint | Let
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One checked rule.
+
+    ``defines`` is the composite event's type and ``values`` its attributes' values, in its order;
+    ``terminator`` its type and ``conditions`` the terminator's own conditions; ``clauses`` in the
+    order of the text; ``event_names`` the display names of the numbered events; ``consuming`` the
+    numbers of consumed events, ascending; ``text`` the rule's canonical text.
+    """
+
+    name: str
+    defines: EventType
+    terminator: EventType
+    conditions: tuple[Expression, ...]
+    clauses: tuple[Clause, ...]
+    values: tuple[Expression, ...]
+    consuming: tuple[int, ...]
+    event_names: tuple[str, ...]
+    slots: tuple[Kind, ...]
+    text: str
+
+    @property
+    def selected(self) -> tuple[Selected, ...]:
+        """The clauses that introduce events 1, 2, ..., in order."""
+        return tuple(clause for clause in self.clauses if isinstance(clause, Selected))
+
+    @property
+    def used_types(self) -> tuple[EventType, ...]:
+        """Every event type the rule reads, terminator first, each once, aggregates included."""
+        types: dict[str, EventType] = {self.terminator.name: self.terminator}
+        for use in uses_of(self):
+            types.setdefault(use.type.name, use.type)
+        return tuple(types.values())
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSet:
+    """Checked rules in the order of their file, and every schema that they know.
+
+    ``schemas`` holds declared, defined and given types by name, ``Timer`` excluded.
+    """
+
+    rules: tuple[Rule, ...]
+    schemas: Mapping[str, EventType]
+
+
+def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:
+    """The selected, negated and aggregated events of a rule, in the order of the text."""
+    found: list[Selected | Negated | Aggregate] = []
+    expressions: list[Expression] = list(rule.conditions)
+    for clause in rule.clauses:
+        match clause:
+            case Selected() | Negated():
+                found.append(clause)
+                expressions.extend(clause.conditions)
+            case Constraint():
+                expressions.append(clause.condition)
+            case Let():
+                expressions.append(clause.value)
+            case Timed():
+                pass
+    expressions.extend(rule.values)
+    for expression in expressions:
+        found.extend(aggregates_in(expression))
+    return tuple(found)
+
+
+def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:
+    """Every aggregate inside an expression, those in the conditions of aggregates included."""
+    match expression:
+        case Aggregate():
+            inner = [found for item in expression.conditions for found in aggregates_in(item)]
+            return (*inner, expression)
+        case Arithmetic() | Compare():
+            return (*aggregates_in(expression.left), *aggregates_in(expression.right))
+        case Negative() | Convert() | Not():
+            return aggregates_in(expression.operand)
+        case And() | Or():
+            return tuple(found for item in expression.operands for found in aggregates_in(item))
+        case _:
+            return ()
+
+
+TIMER = EventType.of("Timer", S="int", M="int", H="int", day="int", month="int", D="string")
+"""The built-in event (S13). ``D`` holds the names Monday to Sunday; bare names stand for them."""
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
