@@ -141,7 +141,7 @@ class StringColumn:
         return len(self.codes)
 
     def __getitem__(self, place: int) -> str:
-        return self.values[self.codes[place]]
+        return self.values[int(self.codes[place])]
 
     def take(self, places: AnyArray | slice) -> StringColumn:
         """The column at ``places`` (indices, mask or slice); the dictionary is shared."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a text: offsets ``start`` to ``end`` (exclusive); ``line``, ``column`` from 1."""
+    """A stretch of text: offsets ``start`` to ``end`` (exclusive), ``line`` and ``column`` from 1."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Problem:
     hint: str | None = None
 
 
-class RuleErrors(ValueError):  # noqa: N818 - the plural says that it carries several
+class RuleErrors(ValueError):
     """A text, or a set of rules, that is refused, with every problem found.
 
     ``str`` gives, for each problem, ``file:line:column: message``, the line with a caret under
