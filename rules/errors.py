@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of text: offsets ``start`` to ``end`` (exclusive), ``line`` and ``column`` from 1."""
+    """A stretch of text: ``start`` to ``end`` (exclusive); ``line``, ``column`` from 1."""
 
     start: int
     end: int
