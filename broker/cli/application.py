@@ -1,0 +1,129 @@
+"""The table of commands, and the one place where an exception becomes an exit status.
+
+Law 1: results go to standard output, errors to standard error, and a user's mistake never shows
+a traceback (cli.md). A command raises; it never prints an error or chooses a status itself.
+
+Law 2: a command module imports nothing heavy (numpy, numba, pyarrow, zmq, the other packages)
+but inside its functions, so that ``rexmq --help`` answers within 0.3 s.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from broker.cli import outcome
+from broker.errors import ForeignPackage
+from broker.packages import verify_packages
+
+Words = Annotated[list[str] | None, typer.Argument(hidden=True)]
+
+# To register a command, add its name here, at the place that it shall have in the help. Its
+# module broker/cli/<name>.py holds EXAMPLE, a command line, and either `command`, a function
+# whose docstring is the help, or `commands`, a dict of such functions by the second word, with
+# the module's docstring as the help of the group.
+COMMANDS: tuple[str, ...] = ()
+
+# What is a part of the contract but comes later: its name, and what it will do.
+LATER = {
+    "check": "Check TESLA files.",
+    "format": "Print a TESLA file in canonical form.",
+    "detect": "Run rules over recorded events.",
+    "demo": "The main job on real data, start to end.",
+    "bench": "Run the project's own benchmarks.",
+    "broker": "Run a broker.",
+    "pub": "Publish one event, or a file of events.",
+    "sub": "Print matching events as they come.",
+    "rule": "Manage the rules of a running network.",
+    "status": "Show what a broker does.",
+    "explain": "Say why a rule fired, or did not, at a terminator.",
+    "match": "Match recorded events against filters.",
+    "network": "Run several brokers as processes of this machine.",
+    "simulate": "Run a simulated experiment.",
+    "reproduce": "Run experiments of the papers again.",
+    "keys": "Make and show CURVE key pairs.",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``rexmq`` with ``arguments`` (default: the process's) and give its exit status."""
+    try:
+        verify_packages()
+    except ForeignPackage as error:
+        print(f"rexmq: {error}", file=sys.stderr)
+        return outcome.REFUSED
+    try:
+        application()(args=arguments, prog_name="rexmq")
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else outcome.REFUSED
+    return outcome.DONE
+
+
+def application() -> typer.Typer:
+    """The command line with every command of the contract."""
+    app = typer.Typer(
+        help="A network of brokers that detects composite events, defined by TESLA rules.",
+        no_args_is_help=True,
+        rich_markup_mode=None,  # rich would take longer to import than the help to print
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+    for name in COMMANDS:
+        _register(app, name)
+    for name, summary in LATER.items():
+        _register_later(app, name, summary)
+    return app
+
+
+def _register(app: typer.Typer, name: str) -> None:
+    module = importlib.import_module(f"broker.cli.{name}")
+    epilog = f"Example: {module.EXAMPLE}"
+    if not hasattr(module, "commands"):
+        app.command(name, epilog=epilog)(guarded(module.command))
+        return
+    group = typer.Typer(
+        help=module.__doc__, epilog=epilog, no_args_is_help=True, rich_markup_mode=None
+    )
+    for word, function in module.commands.items():
+        group.command(word, epilog=epilog)(guarded(function))
+    app.add_typer(group, name=name)
+
+
+def _register_later(app: typer.Typer, name: str, summary: str) -> None:
+    def later(words: Words = None) -> None:
+        print(f"rexmq: '{name}' comes later", file=sys.stderr)
+        raise typer.Exit(outcome.WRONG_USAGE)
+
+    app.command(
+        name,
+        help=f"{summary} (comes later)",
+        epilog=f"Example: rexmq {name}",
+        context_settings={"ignore_unknown_options": True},
+    )(later)
+
+
+def guarded(function: Callable[..., None]) -> Callable[..., None]:
+    """``function``, its exceptions turned into a message on standard error and a status.
+
+    What ``outcome`` does not know is a bug of ours, and passes with its traceback.
+    """
+
+    @wraps(function)
+    def run(*positional: Any, **named: Any) -> None:
+        try:
+            function(*positional, **named)
+            sys.stdout.flush()
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            status = outcome.report(error)
+            if status is None:
+                raise
+            raise typer.Exit(status) from None
+
+    return run

@@ -1,0 +1,59 @@
+"""Exit statuses, and which exception means which (cli.md).
+
+The classes are imported when something has gone wrong, not before: they belong to packages that
+most commands never load.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+DONE = 0
+REFUSED = 1
+WRONG_USAGE = 2
+UNREACHABLE = 3
+INTERRUPTED = 130
+"""What a shell reports of a process that SIGINT ended."""
+
+
+class UsageError(Exception):
+    """Options that do not fit together: exit status 2, without the usage text."""
+
+
+def report(error: BaseException) -> int | None:
+    """Print what went wrong to standard error and give the status; None for a bug of ours."""
+    if isinstance(error, BrokenPipeError):
+        _silence_output()
+        return DONE
+    for kinds, status in _statuses():
+        if isinstance(error, kinds):
+            message = _message(error)
+            if message:
+                print(f"rexmq: {message}", file=sys.stderr)
+            return status
+    return None
+
+
+def _statuses() -> tuple[tuple[tuple[type[BaseException], ...], int], ...]:
+    from broker.errors import BrokerError, BrokerUnreachable
+    from matcher.errors import EventError
+    from rules.errors import RuleErrors
+
+    return (
+        ((KeyboardInterrupt,), INTERRUPTED),
+        ((UsageError,), WRONG_USAGE),
+        ((BrokerUnreachable,), UNREACHABLE),
+        ((BrokerError, EventError, RuleErrors, OSError), REFUSED),
+    )
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _silence_output() -> None:
+    """The reader has gone (``| head``): let the interpreter's last flush go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

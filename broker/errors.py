@@ -1,0 +1,55 @@
+"""Errors of the host, the clients and the command line.
+
+``BrokerError``
+    ``BrokerUnreachable``: no broker answers there, or the one that did has gone. Exit status 3.
+    ``RefusedError``: a broker understood and said no; the message says what and why.
+        ``LateEvents``: events earlier than their source's own promise.
+    ``PublishBlocked``: the broker gave no room for more events within the time allowed.
+    ``ClientClosed``: the client was used after it was closed (the caller's mistake).
+    ``AddressTaken``: an endpoint that a broker should listen on is in use.
+    ``ConfigurationError``: a configuration is refused; names file, key and what was expected.
+    ``ForeignPackage``: one of the five packages comes from somewhere else.
+"""
+
+from __future__ import annotations
+
+
+class BrokerError(Exception):
+    """The root of this package's errors."""
+
+
+class BrokerUnreachable(BrokerError):
+    """No broker answers at the endpoint."""
+
+
+class RefusedError(BrokerError):
+    """The broker refused a request; ``code`` names the kind of refusal, as the protocol does."""
+
+    def __init__(self, reason: str, code: str = "refused") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code
+
+
+class LateEvents(RefusedError):
+    """Events were refused because they break their source's own promise."""
+
+
+class PublishBlocked(BrokerError, TimeoutError):
+    """The unacknowledged events filled their buffer, and no room came in time."""
+
+
+class ClientClosed(BrokerError):
+    """The client was used after it was closed."""
+
+
+class AddressTaken(BrokerError):
+    """Another process listens on the endpoint."""
+
+
+class ConfigurationError(BrokerError):
+    """A configuration is refused; the message names its place and what was expected."""
+
+
+class ForeignPackage(BrokerError):
+    """One of the distribution's packages was found somewhere else."""
