@@ -1,0 +1,138 @@
+"""Every choice that a Node or a Session leaves to its host, with units, validated once."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from matcher.model import MICROSECONDS
+
+
+class Late(enum.Enum):
+    """What becomes of events that break their source's promise (architecture.md 4.2).
+
+    Either way they take no part in detection, and are counted and reported to their source.
+    """
+
+    REFUSE = "refuse"
+    DELIVER = "deliver"  # aside, to the subscribers of their type
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """A broker's choices.
+
+    Raises ValueError naming the first one that makes no sense.
+    """
+
+    name: str = "broker"
+    """The broker's name, in Welcome and status."""
+    heartbeat_s: float = 1.0
+    """The node sends something to every client at least this often, in seconds."""
+    heartbeats_missed_max: int = 3
+    """A client is lost after that many of its own heartbeat intervals in silence."""
+    late: Late = Late.REFUSE
+    """What becomes of late events."""
+    source_silence_max_s: float | None = None
+    """Seconds after which a lost source no longer stalls rules; None: never (the default)."""
+    lead_max_s: float = 86_400.0
+    """Seconds of event time by which a source may run ahead of the slowest of its rules."""
+    wall_clock: bool = True
+    """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13)."""
+    timer_slack_s: float = 0.0
+    """Seconds by which the mark of ``Timer`` stays behind ``now``."""
+    publish_credit: int = 16_384
+    """Events that a source may have under way to the node."""
+    delivery_events_max: int = 4_096
+    """Events in one Delivery."""
+    queue_events_max: int = 1_000_000
+    """The longest queue, in events, that a sink may ask for."""
+    clients_max: int = 4_096
+    """Links at a time."""
+    sources_max: int = 65_536
+    """Names whose sequence numbers are remembered; beyond it the longest closed are forgotten."""
+    types_max: int = 10_000
+    """Event types known at a time."""
+    rules_max: int = 100_000
+    """Rules deployed at a time."""
+    subscriptions_max: int = 1_000
+    """Subscriptions of one sink."""
+
+    def __post_init__(self) -> None:
+        _require(bool(self.name), "name must not be empty")
+        _require(self.heartbeat_s > 0, f"heartbeat_s must be positive, not {self.heartbeat_s}")
+        _require(self.lead_max_s > 0, f"lead_max_s must be positive, not {self.lead_max_s}")
+        _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
+        silence = self.source_silence_max_s
+        _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
+        for name in NODE_BOUNDS:
+            _require(getattr(self, name) >= 1, f"{name} must be at least 1")
+
+    @property
+    def lead_max_us(self) -> int:
+        """``lead_max_s`` in microseconds."""
+        return round(self.lead_max_s * MICROSECONDS)
+
+
+NODE_BOUNDS = (
+    "heartbeats_missed_max",
+    "publish_credit",
+    "delivery_events_max",
+    "queue_events_max",
+    "clients_max",
+    "sources_max",
+    "types_max",
+    "rules_max",
+    "subscriptions_max",
+)
+"""The fields of NodeConfig that count something."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    """A client's choices. Raises ValueError naming the first one that makes no sense."""
+
+    name: str = ""
+    """The client's name, the source of its events; "" for one that does not publish."""
+    instance: int = 0
+    """A number of this one client's own (63 bits; the host draws it), kept when it reconnects."""
+    heartbeat_s: float = 1.0
+    """The session sends something at least this often, in seconds."""
+    heartbeats_missed_max: int = 3
+    """The broker is lost after that many of its heartbeat intervals in silence."""
+    increasing: bool = False
+    """The events' times strictly increase: each Publish promises its last time + 1 us."""
+    disorder_us: int | None = None
+    """Or: events are at most this old when published, so the session promises by ``now``."""
+    acknowledged: bool = True
+    """Whether events are kept, and sent again after a reconnection, until acknowledged."""
+    unacknowledged_max: int = 65_536
+    """Events kept at most: published and not yet acknowledged, or waiting for credit."""
+    delivery_credit: int = 16_384
+    """Events that the broker may have under way to this client."""
+    publish_events_max: int = 4_096
+    """Events in one Publish."""
+
+    def __post_init__(self) -> None:
+        _require(self.heartbeat_s > 0, f"heartbeat_s must be positive, not {self.heartbeat_s}")
+        both = self.increasing and self.disorder_us is not None
+        _require(not both, "increasing and disorder_us exclude one another")
+        disorder = self.disorder_us
+        _require(disorder is None or disorder >= 0, f"disorder_us is negative: {disorder}")
+        _require(0 <= self.instance < 2**63, f"instance must fit in 63 bits: {self.instance}")
+        for name in SESSION_BOUNDS:
+            _require(getattr(self, name) >= 1, f"{name} must be at least 1")
+
+
+SESSION_BOUNDS = (
+    "heartbeats_missed_max",
+    "unacknowledged_max",
+    "delivery_credit",
+    "publish_events_max",
+)
+"""The fields of SessionConfig that count something."""
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

@@ -1,0 +1,46 @@
+"""What a Node or a Session wants done: its only outputs (architecture.md 4).
+
+The host carries effects out in their order and reports nothing back; a peer that cannot be
+reached is reported as lost (``Node.lose``, ``Session.lose``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from routing.messages import Message
+
+Peer: TypeAlias = bytes
+"""The host's name for a link, opaque to the core. A Session's only peer is ``BROKER``."""
+
+BROKER: Peer = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Encode ``message`` with ``wire.encode`` and send it to ``peer``."""
+
+    peer: Peer
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the link, once what was sent before has gone out. Nothing more comes for it."""
+
+    peer: Peer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line for the log; ``level`` is a name of the logging module in lower case."""
+
+    level: str
+    text: str
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+Effect: TypeAlias = Send | Close | Log
