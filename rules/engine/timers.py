@@ -1,0 +1,98 @@
+"""Timer events: when they tick for a rule, and what they carry (tesla.md S13).
+
+Law 1: a rule's Timer ticks at whole seconds at which every field finer than the finest one that
+the terminator's own conditions mention is 0. ``day``, ``month`` and ``D`` are all fields of a
+whole day, so any of them alone means midnight. A Timer without conditions mentions nothing, so
+nothing is finer than what it mentions: it ticks every second. Whether the conditions then hold
+is for the engine to say.
+
+Law 2: ticks are made on demand, for an interval; none is stored. Times are UTC and proleptic
+Gregorian.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s, StringColumn
+from rules.pattern import (
+    TERMINATOR,
+    TIMER,
+    WEEKDAYS,
+    Aggregate,
+    And,
+    Arithmetic,
+    AttributeOf,
+    Compare,
+    Convert,
+    Expression,
+    Negative,
+    Not,
+    Or,
+    Rule,
+)
+
+SOURCE = "timer"
+"""The source of timer events."""
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3_600, 86_400
+_PERIODS = {"S": _SECOND, "M": _MINUTE, "H": _HOUR, "day": _DAY, "month": _DAY, "D": _DAY}
+_THURSDAY = 3  # the day of the epoch, as a place in WEEKDAYS
+
+
+def uses_timer(rule: Rule) -> bool:
+    """Whether the rule's terminator is the built-in Timer."""
+    return rule.terminator.name == TIMER.name
+
+
+def period(rule: Rule) -> int:
+    """The seconds between two ticks of a rule's Timer."""
+    mentioned = {name for item in rule.conditions for name in _fields_in(item)}
+    return min((_PERIODS[name] for name in mentioned), default=_SECOND)
+
+
+def ticks(rule: Rule, start: int, end: int) -> Int64s:
+    """The times, in microseconds and ascending, in [start, end) at which the rule's Timer ticks.
+
+    Its conditions are not looked at, but for the fields that they mention.
+    """
+    step = period(rule) * MICROSECONDS
+    first = -(-start // step) * step
+    return np.arange(first, end, step, dtype=np.int64)
+
+
+def batch(times: Int64s) -> EventBatch:
+    """The Timer events at some times, which are whole seconds in microseconds."""
+    seconds = times // MICROSECONDS
+    days = seconds // _DAY
+    dates = days.astype("datetime64[D]")
+    months = dates.astype("datetime64[M]")
+    weekdays = StringColumn(((days + _THURSDAY) % 7).astype(np.int32), WEEKDAYS)
+    columns = (
+        seconds % 60,
+        seconds // _MINUTE % 60,
+        seconds // _HOUR % 24,
+        (dates - months).astype(np.int64) + 1,
+        months.astype(np.int64) % 12 + 1,
+        weekdays,
+    )
+    texts = StringColumn.from_strings([f"timer/{second}" for second in seconds.tolist()])
+    ids = EventIds(StringColumn.constant(SOURCE, len(times)), seconds, texts)
+    return EventBatch(TIMER, times, ids, columns)
+
+
+def _fields_in(expression: Expression) -> frozenset[str]:
+    """The Timer's fields that an expression over the terminator mentions."""
+    match expression:
+        case AttributeOf(event, attribute):
+            return frozenset({TIMER.names[attribute]}) if event == TERMINATOR else frozenset()
+        case Arithmetic() | Compare():
+            return _fields_in(expression.left) | _fields_in(expression.right)
+        case Negative() | Convert() | Not():
+            return _fields_in(expression.operand)
+        case And() | Or():
+            return frozenset().union(*map(_fields_in, expression.operands))
+        case Aggregate():
+            return frozenset().union(*map(_fields_in, expression.conditions))
+        case _:
+            return frozenset()
