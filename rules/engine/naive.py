@@ -1,0 +1,179 @@
+"""The oracle: tesla.md's clauses in plain Python, each named beside the line that keeps it.
+
+No cleverness: the whole history is kept, and searched again for every terminator. It is slow on
+purpose, so that it can be read beside the text; the other engines are held to it by the tests.
+
+What tesla.md leaves to the engine: the input's least and greatest time, between which timers tick
+(S13), are those of everything pushed, whether a rule uses it or not. A finite mark lets timers
+tick before it; ``TIME_MAX`` ends the input, and they tick up to its greatest time. A rule that
+holds from a ``since`` has its timers tick from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from matcher.errors import SchemaError
+from matcher.identity import RULE_SOURCE, composite_key
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Value
+from rules.engine import timers
+from rules.engine.catalogue import Catalogue, Deployed
+from rules.engine.engine import Detections
+from rules.engine.naive_events import COMPOSITE, Occurrence, detections, occurrences
+from rules.engine.naive_match import matches
+from rules.engine.naive_values import value_of
+from rules.pattern import TIMER, RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class _RuleView:
+    """The history as one rule sees it at one instant."""
+
+    history: Mapping[str, Sequence[Occurrence]]
+    instant: int
+    since: int
+    consumed: frozenset[Occurrence]
+
+    def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
+        return [
+            event
+            for event in self.history.get(name, ())
+            if self.sees(event) and not (strict and event.time >= self.instant)  # S12
+        ]
+
+    def sees(self, event: Occurrence) -> bool:
+        # S15; S11: in every role, before first and last choose.
+        return event.time >= self.since and event not in self.consumed
+
+
+_Match: TypeAlias = tuple[tuple[Occurrence, ...], tuple[Value, ...]]
+"""The events of a complete match and the values of its composite event."""
+
+
+class NaiveEngine:
+    """A Detector that is right rather than fast; see :class:`rules.engine.engine.Detector`."""
+
+    def __init__(self) -> None:
+        self._catalogue = Catalogue()
+        self._history: dict[str, list[Occurrence]] = {}  # by type
+        self._at: dict[int, list[Occurrence]] = {}  # the same by time
+        self._consumed: dict[str, set[Occurrence]] = {}  # by rule
+        self._seen: set[tuple[str, str]] = set()
+        self._least: int | None = None  # times of the input
+        self._greatest: int | None = None
+        self._duplicates = 0
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
+        return self._catalogue.marks
+
+    @property
+    def duplicates(self) -> int:
+        """How many pushed events were dropped as repeats (E1)."""
+        return self._duplicates
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        for deployed in self._catalogue.deploy(rules, since, version):
+            self._consumed[deployed.rule.name] = set()
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when no rule has that name."""
+        self._catalogue.remove(name)
+        del self._consumed[name]
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events, in any order; SchemaError when rules know another schema of their type."""
+        known = self._catalogue.schemas.get(batch.type.name)
+        if batch.type.name == TIMER.name or (known is not None and known != batch.type):
+            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        if len(batch) > 0:
+            times = batch.time.tolist()
+            self._least = min(times if self._least is None else [self._least, *times])
+            self._greatest = max(times if self._greatest is None else [self._greatest, *times])
+        if known is None:
+            return  # no rule uses the type
+        for event in occurrences(batch):
+            if (event.source, event.id) in self._seen:  # E1
+                self._duplicates += 1
+                continue
+            self._seen.add((event.source, event.id))
+            self._keep(event)
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        due = self._catalogue.advance(marks)
+        rules = [rule for rule in self._catalogue.rules if rule.rule.name in due]
+        ticks = {rule.rule.name: self._ticks(rule, *due[rule.rule.name]) for rule in rules}
+        instants = set(self._at).union(*ticks.values())
+        found: list[Occurrence] = []
+        for instant in sorted(instants):
+            for rule in rules:  # S12: in order of rank
+                start, end = due[rule.rule.name]
+                if start <= instant < end:
+                    tick = ticks[rule.rule.name].get(instant)
+                    events = self._at.get(instant, ()) if tick is None else (tick,)
+                    found += self._run(rule, instant, tuple(events))
+        return detections(sorted(found, key=lambda event: event.moment))  # E4
+
+    def _ticks(self, deployed: Deployed, start: int, end: int) -> Mapping[int, Occurrence]:
+        """The timer events of a rule by time, from ``start`` to before ``end`` (S13)."""
+        if not timers.uses_timer(deployed.rule):
+            return {}
+        first = self._least if deployed.since == TIME_MIN else deployed.since
+        last = self._greatest if end == TIME_MAX else end - 1
+        if first is None or last is None:
+            return {}
+        times = timers.ticks(deployed.rule, max(start, first), last + 1)
+        return {tick.time: tick for tick in occurrences(timers.batch(times), ticks=True)}
+
+    def _run(
+        self, deployed: Deployed, instant: int, events: Iterable[Occurrence]
+    ) -> list[Occurrence]:
+        """Evaluate one rule at one instant, whose events are given."""
+        rule = deployed.rule
+        # S11: all matches of one instant see the same history, so the view is fixed here.
+        consumed = frozenset(self._consumed[rule.name])
+        view = _RuleView(self._history, instant, deployed.since, consumed)
+        complete: list[_Match] = []
+        for terminator in events:
+            # S15 and S11 hold for the terminator too.
+            if terminator.type != rule.terminator or not view.sees(terminator):
+                continue
+            for match in matches(rule, terminator, view):
+                values = [value_of(expression, match) for expression in rule.values]
+                if None not in values:  # S9: nothing is emitted, nothing consumed
+                    complete.append((match.events, tuple(v for v in values if v is not None)))
+        for match_events, _ in complete:
+            self._consumed[rule.name].update(match_events[number] for number in rule.consuming)
+        composites = _composites(deployed, complete)
+        for event in composites:  # S12: rules of a higher rank see them at their own instant
+            self._keep(event)
+        return composites
+
+    def _keep(self, event: Occurrence) -> None:
+        self._history.setdefault(event.type.name, []).append(event)
+        self._at.setdefault(event.time, []).append(event)
+
+
+def _composites(deployed: Deployed, complete: Iterable[_Match]) -> list[Occurrence]:
+    """The composite events of a rule's matches at one instant (tesla.md section 4), in order."""
+    # E4: lexicographically by the (time, order) of their causes, terminator first.
+    in_order = sorted(complete, key=lambda match: [event.moment for event in match[0]])
+    return [
+        Occurrence(
+            type=deployed.rule.defines,
+            time=events[0].time,  # the terminator's
+            source=RULE_SOURCE + deployed.rule.name,
+            sequence=0,
+            text=None,
+            digest=composite_key(deployed.key, (event.key for event in events)),
+            order=(COMPOSITE, *deployed.place, place),
+            values=values,
+            causes=events,
+        )
+        for place, (events, values) in enumerate(in_order)
+    ]

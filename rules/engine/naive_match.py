@@ -1,0 +1,76 @@
+"""All matches of a rule at one terminator, by trying everything (tesla.md S1 to S9).
+
+A match grows clause by clause in the order of the text (S3). Negations alone wait until it is
+complete, since the events of later clauses too do not count as the negated one (S6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rules.engine.naive_events import Occurrence
+from rules.engine.naive_values import Scope, View, fitting, holds, in_window, value_of
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
+
+
+def matches(rule: Rule, terminator: Occurrence, view: View) -> Iterator[Scope]:
+    """Every complete match of the rule with this terminator."""
+    scope = Scope(view, (terminator,))
+    if not holds(rule.conditions, scope):
+        return
+    negations = [clause for clause in rule.clauses if isinstance(clause, Negated)]
+    for match in _extend(scope, rule.clauses):
+        if not any(_is_violated(negation, match) for negation in negations):
+            yield match
+
+
+def _extend(scope: Scope, clauses: tuple[Clause, ...]) -> Iterator[Scope]:
+    """Every way to complete a match by the clauses that are left."""
+    if not clauses:
+        yield scope
+        return
+    for longer in _continuations(scope, clauses[0]):
+        yield from _extend(longer, clauses[1:])
+
+
+def _continuations(scope: Scope, clause: Clause) -> Iterator[Scope]:
+    """The match after one clause: none when it fails, several when it selects ``each``."""
+    match clause:
+        case Selected():
+            yield from map(scope.with_event, _selected(clause, scope))
+        case Timed():  # S7
+            if in_window(scope.event(clause.event).time, clause.window, scope):
+                yield scope
+        case Constraint():  # S9: counts only when true
+            if holds((clause.condition,), scope):
+                yield scope
+        case Let():  # S9: no value, no match
+            value = value_of(clause.value, scope)
+            if value is not None:
+                yield scope.with_slot(clause.slot, value)
+        case Negated():
+            yield scope  # looked at when the match is complete
+
+
+def _selected(clause: Selected, scope: Scope) -> list[Occurrence]:
+    """The events that a clause chooses, given what is selected already."""
+    candidates = [
+        event
+        for event in scope.view.events(clause.type.name, strict=clause.strict)
+        if event not in scope.events  # S1, S3: the events of a match are distinct
+        and in_window(event.time, clause.window, scope)  # S1, S2, S4
+        and holds(clause.conditions, scope.with_event(event))  # S3, S5, S9
+    ]
+    candidates.sort(key=lambda event: event.moment, reverse=clause.policy is Policy.LAST)  # S2, E4
+    if clause.policy is Policy.EACH:
+        return candidates  # S1
+    return candidates[clause.rank - 1 : clause.rank]  # S2: none when there are fewer
+
+
+def _is_violated(negation: Negated, match: Scope) -> bool:
+    """Whether an event that must not occur does occur (S6)."""
+    return any(
+        in_window(event.time, negation.window, match, after_start=True)
+        for event in fitting(negation.type.name, negation.conditions, match, strict=negation.strict)
+        if event not in match.events  # S6: events of the match do not count
+    )

@@ -1,0 +1,243 @@
+"""What an expression is worth within a match: the oracle's arithmetic (tesla.md S8 to S10).
+
+Law 1 (S9): a value that does not exist is ``None``. Arithmetic and comparisons on it give None;
+``and``, ``or`` and ``not`` follow three-valued logic.
+
+Law 2 (S10): values are exact. Integers are Python's, checked to 64 bits; floats must be finite;
+int and float compare by value, as Python compares them; aggregates of floats are computed in
+rationals and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias
+
+from matcher.model import Kind, Value
+from rules.engine.naive_events import Occurrence
+from rules.pattern import (
+    CANDIDATE,
+    Aggregate,
+    And,
+    Arithmetic,
+    AttributeOf,
+    Compare,
+    Comparison,
+    Convert,
+    Expression,
+    Function,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+    Slot,
+    Window,
+    Within,
+)
+
+Numbers: TypeAlias = Sequence[Any]
+
+
+class View(Protocol):
+    """The history as one rule sees it at one instant (S11, S12, S15)."""
+
+    def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
+        """All events of a type; with ``strict``, those earlier than the instant."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A match in the making: what names and parameters stand for.
+
+    ``events`` by number, terminator first; ``slots`` by number; ``candidate`` the negated or
+    aggregated event whose own conditions are looked at.
+    """
+
+    view: View
+    events: tuple[Occurrence, ...]
+    slots: Mapping[int, Value] = field(default_factory=dict)
+    candidate: Occurrence | None = None
+
+    def event(self, number: int) -> Occurrence:
+        """The event of a number, CANDIDATE included."""
+        if number != CANDIDATE:
+            return self.events[number]
+        assert self.candidate is not None
+        return self.candidate
+
+    def with_event(self, event: Occurrence) -> Scope:
+        """The scope with the next selected event."""
+        return replace(self, events=(*self.events, event))
+
+    def with_slot(self, slot: int, value: Value) -> Scope:
+        """The scope with a parameter bound to a value."""
+        return replace(self, slots={**self.slots, slot: value})
+
+
+def holds(conditions: Sequence[Expression], scope: Scope) -> bool:
+    """Whether all conditions are true: neither false nor undefined (S9)."""
+    return all(value_of(condition, scope) is True for condition in conditions)
+
+
+def in_window(time: int, window: Window, scope: Scope, *, after_start: bool = False) -> bool:
+    """Whether a time is within a window, both ends included (S1, S4, S7, S8).
+
+    ``after_start``: the start of a ``between`` does not count (S6).
+    """
+    if isinstance(window, Within):
+        end = scope.event(window.anchor).time
+        return end - window.duration <= time <= end
+    start, end = scope.event(window.earlier).time, scope.event(window.later).time
+    return (start < time if after_start else start <= time) and time <= end
+
+
+def fitting(
+    name: str, conditions: Sequence[Expression], scope: Scope, *, strict: bool
+) -> list[Occurrence]:
+    """The events of a type that satisfy the own conditions of a negated or aggregated event.
+
+    Where a condition is undefined, only that candidate fails (S9).
+    """
+    return [
+        event
+        for event in scope.view.events(name, strict=strict)
+        if holds(conditions, replace(scope, candidate=event))
+    ]
+
+
+def value_of(expression: Expression, scope: Scope) -> Value | None:
+    """The value of an expression, None when it is undefined."""
+    match expression:
+        case Literal():
+            return expression.value
+        case AttributeOf():
+            return scope.event(expression.event).values[expression.attribute]
+        case Slot():
+            return scope.slots[expression.index]
+        case Arithmetic() | Compare():
+            left, right = value_of(expression.left, scope), value_of(expression.right, scope)
+            if left is None or right is None:
+                return None  # S9
+            if isinstance(expression, Compare):
+                return _COMPARISONS[expression.comparison](left, right)
+            return _calculate(expression.operator, left, right, expression.kind)
+        case Negative() | Convert() | Not():
+            operand = value_of(expression.operand, scope)
+            return None if operand is None else _apply(expression, operand)
+        case And() | Or():
+            operands = [value_of(item, scope) for item in expression.operands]
+            deciding = isinstance(expression, Or)
+            if deciding in operands:
+                return deciding
+            return None if None in operands else not deciding
+        case Aggregate():
+            return _aggregate(expression, scope)
+
+
+def _apply(expression: Negative | Convert | Not, operand: Any) -> Value | None:
+    if isinstance(expression, Not):
+        return not operand
+    if isinstance(expression, Convert):
+        return float(operand)
+    return _checked(-operand, expression.kind)
+
+
+def _calculate(operation: Operator, left: Any, right: Any, kind: Kind) -> Value | None:
+    if kind is Kind.FLOAT:
+        left, right = float(left), float(right)
+    if operation in (Operator.DIVIDE, Operator.MODULO) and right == 0:
+        return None  # S9
+    return _checked(_OPERATORS[operation](left, right), kind)
+
+
+def _checked(number: Any, kind: Kind) -> Value | None:
+    """The number, or None when its kind cannot hold it (S9)."""
+    if kind is Kind.INT:
+        return int(number) if -(2**63) <= number < 2**63 else None
+    try:
+        rounded = float(number)
+    except OverflowError:
+        return None
+    return rounded if math.isfinite(rounded) else None
+
+
+_OPERATORS: Mapping[Operator, Callable[[Any, Any], Any]] = {
+    Operator.ADD: operator.add,
+    Operator.SUBTRACT: operator.sub,
+    Operator.MULTIPLY: operator.mul,
+    Operator.DIVIDE: operator.truediv,
+    Operator.MODULO: operator.mod,  # Python's has the divisor's sign, as S10 asks
+}
+
+_COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
+    Comparison.EQUAL: operator.eq,
+    Comparison.UNEQUAL: operator.ne,
+    Comparison.LESS: operator.lt,
+    Comparison.LESS_EQUAL: operator.le,
+    Comparison.GREATER: operator.gt,
+    Comparison.GREATER_EQUAL: operator.ge,
+    Comparison.PREFIX: lambda text, part: text.startswith(part),
+    Comparison.SUFFIX: lambda text, part: text.endswith(part),
+    Comparison.CONTAINS: lambda text, part: part in text,
+}
+
+
+def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
+    """An aggregate over the events in its window, those of the match included (S8)."""
+    events = [
+        event
+        for event in fitting(
+            aggregate.type.name, aggregate.conditions, scope, strict=aggregate.strict
+        )
+        if in_window(event.time, aggregate.window, scope)
+    ]
+    if aggregate.attribute is None:
+        return len(events)
+    values = [event.values[aggregate.attribute] for event in events]
+    result = _FUNCTIONS[aggregate.function](values)
+    if result is None or isinstance(result, str):
+        return result
+    return _checked(result, aggregate.kind)
+
+
+def _exact_sum(values: Numbers) -> int | Fraction:
+    if all(isinstance(value, int) for value in values):
+        return sum(values)
+    return sum(map(Fraction, values), Fraction())
+
+
+def _average(values: Numbers) -> Fraction | None:
+    return Fraction(_exact_sum(values)) / len(values) if values else None
+
+
+def _deviation(values: Numbers) -> float | None:
+    """The population standard deviation, rounded at the square root alone."""
+    mean = _average(values)
+    if mean is None:
+        return None
+    variance = sum((Fraction(value) - mean) ** 2 for value in values) / len(values)
+    return _square_root(Fraction(variance))
+
+
+def _square_root(number: Fraction) -> float:
+    """The square root of a number that itself may be out of a float's range."""
+    # A scale of 2**(2 * shift) leaves at least 64 digits of the integer root to round from.
+    shift = max(0, 64 - (number.numerator.bit_length() - number.denominator.bit_length()) // 2)
+    root = math.isqrt((number.numerator << 2 * shift) // number.denominator)
+    return float(Fraction(root, 1 << shift))
+
+
+_FUNCTIONS: Mapping[Function, Callable[[Numbers], Any]] = {
+    Function.COUNT: len,
+    Function.SUM: _exact_sum,
+    Function.MIN: lambda values: min(values, default=None),
+    Function.MAX: lambda values: max(values, default=None),
+    Function.AVG: _average,
+    Function.STDDEV: _deviation,
+}
