@@ -24,8 +24,8 @@ VERSION = 1
 
 Request: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]
 Number: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
-Sequence: TypeAlias = Annotated[int, Meta(ge=0, lt=2**63)]
-Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), lt=2**63)]
+Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 Name: TypeAlias = Annotated[str, Meta(max_length=255)]
 Text: TypeAlias = Annotated[str, Meta(max_length=65_536)]

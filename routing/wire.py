@@ -1,17 +1,274 @@
-"""Messages as bytes (docs/protocol.md)."""
+"""Messages as bytes (docs/protocol.md): what is true on every link, the simulated ones included.
+
+A message is one frame, or two when it bears events. The first frame is four bytes, ``R``, ``X``,
+the version and the kind, and a msgpack array of the message's fields in their order; the second
+holds the columns of all its batches. The version stands where any version must have it, so that
+a peer of another one can be told so.
+
+``decode`` raises WireError and nothing else, whatever the bytes are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, cast, get_type_hints
 
-from routing.messages import Message
+import msgspec
+import numpy as np
+
+from matcher.model import EventBatch, EventType, Int64s
+from routing.columns import (
+    BatchHeader,
+    BodyReader,
+    check_cells,
+    decode_batch,
+    encode_batch,
+    event_type_of,
+    flat_schema,
+)
+from routing.errors import VersionMismatch, WireError
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Acks,
+    Advertise,
+    Confirmed,
+    Credit,
+    Delivery,
+    Deploy,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    ListRules,
+    Message,
+    Number,
+    Promise,
+    Publish,
+    Refused,
+    Rejected,
+    Remove,
+    Request,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Time,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+from routing.messages import (
+    Sequence as SequenceNumber,
+)
+
+FRAME_MAX = 2**25
+"""Bytes in one frame, either of them; a host refuses longer ones unread."""
+BATCHES_MAX = 1_024
+"""Batches in one message."""
+MAGIC = b"RX"
+_PREFIX = 4
+
+Frames = list[bytes]
+Buffer = bytes | memoryview
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of message is written after the four bytes, and read."""
+
+    kind: int
+    message: type
+    encode: Callable[[Any], Frames]
+    decode: Callable[[Buffer, Buffer | None], Any]
+
+
+_pack = msgspec.msgpack.Encoder().encode
+
+
+def _plain(kind: int, message: type) -> Codec:
+    """The codec of a message without events: its fields are plain data."""
+    names = tuple(field.name for field in fields(message))
+    hints = get_type_hints(message, include_extras=True)
+    unpack = msgspec.msgpack.Decoder(
+        tuple[tuple(hints[name] for name in names)] if names else tuple[()]  # type: ignore[misc]
+    ).decode
+    prefix = _prefix(kind)
+
+    def encode_plain(value: Any) -> Frames:
+        return [prefix + _pack([getattr(value, name) for name in names])]
+
+    def decode_plain(data: Buffer, body: Buffer | None) -> Any:
+        _no_body(body)
+        return message(*unpack(data))
+
+    return Codec(kind, message, encode_plain, decode_plain)
+
+
+def _prefix(kind: int) -> bytes:
+    return MAGIC + bytes((VERSION, kind))
+
+
+def _no_body(body: Buffer | None) -> None:
+    if body is not None:
+        raise WireError("a second frame after a message that has one")
+
+
+# --- messages that bear schemas or events ----------------------------------------------------
+
+
+class _Advertised(msgspec.Struct, array_like=True, frozen=True):
+    request: Request
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+
+
+class _Published(msgspec.Struct, array_like=True, frozen=True):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    promise: Time | None
+    acks: Acks
+
+
+class _Delivered(msgspec.Struct, array_like=True, frozen=True):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    subscriptions: tuple[tuple[Number, ...], ...]
+    ordered: bool
+    dropped: SequenceNumber
+    late: bool
+
+
+_unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
+_unpack_published = msgspec.msgpack.Decoder(_Published).decode
+_unpack_delivered = msgspec.msgpack.Decoder(_Delivered).decode
+_ADVERTISE, _PUBLISH, _DELIVERY = 2, 4, 20
+
+
+def _encode_advertise(message: Advertise) -> Frames:
+    plain = [message.request, [flat_schema(event_type) for event_type in message.types]]
+    return [_prefix(_ADVERTISE) + _pack(plain)]
+
+
+def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
+    _no_body(body)
+    plain = _unpack_advertised(data)
+    types: tuple[EventType, ...] = tuple(event_type_of(flat) for flat in plain.types)
+    return Advertise(plain.request, types)
+
+
+def _encode_publish(message: Publish) -> Frames:
+    headers, bodies = _encode_batches(message.batches)
+    plain = _Published(headers, message.promise, message.acks)
+    return [_prefix(_PUBLISH) + _pack(plain), b"".join(bodies)]
+
+
+def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
+    plain = _unpack_published(data)
+    batches, reader = _decode_batches(plain.batches, body)
+    reader.finish()
+    return Publish(batches, plain.promise, plain.acks)
+
+
+def _encode_delivery(message: Delivery) -> Frames:
+    headers, bodies = _encode_batches(message.batches)
+    ordered = message.order is not None
+    if message.order is not None:
+        bodies.append(message.order.astype("<i8", copy=False).tobytes())
+    plain = _Delivered(headers, message.subscriptions, ordered, message.dropped, message.late)
+    return [_prefix(_DELIVERY) + _pack(plain), b"".join(bodies)]
+
+
+def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
+    plain = _unpack_delivered(data)
+    batches, reader = _decode_batches(plain.batches, body)
+    if len(plain.subscriptions) != len(batches):
+        raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
+    order = _take_order(reader, sum(map(len, batches))) if plain.ordered else None
+    reader.finish()
+    return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
+
+
+def _take_order(reader: BodyReader, count: int) -> Int64s:
+    order = reader.take(np.dtype("<i8"), count)
+    seen = np.zeros(count, np.bool_)
+    if count and int(order.min()) >= 0 and int(order.max()) < count:
+        seen[order] = True
+    if not seen.all():
+        raise WireError(f"an order that is no permutation of {count} places")
+    return order
+
+
+def _encode_batches(batches: Sequence[EventBatch]) -> tuple[tuple[BatchHeader, ...], Frames]:
+    encoded = [encode_batch(batch) for batch in batches]
+    return tuple(header for header, _ in encoded), [body for _, body in encoded]
+
+
+def _decode_batches(
+    headers: Sequence[BatchHeader], body: Buffer | None
+) -> tuple[tuple[EventBatch, ...], BodyReader]:
+    if body is None:
+        raise WireError("events without their second frame")
+    check_cells(headers)
+    reader = BodyReader(body)
+    return tuple(decode_batch(header, reader) for header in headers), reader
+
+
+# --- the table of kinds ----------------------------------------------------------------------
+
+CODECS: tuple[Codec, ...] = (
+    _plain(1, Hello),
+    Codec(_ADVERTISE, Advertise, _encode_advertise, _decode_advertise),
+    _plain(3, Unadvertise),
+    Codec(_PUBLISH, Publish, _encode_publish, _decode_publish),
+    _plain(5, Promise),
+    _plain(6, Subscribe),
+    _plain(7, Unsubscribe),
+    _plain(8, Deploy),
+    _plain(9, Remove),
+    _plain(10, ListRules),
+    _plain(11, ShowRule),
+    _plain(12, StatusRequest),
+    _plain(16, Welcome),
+    _plain(17, Confirmed),
+    _plain(18, Refused),
+    _plain(19, Acknowledged),
+    Codec(_DELIVERY, Delivery, _encode_delivery, _decode_delivery),
+    _plain(21, Rejected),
+    _plain(32, Credit),
+    _plain(33, Heartbeat),
+    _plain(34, Goodbye),
+)
+_BY_MESSAGE = {codec.message: codec.encode for codec in CODECS}
+_BY_KIND = {codec.kind: codec.decode for codec in CODECS}
 
 
 def encode(message: Message) -> list[bytes]:
     """The frames of a message: one, or two when it bears events."""
-    raise NotImplementedError
+    return _BY_MESSAGE[type(message)](message)
 
 
-def decode(frames: Sequence[bytes | memoryview]) -> Message:
-    """The message in ``frames``; WireError for anything that is not one."""
-    raise NotImplementedError
+def decode(frames: Sequence[Buffer]) -> Message:
+    """The message in ``frames``.
+
+    Raises WireError for anything that is not one, and its subclass VersionMismatch for a message
+    of another version.
+    """
+    try:
+        return _decode(frames)
+    except (ValueError, RecursionError, OverflowError) as error:
+        # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
+        raise WireError(f"{type(error).__name__}: {error}") from None
+
+
+def _decode(frames: Sequence[Buffer]) -> Message:
+    if not 1 <= len(frames) <= 2:
+        raise WireError(f"a message of {len(frames)} frames; expected one or two")
+    first = frames[0]
+    if len(first) < _PREFIX or bytes(first[:2]) != MAGIC:
+        raise WireError("not a message of this protocol")
+    if first[2] != VERSION:
+        raise VersionMismatch(first[2], VERSION)
+    if any(len(frame) > FRAME_MAX for frame in frames):
+        raise WireError(f"a frame of more than {FRAME_MAX} bytes")
+    decoder = _BY_KIND.get(first[3])
+    if decoder is None:
+        raise WireError(f"no message is of kind {first[3]}")
+    rest = memoryview(first)[_PREFIX:]
+    return cast(Message, decoder(rest, frames[1] if len(frames) == 2 else None))
