@@ -18,6 +18,7 @@ Rule 4: batches are values. Their arrays are never written to after construction
 from __future__ import annotations
 
 import enum
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -126,11 +127,10 @@ class StringColumn:
     @classmethod
     def from_strings(cls, strings: Sequence[str]) -> StringColumn:
         """Encode a sequence of strings, numbering them by first appearance."""
-        numbers: dict[str, int] = {}
-        codes = np.fromiter(
-            (numbers.setdefault(text, len(numbers)) for text in strings), np.int32, len(strings)
-        )
-        return cls(codes, tuple(numbers))
+        values = tuple(dict.fromkeys(strings))
+        numbers = {text: code for code, text in enumerate(values)}
+        codes = np.fromiter(map(numbers.__getitem__, strings), np.int32, len(strings))
+        return cls(codes, values)
 
     @classmethod
     def constant(cls, text: str, length: int) -> StringColumn:
@@ -207,10 +207,16 @@ class EventIds:
     def printed(self) -> list[str]:
         """The ids as they are printed (tesla.md E3, section 4)."""
         if self.digest is not None:
-            return [f"{high:016x}{low:016x}" for high, low in self.digest.tolist()]
+            return digest_texts(self.digest)
         if self.text is not None:
             return self.text.tolist()
-        return [str(number) for number in self.sequence.tolist()]
+        return list(map(str, self.sequence.tolist()))
+
+
+def digest_texts(digests: UInt64s) -> list[str]:
+    """Each of uint64[n, 2] digests (high, low) as 32 hexadecimal digits."""
+    digits = digests.astype(">u8").tobytes().hex()
+    return [digits[start : start + 32] for start in range(0, len(digits), 32)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,6 +252,21 @@ class Causes:
         """The same as ``source#id``."""
         source = self.ids.source
         return [f"{source[row]}#{self._printed_at(row)}" for row in self._rows(place)]
+
+    def printed_rows(self, *, full: bool = False) -> list[list[str]]:
+        """The printed ids of the causes of every composite event; ``source#id`` if ``full``."""
+        ids = self.ids
+        texts = np.array(list(map(str, ids.sequence.tolist())), object)
+        if ids.text is not None:
+            texts[self.has_text] = ids.text.take(self.has_text).tolist()
+        if ids.digest is not None:
+            texts[self.is_digest] = digest_texts(ids.digest[self.is_digest])
+        printed: list[str] = texts.tolist()
+        if full:
+            pairs = zip(ids.source.tolist(), printed, strict=True)
+            printed = [f"{source}#{text}" for source, text in pairs]
+        bounds = self.offsets.tolist()
+        return [printed[start:end] for start, end in itertools.pairwise(bounds)]
 
     def _rows(self, place: int) -> range:
         return range(int(self.offsets[place]), int(self.offsets[place + 1]))

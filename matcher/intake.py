@@ -1,0 +1,66 @@
+"""What a reading of events knows and counts: schemas, bad events, surplus attributes (E5).
+
+One :class:`Intake` serves all the files that are read together. It owns the schemas, declared or
+inferred from the first event of a type, and decides what becomes of a bad event: it is raised
+with its place, or, if the reader was told to skip them, counted by its reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from matcher.errors import BadEvent
+from matcher.model import EventType
+from matcher.rows import inferred_type
+
+REASONS_MAX = 100
+"""Distinct reasons counted apart; what comes beyond is counted as OTHER_REASONS."""
+OTHER_REASONS = "other reasons"
+
+
+class Intake:
+    """Schemas of the events read so far, and counts of what was refused or left out.
+
+    ``events``: good events; ``bad``: skipped ones by reason; ``surplus``: values of attributes
+    beyond the schema that were dropped.
+    """
+
+    def __init__(
+        self, declared: Mapping[str, EventType] | None = None, *, skip_bad: bool = False
+    ) -> None:
+        self._schemas: dict[str, EventType] = dict(declared or {})
+        self._inferred: set[str] = set()
+        self._skip_bad = skip_bad
+        self.events = 0
+        self.surplus = 0
+        self.bad: Counter[str] = Counter()
+
+    @property
+    def schemas(self) -> Mapping[str, EventType]:
+        """Every type known: declared ones, then inferred ones in the order they came."""
+        return self._schemas
+
+    def is_inferred(self, name: str) -> bool:
+        """Whether the type's schema comes from its first event."""
+        return name in self._inferred
+
+    def learn(self, event_type: EventType) -> EventType:
+        """Add an inferred schema; returns it."""
+        self._schemas[event_type.name] = event_type
+        self._inferred.add(event_type.name)
+        return event_type
+
+    def infer(self, name: str, data: object) -> EventType:
+        """The schema of a type's first event, learnt; BadEvent when a value is of no kind."""
+        return self.learn(inferred_type(name, data))
+
+    def refuse(self, reason: str, place: str, type_name: str | None = None) -> None:
+        """Count a bad event, or raise it (BadEvent) when they are not to be skipped."""
+        if not self._skip_bad:
+            hint = ""
+            if type_name is not None and self.is_inferred(type_name):
+                hint = f" (inferred from the first event: {self._schemas[type_name]})"
+            raise BadEvent(reason + hint, place)
+        known = reason in self.bad or len(self.bad) < REASONS_MAX
+        self.bad[reason if known else OTHER_REASONS] += 1

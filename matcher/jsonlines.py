@@ -1,0 +1,371 @@
+"""Reading events from CloudEvents JSON lines (tesla.md E3, E5).
+
+The file is read in chunks of whole lines. A chunk in which every line is one good event, nearly
+every chunk, is decoded in a few calls whatever its length: the envelopes first, then, type by
+type, the attributes, by a decoder made for the type's schema. Where one of these steps refuses
+the chunk, that step alone is taken again line by line, which is slow and exact: it finds the bad
+events, gives each its place and its reason, and goes on with the others.
+
+What an event leaves out follows from its line: ``sequence`` is the line's number, ``id`` the
+sequence number, ``source`` the file's name. The extension attribute ``sequence`` carries the
+number an event had at its publisher (E4), so that a recorded file can be replayed as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from operator import attrgetter
+from typing import Annotated, Any, BinaryIO, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from matcher.errors import BadEvent
+from matcher.intake import Intake
+from matcher.model import (
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+)
+from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
+from matcher.times import time_of, times_of
+
+CHUNK_BYTES = 2**18
+"""Bytes decoded at once: what is made of them still fits in a processor's cache."""
+LINE_BYTES_MAX = 64 * 2**20
+"""A line beyond this is no event; it bounds what a file without line ends can take."""
+
+_Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
+_NO_DATA = Raw(b"{}")
+
+
+class _Envelope(Struct, gc=False):
+    """An event whose attributes are not looked at yet."""
+
+    type: _Name
+    time: str | float | int
+    source: _Name | UnsetType = UNSET
+    id: _Name | int | UnsetType = UNSET
+    sequence: _Sequence | UnsetType = UNSET
+    data: Raw = _NO_DATA
+
+
+class _ExactEnvelope(_Envelope, gc=False):
+    """The same for one line at a time, with the digits of its time."""
+
+    time: Raw | UnsetType = UNSET  # type: ignore[assignment]
+
+
+class _Stamp(Struct, gc=False):
+    """What a first look at a file needs of an event."""
+
+    type: _Name
+    time: str | float | int
+
+
+_ENVELOPES = msgspec.json.Decoder(_Envelope)
+_EXACT_ENVELOPE = msgspec.json.Decoder(_ExactEnvelope)
+_STAMPS = msgspec.json.Decoder(_Stamp)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read(stream: BinaryIO, file: str, source: str, intake: Intake) -> Iterator[list[EventBatch]]:
+    """The events of each chunk, a batch a type; within a batch in the order of the file.
+
+    ``file`` names the place of bad events, ``source`` is the default source. Raises BadEvent
+    unless ``intake`` skips them.
+    """
+    reader = _Reader(file, source, intake)
+    for first_line, chunk in _chunks(stream, file):
+        yield reader.batches(chunk, first_line)
+
+
+def scan(stream: BinaryIO, file: str, intake: Intake) -> Iterator[Int64s]:
+    """The times of each chunk, as :func:`read` cuts them; ``intake`` learns the schemas.
+
+    A cheap first look: attributes are read only in chunks that bring a new type. Bad events are
+    left for :func:`read` to report.
+    """
+    reader = _Reader(file, "scan", Intake(intake.schemas, skip_bad=True))
+    known = set(intake.schemas)
+    for first_line, chunk in _chunks(stream, file):
+        stamps = _decoded(_STAMPS, chunk)
+        if stamps is not None and known.issuperset(map(attrgetter("type"), stamps)):
+            times = times_of(list(map(attrgetter("time"), stamps)))
+            if times is not None:
+                yield times
+                continue
+        batches = reader.batches(chunk, first_line)
+        for batch in batches:
+            if batch.type.name not in known:
+                known.add(batch.type.name)
+                intake.learn(batch.type)
+        yield np.concatenate([np.empty(0, np.int64), *(batch.time for batch in batches)])
+
+
+class _Reader:
+    """Turns the chunks of one file into batches; all that it learns is the intake's."""
+
+    def __init__(self, file: str, source: str, intake: Intake) -> None:
+        self._file = file
+        self._source = source
+        self._intake = intake
+
+    def batches(self, chunk: bytes, first_line: int) -> list[EventBatch]:
+        """The good events of a chunk whose first line has the given number."""
+        envelopes: list[Any] | None = _decoded(_ENVELOPES, chunk)
+        times = None
+        if envelopes is not None:
+            times = times_of(list(map(attrgetter("time"), envelopes)))
+            lines = np.arange(first_line, first_line + len(envelopes), dtype=np.int64)
+        if envelopes is None or times is None:
+            envelopes, lines, times = self._line_by_line(chunk, first_line)
+        batches = [
+            self._batch(name, [envelopes[place] for place in places], lines[places], times[places])
+            for name, places in _places_by_type(envelopes)
+        ]
+        self._intake.events += sum(map(len, batches))
+        return [batch for batch in batches if len(batch)]
+
+    def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
+        envelopes, lines, times = [], [], []
+        for line, text in enumerate(chunk.split(b"\n"), first_line):
+            if not text.strip():
+                continue
+            try:
+                envelope = _EXACT_ENVELOPE.decode(text)
+                time = time_of(_exact_time(envelope.time))
+            except _REFUSED as error:
+                self._refuse(f"not an event: {error}", line)
+            except BadEvent as error:
+                self._refuse(error.reason, line)
+            else:
+                envelopes.append(envelope)
+                lines.append(line)
+                times.append(time)
+        return envelopes, np.array(lines, np.int64), np.array(times, np.int64)
+
+    def _batch(
+        self, name: str, envelopes: Sequence[Any], lines: Int64s, times: Int64s
+    ) -> EventBatch:
+        event_type, skipped = self._schema(name, envelopes, lines)
+        if skipped:
+            envelopes, lines, times = envelopes[skipped:], lines[skipped:], times[skipped:]
+        columns = self._columns(event_type, envelopes)
+        if columns is None:
+            columns, good = self._event_by_event(event_type, envelopes, lines)
+            envelopes = [envelopes[place] for place in good.tolist()]
+            lines, times = lines[good], times[good]
+        return EventBatch(event_type, times, self._ids(envelopes, lines), columns)
+
+    def _schema(self, name: str, envelopes: Sequence[Any], lines: Int64s) -> tuple[EventType, int]:
+        """The type's schema, and how many bad events stood before the one it was inferred from."""
+        known = self._intake.schemas.get(name)
+        if known is not None:
+            return known, 0
+        for place, envelope in enumerate(envelopes):
+            try:
+                return self._intake.infer(name, _data(envelope)), place
+            except BadEvent as error:
+                self._refuse(error.reason, int(lines[place]))
+        return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
+
+    def _columns(
+        self, event_type: EventType, envelopes: Sequence[Any]
+    ) -> tuple[Column, ...] | None:
+        """The columns of a chunk's events of one type, or None when one of them is bad."""
+        decoders = _decoders(event_type)
+        if decoders is None:
+            return None
+        text = b"[" + b",".join(map(attrgetter("data"), envelopes)) + b"]"
+        exact, lenient, counting = decoders
+        try:
+            rows = exact.decode(text)
+        except _REFUSED:
+            try:
+                rows = lenient.decode(text)
+                surplus = sum(map(len, counting.decode(text))) - len(rows) * len(
+                    event_type.attributes
+                )
+            except _REFUSED:
+                return None
+        else:
+            surplus = 0
+        try:
+            columns = tuple(
+                column_of(attribute, list(map(attrgetter(f"value_{place}"), rows)))
+                for place, attribute in enumerate(event_type.attributes)
+            )
+        except BadEvent:
+            return None
+        self._intake.surplus += surplus
+        return columns
+
+    def _event_by_event(
+        self, event_type: EventType, envelopes: Sequence[Any], lines: Int64s
+    ) -> tuple[tuple[Column, ...], Int64s]:
+        """Columns of the good events, and the places of those."""
+        rows, good = [], []
+        for place, envelope in enumerate(envelopes):
+            try:
+                data = _data(envelope)
+                rows.append(values_of(event_type, data))
+            except BadEvent as error:
+                self._refuse(error.reason, int(lines[place]), event_type.name)
+            else:
+                good.append(place)
+                self._intake.surplus += len(data) - len(event_type.attributes)
+        columns = tuple(
+            column_of(attribute, [row[place] for row in rows])
+            for place, attribute in enumerate(event_type.attributes)
+        )
+        return columns, np.array(good, np.int64)
+
+    def _ids(self, envelopes: Sequence[Any], lines: Int64s) -> EventIds:
+        sequence = _filled(list(map(attrgetter("sequence"), envelopes)), lines)
+        sources = list(map(attrgetter("source"), envelopes))
+        if UNSET in set(sources):
+            sources = [self._source if source is UNSET else source for source in sources]
+        ids = list(map(attrgetter("id"), envelopes))
+        kinds = set(map(type, ids))
+        if kinds <= {UnsetType}:
+            return EventIds(StringColumn.from_strings(sources), sequence)
+        if kinds != {str}:
+            ids = [
+                str(number if given is UNSET else given)
+                for given, number in zip(ids, sequence.tolist(), strict=True)
+            ]
+        return EventIds(StringColumn.from_strings(sources), sequence, id_texts(ids, sequence))
+
+    def _refuse(self, reason: str, line: int, type_name: str | None = None) -> None:
+        self._intake.refuse(reason, f"{self._file}:{line}", type_name)
+
+
+def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
+    """Chunks of whole lines, each with the number of its first line, from 1."""
+    line, rest = 1, b""
+    while True:
+        block = stream.read(CHUNK_BYTES)
+        if line == 1 and not rest:
+            block = block.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+        cut = block.rfind(b"\n") + 1
+        if cut or not block:
+            chunk = (rest + block[:cut]) if block else rest
+            rest = block[cut:]
+            if chunk:
+                yield line, chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
+            line += chunk.count(b"\n")
+        else:
+            rest += block
+        if len(rest) > LINE_BYTES_MAX:
+            raise BadEvent(f"a line of more than {LINE_BYTES_MAX} bytes", f"{file}:{line}")
+        if not block:
+            return
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes) -> list[Any] | None:
+    """One value a line, or None unless each line holds just one object.
+
+    The decoder takes any white space between values for a line's end, so that a line with two of
+    them, or one value on two lines, would shift the numbers of the lines after it. When every
+    line starts and ends with its braces, and there are as many values as lines, no value can
+    straddle a line's end: ``}`` then ``{`` with no comma between is no JSON.
+    """
+    lines = chunk.count(b"\n")
+    if chunk.count(b"}\n{") + chunk.endswith(b"}\n") != lines or not chunk.startswith(b"{"):
+        return None
+    try:
+        values = decoder.decode_lines(chunk)
+    except _REFUSED:
+        return None
+    return values if len(values) == lines else None
+
+
+def _places_by_type(envelopes: Sequence[Any]) -> Iterator[tuple[str, Int64s]]:
+    """The types in the order in which they appear, each with the places of its events."""
+    types = StringColumn.from_strings(list(map(attrgetter("type"), envelopes)))
+    by_type = np.argsort(types.codes, kind="stable")
+    bounds = np.searchsorted(types.codes[by_type], np.arange(len(types.values) + 1))
+    for name, (start, end) in zip(types.values, itertools.pairwise(bounds.tolist()), strict=True):
+        yield name, by_type[start:end]
+
+
+@functools.lru_cache(maxsize=1024)
+def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
+    """Decoders of lists of a type's data: exact, lenient about surplus names, counting names.
+
+    None when an attribute has a name that such a decoder cannot have.
+    """
+    kinds: dict[Kind, type] = {
+        Kind.INT: int,
+        Kind.FLOAT: float,
+        Kind.BOOL: bool,
+        Kind.STRING: str,
+    }
+    fields = [
+        (f"value_{place}", kinds[attribute.kind])
+        for place, attribute in enumerate(event_type.attributes)
+    ]
+    rename = {field[0]: name for field, name in zip(fields, event_type.names, strict=True)}
+    try:
+        exact, lenient = (
+            msgspec.defstruct("Data", fields, rename=rename, gc=False, forbid_unknown_fields=strict)
+            for strict in (True, False)
+        )
+    except ValueError:
+        return None
+    return (
+        msgspec.json.Decoder(list[exact]),  # type: ignore[valid-type]
+        msgspec.json.Decoder(list[lenient]),  # type: ignore[valid-type]
+        msgspec.json.Decoder(list[dict[str, Raw]]),
+    )
+
+
+def _data(envelope: Any) -> dict[str, object]:
+    try:
+        data = msgspec.json.decode(envelope.data)
+    except _REFUSED as error:
+        raise BadEvent(f"data: {error}") from None
+    if not isinstance(data, dict):
+        raise BadEvent(f"data: expected an object, found {type(data).__name__}")
+    return data
+
+
+def _exact_time(raw: Raw | UnsetType) -> object:
+    if raw is UNSET:
+        raise BadEvent("no time")
+    text = bytes(raw)
+    return Decimal(text.decode()) if text[:1] in b"-0123456789" else msgspec.json.decode(text)
+
+
+def _filled(given: list[int | UnsetType], otherwise: Int64s) -> Int64s:
+    """The numbers given, and the others where none is."""
+    if set(map(type, given)) <= {UnsetType}:
+        return otherwise
+    return np.array(
+        [
+            number if isinstance(value, UnsetType) else value
+            for value, number in zip(given, otherwise.tolist(), strict=True)
+        ],
+        np.int64,
+    )
+
+
+def read_text(
+    text: str | bytes, file: str = "<text>", intake: Intake | None = None
+) -> list[EventBatch]:
+    """All events of a text, a batch a type in each chunk; for small inputs."""
+    data = text.encode() if isinstance(text, str) else text
+    lines = io.BytesIO(data.removesuffix(b"\n") + b"\n")
+    chunks = read(lines, file, file, Intake() if intake is None else intake)
+    return [batch for batches in chunks for batch in batches]

@@ -1,0 +1,226 @@
+"""Events as rows: one mapping from attribute names to values each, and their way into columns.
+
+A row fits its schema or is refused with what was expected and found (tesla.md E1, E5): every
+attribute is there, of its kind, numbers within 64 bits and finite, an int standing for a float
+where one is declared. Names that the schema lacks are left out.
+
+Columns are checked as columns; only when one of them does not fit are its values looked at one
+by one, for the message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from matcher.errors import BadEvent
+from matcher.model import (
+    DTYPES,
+    Attribute,
+    Column,
+    Event,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+    Value,
+)
+from matcher.times import time_of, times_of
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+
+_PYTHON_TYPES: Mapping[Kind, frozenset[type]] = {
+    Kind.INT: frozenset([int]),
+    Kind.FLOAT: frozenset([int, float]),
+    Kind.BOOL: frozenset([bool]),
+    Kind.STRING: frozenset([str]),
+}
+_KIND_OF: Mapping[type, Kind] = {
+    int: Kind.INT,
+    float: Kind.FLOAT,
+    bool: Kind.BOOL,
+    str: Kind.STRING,
+}
+_SPOKEN: Mapping[type, str] = {type(None): "null", dict: "an object", list: "a list"}
+
+
+def value_of(attribute: Attribute, value: object) -> Value:
+    """``value`` as the attribute's kind holds it; BadEvent when it does not fit (E1, E5)."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if type(value) not in _PYTHON_TYPES[attribute.kind]:
+        raise BadEvent(
+            f"attribute {attribute.name}: expected {attribute.kind.value}, found {_spoken(value)}"
+        )
+    match value:
+        case str():
+            return _text(attribute, value)
+        case bool():
+            return value
+        case int() if attribute.kind is Kind.INT:
+            if not INT_MIN <= value <= INT_MAX:
+                raise BadEvent(f"attribute {attribute.name}: an int beyond 64 bits")
+            return value
+        case int() | float():
+            return _finite(attribute, value)
+        case _:
+            raise AssertionError(value)
+
+
+def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value, ...]:
+    """One event's values in the schema's order; BadEvent names the first that does not fit."""
+    if not isinstance(data, Mapping):
+        raise BadEvent(f"data: expected an object, found {_spoken(data)}")
+    for name in event_type.names:
+        if name not in data:
+            raise BadEvent(f"attribute {name} is missing")
+    return tuple(value_of(attribute, data[attribute.name]) for attribute in event_type.attributes)
+
+
+def inferred_type(name: str, data: object) -> EventType:
+    """The schema of a type's first event (E5); BadEvent when a value is of no kind."""
+    if not isinstance(data, Mapping):
+        raise BadEvent(f"data: expected an object, found {_spoken(data)}")
+    attributes = []
+    for key, value in data.items():
+        kind = _KIND_OF.get(type(value))
+        if kind is None:
+            raise BadEvent(
+                f"attribute {key}: expected int, float, bool or string, found {_spoken(value)}"
+            )
+        attributes.append(Attribute(key, kind))
+    event_type = EventType(name, tuple(attributes))
+    values_of(event_type, data)
+    return event_type
+
+
+def column_of(attribute: Attribute, values: Sequence[Any]) -> Column:
+    """A column of an attribute's values; BadEvent names the first that does not fit."""
+    column = _whole_column(attribute.kind, values)
+    if column is None:  # something does not fit, or comes in a form that needs a closer look
+        checked = [value_of(attribute, value) for value in values]
+        column = _whole_column(attribute.kind, checked)
+    assert column is not None
+    return column
+
+
+def batch_of(
+    event_type: EventType,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    source: str,
+    first_sequence: int = 1,
+    times: Sequence[int] | Int64s | None = None,
+    ids: Sequence[str] | None = None,
+) -> EventBatch:
+    """A batch of ``rows``, numbered from ``first_sequence`` at their source.
+
+    ``times`` are in microseconds; without them each row has its own under ``"time"``, in a form
+    that tesla.md E2 knows (RFC 3339, a number of seconds, a datetime). ``ids`` default to the
+    rows' ``"id"`` where all have one that is no attribute, else to the sequence numbers.
+    Raises BadEvent, its place being ``row N`` from 1 where it is known.
+    """
+    if times is None:
+        times = _row_times(rows)
+    if ids is None and rows and event_type.index("id") is None and all("id" in row for row in rows):
+        ids = [str(row["id"]) for row in rows]
+    sequence = np.arange(first_sequence, first_sequence + len(rows), dtype=np.int64)
+    return EventBatch(
+        event_type,
+        np.asarray(times, np.int64),
+        EventIds(StringColumn.constant(source, len(rows)), sequence, id_texts(ids, sequence)),
+        _row_columns(event_type, rows),
+    )
+
+
+def batch_of_events(event_type: EventType, events: Sequence[Event]) -> EventBatch:
+    """A batch of single events, with their own times, sources, ids and sequence numbers."""
+    sequence = np.array([event.sequence for event in events], np.int64)
+    return EventBatch(
+        event_type,
+        np.array([event.time for event in events], np.int64),
+        EventIds(
+            StringColumn.from_strings([event.source for event in events]),
+            sequence,
+            id_texts([event.id for event in events], sequence),
+        ),
+        _row_columns(event_type, [event.data for event in events]),
+    )
+
+
+def id_texts(ids: Sequence[str] | None, sequence: Int64s) -> StringColumn | None:
+    """The column of text ids, or None where each is just its sequence number in decimal."""
+    if ids is None or list(ids) == list(map(str, sequence.tolist())):
+        return None
+    return StringColumn.from_strings(ids)
+
+
+def _row_times(rows: Sequence[Mapping[str, Any]]) -> Int64s:
+    values = [row.get("time") for row in rows]
+    times = times_of(values) if None not in values else None
+    if times is not None:
+        return times
+    return np.array([_at_row(place, time_of, value) for place, value in enumerate(values)])
+
+
+def _row_columns(event_type: EventType, rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+    try:
+        return tuple(
+            column_of(attribute, [row[attribute.name] for row in rows])
+            for attribute in event_type.attributes
+        )
+    except (KeyError, BadEvent):
+        for place, row in enumerate(rows):
+            _at_row(place, values_of, event_type, row)
+        raise
+
+
+def _at_row(place: int, check: Any, *arguments: Any) -> Any:
+    try:
+        return check(*arguments)
+    except BadEvent as error:
+        raise BadEvent(error.reason, f"row {place + 1}") from None
+
+
+def _whole_column(kind: Kind, values: Sequence[Any]) -> Column | None:
+    """The column, or None when not every value plainly is of the kind."""
+    if not set(map(type, values)) <= _PYTHON_TYPES[kind]:
+        return None
+    try:
+        if kind is Kind.STRING:
+            column = StringColumn.from_strings(values)
+            "".join(column.values).encode()  # refuses lone surrogates
+            return column
+        numbers = np.array(values, DTYPES[kind])
+    except (OverflowError, UnicodeEncodeError):
+        return None
+    return None if kind is Kind.FLOAT and not np.isfinite(numbers).all() else numbers
+
+
+def _text(attribute: Attribute, value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise BadEvent(f"attribute {attribute.name}: text that UTF-8 cannot hold") from None
+    return value
+
+
+def _finite(attribute: Attribute, value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise BadEvent(f"attribute {attribute.name}: expected a finite float, found {number}")
+    return number
+
+
+def _spoken(value: object) -> str:
+    """What a value is, in words, without the value: reasons are counted by their text."""
+    kind = _KIND_OF.get(type(value))
+    return kind.value if kind else _SPOKEN.get(type(value), type(value).__name__)

@@ -1,0 +1,145 @@
+"""tesla.md E2: RFC 3339 or seconds, exact to the microsecond, nothing finer."""
+
+import random
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from matcher.errors import BadEvent
+from matcher.times import (
+    RFC_3339_MAX,
+    RFC_3339_MIN,
+    rfc3339,
+    seconds_text,
+    time_of,
+    time_text,
+    times_of,
+)
+
+FORMS = [
+    ("1970-01-01T00:00:00Z", 0),
+    ("2013-01-01T05:17:00Z", 1_357_017_420_000_000),
+    ("2013-01-01t05:17:00z", 1_357_017_420_000_000),
+    ("2013-01-01 05:17:00+00:00", 1_357_017_420_000_000),
+    ("2013-01-01T00:17:00-05:00", 1_357_017_420_000_000),
+    ("2013-01-01T05:17:00.5Z", 1_357_017_420_500_000),
+    ("2013-01-01T05:17:00.000001Z", 1_357_017_420_000_001),
+    ("2013-01-01T05:17:00.123456000Z", 1_357_017_420_123_456),
+    ("1969-12-31T23:59:59.999999Z", -1),
+    ("0001-01-01T00:00:00Z", RFC_3339_MIN),
+    ("9999-12-31T23:59:59.999999Z", RFC_3339_MAX),
+    ("12.5", 12_500_000),
+    ("-3", -3_000_000),
+    (12, 12_000_000),
+    (12.5, 12_500_000),
+    (0.1, 100_000),
+    (1356998400.123456, 1_356_998_400_123_456),
+    (Decimal("9223372036854.775806"), 2**63 - 2),
+    ("9223372036854.775806", 2**63 - 2),
+    ("1.50e1", 15_000_000),
+    (datetime(2013, 1, 1, 5, 17, tzinfo=UTC), 1_357_017_420_000_000),
+    (datetime(2013, 1, 1, 0, 17, tzinfo=timezone(timedelta(hours=-5))), 1_357_017_420_000_000),
+]
+
+REFUSED = [
+    ("2013-01-01T05:17:00.1234567Z", "finer"),
+    ("12.0000001", "finer"),
+    (12.0000001, "finer"),
+    (Decimal("1e-7"), "finer"),
+    ("1." + "0" * 70 + "1", "finer"),
+    ("2013-02-30T00:00:00Z", "does not exist"),
+    ("2013-01-01T24:00:00Z", "does not exist"),
+    ("2013-01-01T05:17:60Z", "does not exist"),
+    ("0000-01-01T00:00:00Z", "does not exist"),
+    ("2013-01-01T05:17:00+24:00", "offset"),
+    ("2013-01-01T05:17:00", "neither"),
+    ("2013-01-01T05:17Z", "neither"),
+    ("2013-01-01T05:17:00+0100", "neither"),
+    ("2013-01-01", "neither"),
+    (" 12", "neither"),
+    ("", "neither"),
+    ("nan", "neither"),
+    ("٣", "neither"),
+    (float("nan"), "fits"),
+    (float("inf"), "fits"),
+    (1e300, "fits"),
+    (Decimal("1e999999999"), "fits"),
+    (2**63, "fits"),
+    ("9223372036854.775808", "fits"),
+    (True, "no time"),
+    (None, "no time"),
+    ([], "no time"),
+    (datetime(2013, 1, 1), "offset"),
+]
+
+
+@pytest.mark.parametrize(("form", "time"), FORMS)
+def test_a_form_stands_for_its_microsecond(form: object, time: int) -> None:
+    assert time_of(form) == time
+    column = times_of([form, form])
+    assert column is None or column.tolist() == [time, time]
+
+
+@pytest.mark.parametrize(("form", "reason"), REFUSED)
+def test_a_refused_form_is_refused_in_a_column_too(form: object, reason: str) -> None:
+    with pytest.raises(BadEvent, match=reason):
+        time_of(form)
+    assert times_of([form]) is None
+    assert times_of(["2013-01-01T05:17:00Z", form]) is None
+    assert times_of([1.5, form]) is None
+
+
+def test_columns_take_the_common_forms_in_bulk() -> None:
+    for plain in (
+        ["2013-01-01T05:17:00Z", "2013-01-01T05:17:00.25+01:00"],
+        [1, 2],
+        [1.5, 2],
+        [1, "1970-01-01T00:00:01Z"],
+    ):
+        column = times_of(plain)
+        assert column is not None
+        assert column.tolist() == [time_of(value) for value in plain]
+
+
+def test_printed_times_are_read_back_exactly() -> None:
+    seed = 20130208
+    print("seed", seed)
+    chance = random.Random(seed)
+    times = [chance.randrange(RFC_3339_MIN, RFC_3339_MAX) for _ in range(500)]
+    times += [second * 1_000_000 for second in range(-3, 3)] + [RFC_3339_MIN, RFC_3339_MAX]
+    texts = rfc3339(np.array(times, np.int64))
+    assert texts == [time_text(time) for time in times]
+    assert [time_of(text) for text in texts] == times
+    column = times_of(texts)
+    assert column is not None
+    assert column.tolist() == times
+
+
+def test_times_without_a_calendar_date_are_printed_in_seconds() -> None:
+    times = [-(2**63) + 1, 2**63 - 2, 0, RFC_3339_MAX + 1, RFC_3339_MIN - 1]
+    texts = rfc3339(np.array(times, np.int64))
+    assert texts[0] == "-9223372036854.775807"
+    assert [time_of(text) for text in texts] == times
+
+
+def test_seconds_are_printed_exactly() -> None:
+    assert [seconds_text(time) for time in (0, 12_500_000, -1, 3_000_000, -30_000_000)] == [
+        "0",
+        "12.5",
+        "-0.000001",
+        "3",
+        "-30",
+    ]
+
+
+def test_floats_name_the_microsecond_that_they_print_as() -> None:
+    seed, limit = 7, (2**32 - 1) * 1_000_000
+    chance = random.Random(seed)
+    times = np.array([chance.randrange(-limit, limit) for _ in range(2000)], np.int64)
+    seconds = (times / 1_000_000).tolist()
+    column = times_of(seconds)
+    assert column is not None
+    assert column.tolist() == times.tolist()
+    assert [time_of(value) for value in seconds] == times.tolist()
