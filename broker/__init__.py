@@ -10,17 +10,48 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.errors import BrokerError as BrokerError
-    from broker.errors import BrokerUnreachable as BrokerUnreachable
-    from broker.errors import RefusedError as RefusedError
+    from broker.client.async_publisher import AsyncPublisher
+    from broker.client.manager import AsyncRuleManager, RuleManager
+    from broker.client.publisher import Publisher
+    from broker.client.subscriber import AsyncSubscriber, Subscriber
+    from broker.errors import (
+        BrokerError,
+        BrokerUnreachable,
+        ClientClosed,
+        LateEvents,
+        PublishBlocked,
+        RefusedError,
+    )
 
 _HOMES = {
+    "AsyncPublisher": "broker.client.async_publisher",
+    "AsyncRuleManager": "broker.client.manager",
+    "AsyncSubscriber": "broker.client.subscriber",
     "BrokerError": "broker.errors",
     "BrokerUnreachable": "broker.errors",
+    "ClientClosed": "broker.errors",
+    "LateEvents": "broker.errors",
+    "PublishBlocked": "broker.errors",
+    "Publisher": "broker.client.publisher",
     "RefusedError": "broker.errors",
+    "RuleManager": "broker.client.manager",
+    "Subscriber": "broker.client.subscriber",
 }
 
-__all__ = ["BrokerError", "BrokerUnreachable", "RefusedError"]
+__all__ = [
+    "AsyncPublisher",
+    "AsyncRuleManager",
+    "AsyncSubscriber",
+    "BrokerError",
+    "BrokerUnreachable",
+    "ClientClosed",
+    "LateEvents",
+    "PublishBlocked",
+    "Publisher",
+    "RefusedError",
+    "RuleManager",
+    "Subscriber",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,168 @@
+"""The publisher for asyncio: the same calls as ``Publisher``, awaited."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from broker.client import publisher as synchronous
+from broker.client.looped import Looped
+from broker.client.publisher import Acks, blocked, new_source
+from matcher.model import Event, EventType
+from matcher.times import time_of
+
+
+class AsyncPublisher:
+    """A source of events in an asyncio loop; see ``Publisher`` for what the arguments mean.
+
+    It connects when it is entered or ``open`` is awaited.
+
+    >>> import asyncio
+    >>> from matcher import EventType
+    >>> temp = EventType.of("Temp", area="string", value="float")
+    >>> async def publish():
+    ...     async with AsyncPublisher(endpoint, name="sensor/8", types=[temp]) as publisher:
+    ...         await publisher.publish("Temp", area="a1", value=46.5)
+    >>> asyncio.run(publish())
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str,
+        types: Sequence[EventType] = (),
+        increasing: bool = False,
+        disorder: timedelta | None = None,
+        acks: Acks = "broker",
+        batch_events: int = synchronous.BATCH_EVENTS,
+        delay_s: float = synchronous.DELAY_S,
+        unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
+        timeout_s: float = synchronous.TIMEOUT_S,
+        connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._source = new_source(
+            endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
+        )
+        self._types = tuple(types)
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._driver = Looped(self._source.connection)
+
+    async def open(self) -> Self:
+        """Connect and advertise."""
+        await self._driver.open(self._connect_timeout_s)
+        try:
+            if self._types:
+                await self.advertise(*self._types)
+        except BaseException:
+            self._driver.close()
+            raise
+        return self
+
+    async def advertise(self, *types: EventType) -> None:
+        """See ``Publisher.advertise``."""
+        await self._driver.ask(lambda: self._source.session.advertise(types), self._timeout_s)
+        for event_type in types:
+            self._source.outbox.know(event_type)
+
+    async def publish(
+        self,
+        event: str | Event,
+        data: Mapping[str, Any] | None = None,
+        /,
+        *,
+        at: int | datetime | None = None,
+        id: str | None = None,  # noqa: A002 - the event model's word
+        **attributes: Any,
+    ) -> None:
+        """See ``Publisher.publish``."""
+        source, driver = self._source, self._driver
+        source.check()
+        while not source.has_room:
+            await self._room(1)
+        source.add(event, {**data, **attributes} if data else attributes, at, id)
+        if source.is_due:
+            driver.pump()
+        else:
+            driver.rearm()
+
+    async def publish_batch(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - the event model's word
+        promise: int | None = None,
+    ) -> None:
+        """See ``Publisher.publish_batch``."""
+        batch = self._source.batch(events, type)
+        if batch.type.name not in self._source.outbox.types:
+            await self.advertise(batch.type)
+        pieces = list(self._source.slices(batch))
+        for place, piece in enumerate(pieces):
+            self._source.check()
+            await self._room(len(piece))
+            self._source.send_batch(piece, promise if place == len(pieces) - 1 else None)
+            self._driver.pump()
+
+    async def promise(self, time: int | datetime) -> None:
+        """See ``Publisher.promise``."""
+        with self._driver as connection:
+            self._source.check()
+            self._source.send()
+            connection.session.promise(time_of(time) if isinstance(time, datetime) else time)
+
+    async def flush(self) -> None:
+        """See ``Publisher.flush``."""
+        with self._driver:
+            self._source.check()
+            self._source.send()
+
+    async def wait(self, timeout_s: float | None = None) -> None:
+        """See ``Publisher.wait``."""
+        seconds = self._timeout_s if timeout_s is None else timeout_s
+        await self.flush()
+        session = self._source.session
+        if not await self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
+            raise blocked(self._source, seconds)
+        self._source.check()
+
+    @property
+    def rejected(self) -> int:
+        """How many events the broker has refused so far."""
+        return self._source.rejected
+
+    async def close(self) -> None:
+        """See ``Publisher.close``."""
+        try:
+            if self._source.connection.failure is None:
+                await self.wait()
+        finally:
+            self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.close()
+        else:
+            self._driver.close()
+
+    async def _room(self, events: int) -> None:
+        source = self._source
+        source.send()
+        if source.session.room >= events:
+            return
+        self._driver.pump()
+        if not await self._driver.wait_until(
+            lambda: source.session.room >= events, self._timeout_s
+        ):
+            raise blocked(source, self._timeout_s)

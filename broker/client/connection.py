@@ -1,0 +1,203 @@
+"""What all clients share: a Session on a link that is made again when it ends.
+
+Law 1: nothing here waits or knows of threads or event loops; ``threaded`` and ``looped`` drive
+it. They call ``pump`` when a descriptor is readable, when ``deadline`` has passed, and after each
+use of the session, and wait for what they need to become true.
+
+Law 2: a link that ends is made again after a pause that doubles, with jitter, so that a broker
+that comes back is not stormed. What a session may not try again ends the client with ``failure``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from broker.client.link import Link
+from broker.clock import Clock
+from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, RefusedError
+from broker.log import log
+from routing import wire
+from routing.config import SessionConfig
+from routing.effects import Close, Log, Send
+from routing.messages import Code, Confirmed, Refused, Welcome
+from routing.session import Lost, Result, Session
+
+PAUSE_MIN_S, PAUSE_MAX_S = 0.05, 5.0
+"""The first pause before a link is made again, and the longest, in seconds."""
+GOODBYE_S = 2.0
+"""How long, in seconds, a closing client's last messages have to leave."""
+
+Answer = Future[Mapping[str, Any]]
+
+
+class Connection:
+    """A session and its links. ``take`` gets every result that answers no request."""
+
+    def __init__(
+        self, endpoint: str, config: SessionConfig, take: Callable[[Result], None]
+    ) -> None:
+        self.endpoint = endpoint
+        self.session = Session(config)
+        self.clock = Clock()
+        self.failure: BrokerError | None = None
+        """Why this client is at its end; None while it lives."""
+        self.links = 0
+        """How many links were made and ended."""
+        self.problem: BrokerError | None = None
+        """What the broker refused without having been asked, until a call raises it."""
+        self.pumped: Callable[[], None] = lambda: None
+        """Called in each pump, for what the client does of its own accord."""
+        self.own_deadline: Callable[[], float | None] = lambda: None
+        """When ``pumped`` wants to be called at the latest."""
+        self._take = take
+        self._answers: dict[int, Answer] = {}
+        self._link: Link | None = None
+        self._reconnect_at: float | None = None
+        self._pause_s = PAUSE_MIN_S
+        self._random = random.Random()
+
+    # --- for the driver ---
+
+    def start(self) -> None:
+        """Make the first link."""
+        self._connect()
+        self.pump()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What to watch; of another link, even if the numbers are the same, once ``links`` grew."""
+        return () if self._link is None else self._link.descriptors
+
+    def deadline(self) -> float | None:
+        """When ``pump`` is due at the latest, on this connection's clock."""
+        timer = None if self._link is None else self.session.next_timer()
+        times = (self._reconnect_at, timer, self.own_deadline())
+        return min((time for time in times if time is not None), default=None)
+
+    def pump(self) -> None:
+        """Do all that can be done now: receive, timers, effects, results."""
+        if self._reconnect_at is not None and self._reconnect_at <= self.clock.now():
+            self._connect()
+        timer = self.session.next_timer()
+        if self._link is not None and timer is not None and timer <= self.clock.now():
+            self.session.handle_timer(self.clock.now())
+        while True:
+            self.pumped()
+            self._carry_out()
+            # Sending may have consumed the descriptor's signal, so this comes last.
+            if not self._receive():
+                return
+
+    # --- for the client ---
+
+    def answer(self, request: int) -> Answer:
+        """The future answer to a request that was just made."""
+        future: Answer = Future()
+        self._answers[request] = future
+        return future
+
+    def check(self) -> None:
+        """Raise what ended this client, or what the broker refused without being asked."""
+        if self.failure is not None:
+            raise self.failure
+        if self.problem is not None:
+            problem, self.problem = self.problem, None
+            raise problem
+
+    def close(self, reason: str = "") -> None:
+        """Say goodbye and end the link; harmless when done before."""
+        if self._link is not None:
+            self.session.close(self.clock.now(), reason)
+            self._carry_out()
+        self._end_link(GOODBYE_S)
+        self._fail(ClientClosed("the client was closed"))
+
+    # --- inside ---
+
+    def _connect(self) -> None:
+        self._reconnect_at = None
+        self._link = Link(self.endpoint)
+        self.links += 1
+        self.session.connect(self.clock.now())
+
+    def _receive(self) -> bool:
+        """Take in all that has come; whether there may be effects or results."""
+        link, taken = self._link, False
+        while link is not None and link is self._link and (frames := link.receive()) is not None:
+            self.session.receive_frames(frames, self.clock.now())
+            taken = True
+            if len(frames) > 1:  # events: let their credit and acknowledgements out first
+                return True
+        if link is not None and link is self._link and link.ended:
+            self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
+            return True
+        return taken
+
+    def _carry_out(self) -> None:
+        while effects := self.session.take_effects():
+            for effect in effects:
+                if isinstance(effect, Send):
+                    self._send(effect)
+                elif isinstance(effect, Close):
+                    self._end_link(GOODBYE_S)
+                else:
+                    self._log(effect)
+        for result in self.session.take_results():
+            self._dispatch(result)
+
+    def _send(self, effect: Send) -> None:
+        if self._link is not None and not self._link.send(wire.encode(effect.message)):
+            self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
+
+    def _log(self, effect: Log) -> None:
+        log(effect.level, effect.text, effect.fields)
+
+    def _dispatch(self, result: Result) -> None:
+        if isinstance(result, Confirmed | Refused) and result.request is not None:
+            self._answer(result)
+        elif isinstance(result, Refused):
+            self.problem = RefusedError(result.reason, result.code.value)
+        elif isinstance(result, Lost):
+            self._lost(result)
+        else:
+            if isinstance(result, Welcome):
+                self._pause_s = PAUSE_MIN_S
+            self._take(result)
+
+    def _answer(self, result: Confirmed | Refused) -> None:
+        assert result.request is not None
+        future = self._answers.pop(result.request, None)
+        if isinstance(result, Confirmed):
+            if future is not None:
+                future.set_result(result.detail)
+            return
+        refusal = RefusedError(result.reason, result.code.value)
+        if future is not None:
+            future.set_exception(refusal)
+        else:
+            self.problem = refusal
+
+    def _lost(self, lost: Lost) -> None:
+        self._end_link(0)
+        if not lost.retry:
+            kind = BrokerUnreachable if lost.code is Code.CLOSING else None
+            self._fail(kind(lost.reason) if kind else RefusedError(lost.reason, lost.code.value))
+            return
+        self._take(lost)
+        self._reconnect_at = self.clock.now() + self._pause_s * self._random.uniform(0.5, 1)
+        self._pause_s = min(PAUSE_MAX_S, 2 * self._pause_s)
+
+    def _end_link(self, linger_s: float) -> None:
+        if self._link is not None:
+            self._link.close(linger_s)
+            self._link = None
+            self.links += 1
+
+    def _fail(self, failure: BrokerError) -> None:
+        self.failure = self.failure or failure
+        answers, self._answers = self._answers, {}
+        for future in answers.values():
+            future.set_exception(failure)

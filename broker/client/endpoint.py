@@ -1,0 +1,13 @@
+"""Where a client finds its broker when it is told nothing else (cli.md)."""
+
+from __future__ import annotations
+
+import os
+
+DEFAULT_ENDPOINT = "tcp://127.0.0.1:7461"
+ENDPOINT_VARIABLE = "REXMQ_BROKER"
+
+
+def endpoint_or_default(endpoint: str | None) -> str:
+    """``endpoint``, else what REXMQ_BROKER says, else the default."""
+    return endpoint or os.environ.get(ENDPOINT_VARIABLE) or DEFAULT_ENDPOINT

@@ -1,0 +1,87 @@
+"""One connection of a client to its broker: frames out, frames in, and whether it still stands.
+
+A link lives for one connection. libzmq's own reconnection is off: it would hide from the session
+that messages were lost between two connections, and the session's sequences are what makes a
+reconnection exact. A monitor tells at once when the connection ends or cannot be made.
+
+Both descriptors of a link are edge-triggered: whoever wakes by one of them, or has sent
+something, must read until ``receive`` gives None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from broker.errors import ConfigurationError
+from broker.transport import KEEPALIVE_MS, MESSAGE_BYTES_MAX, PIPE_MESSAGES_MAX, Frame
+
+_ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
+
+
+class Link:
+    """A DEALER socket. One thread at a time uses it, under the client's lock.
+
+    Raises ConfigurationError when ``endpoint`` is none.
+    """
+
+    def __init__(self, endpoint: str) -> None:
+        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        self._socket.set(zmq.RECONNECT_IVL, -1)
+        self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
+        self._socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
+        self._socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
+        self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
+        self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
+        self._socket.set(zmq.LINGER, 0)
+        self._monitor = self._socket.get_monitor_socket(_ENDS)
+        try:
+            self._socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            self.close(0)
+            raise ConfigurationError(
+                f"{endpoint}: {error.strerror}; expected an endpoint such as "
+                f"tcp://127.0.0.1:7461 or ipc:///run/rexmq.sock"
+            ) from None
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """File descriptors that become readable when there is something to look at."""
+        return self._socket.fileno(), self._monitor.fileno()
+
+    def send(self, frames: Sequence[Frame]) -> bool:
+        """Send a message; False when the connection has ended or is stuck."""
+        send = self._socket.send
+        try:
+            for frame in frames[:-1]:
+                send(frame, zmq.SNDMORE | zmq.NOBLOCK)
+            send(frames[-1], zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        return True
+
+    def receive(self) -> list[bytes] | None:
+        """The frames of the next message, or None when there is none now."""
+        if not self._socket.get(zmq.EVENTS) & zmq.POLLIN:
+            return None
+        receive = self._socket.recv
+        frames = [receive()]
+        while self._socket.get(zmq.RCVMORE):
+            frames.append(receive())
+        return frames
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection has ended. Ask after everything was received."""
+        if not self._monitor.get(zmq.EVENTS) & zmq.POLLIN:
+            return False
+        recv_monitor_message(self._monitor)
+        return True
+
+    def close(self, linger_s: float) -> None:
+        """End the connection; what was sent has ``linger_s`` seconds to leave."""
+        self._socket.disable_monitor()
+        self._monitor.close(linger=0)
+        self._socket.close(linger=int(linger_s * 1000))

@@ -1,0 +1,168 @@
+"""Rule managers: deploy, list and remove rules, and ask for status. See docs/clients.md."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from broker.client.connection import Connection
+from broker.client.endpoint import endpoint_or_default
+from broker.client.looped import Looped
+from broker.client.threaded import Threaded
+from routing.config import SessionConfig
+
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+
+
+def _connection(endpoint: str | None) -> Connection:
+    config = SessionConfig(instance=random.getrandbits(63))
+    return Connection(endpoint_or_default(endpoint), config, lambda result: None)
+
+
+class RuleManager:
+    """Deploys, lists and removes the rules of a running broker.
+
+    Raises BrokerUnreachable when no broker answers, and RefusedError, with every problem and its
+    place, for rules that are refused.
+
+    >>> with RuleManager(endpoint) as manager:
+    ...     deployed = manager.add('''
+    ...         rule hot: define Hot(area: string) from Temp(value > 45) as t where area = t.area
+    ...     ''')
+    ...     [rule["name"] for rule in manager.list()]
+    ...     manager.remove("hot")
+    ['hot']
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        connection = _connection(endpoint)
+        self._session = connection.session
+        self._timeout_s = timeout_s
+        self._driver = Threaded(connection)
+        self._driver.open(connect_timeout_s)
+
+    def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+        """Deploy the rules of ``text``, all or none; gives their names, ``since`` and version.
+
+        ``file`` is the name that errors point at.
+        """
+        return self._ask(lambda: self._session.deploy(text, False, file))
+
+    def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+        """Deploy rules in the place of those of the same names; others are added."""
+        return self._ask(lambda: self._session.deploy(text, True, file))
+
+    def remove(self, name: str) -> None:
+        """Remove a rule."""
+        self._ask(lambda: self._session.remove(name))
+
+    def list(self) -> list[Mapping[str, Any]]:
+        """The rules in their order: name, type, since, version, and whether they run."""
+        return list(self._ask(self._session.list_rules)["rules"])
+
+    def show(self, name: str) -> Mapping[str, Any]:
+        """One rule, with its canonical ``text``."""
+        return self._ask(lambda: self._session.show_rule(name))
+
+    def status(self) -> Mapping[str, Any]:
+        """What the broker does: plain data, as docs/protocol.md describes it."""
+        return self._ask(self._session.status)
+
+    def close(self) -> None:
+        """Leave; the rules stay."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _ask(self, request: Any) -> Mapping[str, Any]:
+        return self._driver.ask(request, self._timeout_s)
+
+
+class AsyncRuleManager:
+    """``RuleManager`` for asyncio; it connects when it is entered or ``open`` is awaited.
+
+    >>> import asyncio
+    >>> async def names():
+    ...     async with AsyncRuleManager(endpoint) as manager:
+    ...         return [rule["name"] for rule in await manager.list()]
+    >>> asyncio.run(names())
+    []
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        connection = _connection(endpoint)
+        self._session = connection.session
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._driver = Looped(connection)
+
+    async def open(self) -> Self:
+        """Connect."""
+        await self._driver.open(self._connect_timeout_s)
+        return self
+
+    async def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+        """See ``RuleManager.add``."""
+        return await self._ask(lambda: self._session.deploy(text, False, file))
+
+    async def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
+        """See ``RuleManager.replace``."""
+        return await self._ask(lambda: self._session.deploy(text, True, file))
+
+    async def remove(self, name: str) -> None:
+        """See ``RuleManager.remove``."""
+        await self._ask(lambda: self._session.remove(name))
+
+    async def list(self) -> list[Mapping[str, Any]]:
+        """See ``RuleManager.list``."""
+        return list((await self._ask(self._session.list_rules))["rules"])
+
+    async def show(self, name: str) -> Mapping[str, Any]:
+        """See ``RuleManager.show``."""
+        return await self._ask(lambda: self._session.show_rule(name))
+
+    async def status(self) -> Mapping[str, Any]:
+        """See ``RuleManager.status``."""
+        return await self._ask(self._session.status)
+
+    async def close(self) -> None:
+        """Leave; the rules stay."""
+        self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._driver.close()
+
+    async def _ask(self, request: Any) -> Mapping[str, Any]:
+        return await self._driver.ask(request, self._timeout_s)

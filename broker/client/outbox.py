@@ -1,0 +1,135 @@
+"""Events published one at a time, gathered until they leave together as columns.
+
+Law 1: an event is checked when it is given, so that the caller's mistake is raised at the
+caller's line, and never costs an event given before.
+
+Law 2: the order in which events were given is kept across types: every event bears its number,
+and the session takes the batches in the order of those numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from matcher.model import Attribute, EventBatch, EventIds, EventType, Kind, StringColumn, Value
+from matcher.rows import INT_MAX, INT_MIN, column_of, values_of
+
+_TYPES: Mapping[Kind, type] = {
+    Kind.INT: int,
+    Kind.FLOAT: float,
+    Kind.BOOL: bool,
+    Kind.STRING: str,
+}
+_SOURCE = ""
+"""The session writes the client's name in its place."""
+
+
+class Rows:
+    """Events of one type, with text ids or without."""
+
+    def __init__(self, event_type: EventType) -> None:
+        self.type = event_type
+        self._pick = _picker(event_type)
+        self._expected = tuple(_TYPES[attribute.kind] for attribute in event_type.attributes)
+        self._ints = _places(event_type, Kind.INT)
+        self._floats = _places(event_type, Kind.FLOAT)
+        self._strings = _places(event_type, Kind.STRING)
+        self._rows: list[tuple[int, int, tuple[Value, ...]]] = []
+        self._ids: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def check(self, data: Mapping[str, Any]) -> tuple[Value, ...]:
+        """The event's values in the schema's order; BadEvent for one that does not fit (E5)."""
+        try:
+            values = self._pick(data)
+        except KeyError:
+            return values_of(self.type, data)
+        if tuple(map(type, values)) == self._expected and self._is_plain(values):
+            return values
+        return values_of(self.type, data)
+
+    def add(self, number: int, time: int, values: tuple[Value, ...], text_id: str | None) -> None:
+        """Add a checked event; either all have text ids or none has."""
+        self._rows.append((number, time, values))
+        if text_id is not None:
+            self._ids.append(text_id)
+
+    def take(self) -> EventBatch:
+        """The events as a batch; none are left."""
+        rows, ids = self._rows, self._ids
+        self._rows, self._ids = [], []
+        numbers, times, values = zip(*rows, strict=True)
+        columns = zip(*values, strict=True) if self.type.attributes else ()
+        return EventBatch(
+            self.type,
+            np.array(times, np.int64),
+            EventIds(
+                StringColumn.constant(_SOURCE, len(rows)),
+                np.array(numbers, np.int64),
+                StringColumn.from_strings(ids) if ids else None,
+            ),
+            tuple(map(column_of, self.type.attributes, columns)),
+        )
+
+    def _is_plain(self, values: tuple[Any, ...]) -> bool:
+        """Whether values of the right types need no closer look."""
+        for place in self._floats:
+            if not math.isfinite(values[place]):
+                return False
+        for place in self._ints:
+            if not INT_MIN <= values[place] <= INT_MAX:
+                return False
+        return all(values[place].isascii() for place in self._strings)
+
+
+class Outbox:
+    """Events of several types, waiting to leave. ``types`` are those that may be published."""
+
+    def __init__(self) -> None:
+        self.types: dict[str, EventType] = {}
+        self._rows: dict[tuple[str, bool], Rows] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def know(self, event_type: EventType) -> None:
+        """Let events of this type be added."""
+        self.types[event_type.name] = event_type
+        for with_id in (False, True):
+            self._rows[event_type.name, with_id] = Rows(event_type)
+
+    def add(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> None:
+        """Add an event; BadEvent when it does not fit, KeyError for a type that is not known."""
+        rows = self._rows[name, text_id is not None]
+        rows.add(self._count, time, rows.check(data), text_id)
+        self._count += 1
+
+    def take(self) -> list[EventBatch]:
+        """Everything, as batches that share one numbering; nothing is left."""
+        self._count = 0
+        return [rows.take() for rows in self._rows.values() if len(rows)]
+
+
+def _picker(event_type: EventType) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    names = event_type.names
+    if not names:
+        return lambda data: ()
+    if len(names) == 1:
+        (name,) = names
+        return lambda data: (data[name],)
+    return itemgetter(*names)
+
+
+def _places(event_type: EventType, kind: Kind) -> tuple[int, ...]:
+    def has_kind(numbered: tuple[int, Attribute]) -> bool:
+        return numbered[1].kind is kind
+
+    return tuple(place for place, _ in filter(has_kind, enumerate(event_type.attributes)))

@@ -1,0 +1,246 @@
+"""Publishers: sources of events, synchronous and asynchronous, of one look.
+
+A publisher has a name, which is the source of its events, and sequence numbers that survive
+reconnection: what the broker has not acknowledged is sent again, and the broker drops what it
+has already. See docs/clients.md.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from broker.client.endpoint import endpoint_or_default
+from broker.client.source import Source
+from broker.client.threaded import Threaded
+from broker.errors import PublishBlocked
+from matcher.model import Event, EventType
+from matcher.times import time_of
+from routing.config import SessionConfig
+
+Acks = Literal["broker", "none"]
+
+BATCH_EVENTS = 1_024
+DELAY_S = 0.0005
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+UNACKNOWLEDGED_MAX = 65_536
+
+
+def new_source(
+    endpoint: str | None,
+    name: str,
+    increasing: bool,
+    disorder: timedelta | None,
+    acks: Acks,
+    batch_events: int,
+    delay_s: float,
+    unacknowledged_max: int,
+) -> Source:
+    """The half of a publisher that never waits, of either form."""
+    if acks not in ("broker", "none"):
+        raise ValueError(f"acks is 'broker' or 'none', not {acks!r}")
+    if batch_events < 1 or delay_s < 0:
+        raise ValueError("batch_events is at least 1 and delay_s is not negative")
+    config = SessionConfig(
+        name=name,
+        instance=random.getrandbits(63),
+        increasing=increasing,
+        disorder_us=None if disorder is None else disorder // timedelta(microseconds=1),
+        acknowledged=acks == "broker",
+        unacknowledged_max=unacknowledged_max,
+    )
+    return Source(endpoint_or_default(endpoint), config, batch_events, delay_s)
+
+
+class Publisher:
+    """A source of events.
+
+    ``name`` is the source of its events, unique among the live clients of the network; ``types``
+    are what it will publish. Unless told more, it promises nothing about the times of its
+    events until it closes, so rules over them wait: ``increasing=True`` says that its times
+    strictly increase, ``disorder`` that events are at most so much older than the clock when
+    they are published, and ``promise`` says it by hand.
+
+    ``acks="broker"``: events are kept, and sent again after a reconnection, until the broker has
+    them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
+    ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds.
+
+    One event at a time is gathered into batches of at most ``batch_events``, none of which
+    waits longer than ``delay_s`` seconds (plus the millisecond of a sleeping thread).
+
+    Raises BrokerUnreachable when no broker welcomes it within ``connect_timeout_s``, and
+    RefusedError when one refuses its name or types. Any thread may use it.
+
+    >>> from matcher import EventType
+    >>> temp = EventType.of("Temp", area="string", value="float")
+    >>> with Publisher(endpoint, name="sensor/7", types=[temp], increasing=True) as publisher:
+    ...     publisher.publish("Temp", area="a1", value=46.5)
+    ...     publisher.wait()
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *,
+        name: str,
+        types: Sequence[EventType] = (),
+        increasing: bool = False,
+        disorder: timedelta | None = None,
+        acks: Acks = "broker",
+        batch_events: int = BATCH_EVENTS,
+        delay_s: float = DELAY_S,
+        unacknowledged_max: int = UNACKNOWLEDGED_MAX,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._source = new_source(
+            endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
+        )
+        self._timeout_s = timeout_s
+        self._driver = Threaded(self._source.connection)
+        self._driver.open(connect_timeout_s)
+        try:
+            if types:
+                self.advertise(*types)
+        except BaseException:
+            self._driver.close()
+            raise
+
+    def advertise(self, *types: EventType) -> None:
+        """Announce further types, and wait until the broker has confirmed them."""
+        self._driver.ask(lambda: self._source.session.advertise(types), self._timeout_s)
+        for event_type in types:
+            self._source.outbox.know(event_type)
+
+    def publish(
+        self,
+        event: str | Event,
+        data: Mapping[str, Any] | None = None,
+        /,
+        *,
+        at: int | datetime | None = None,
+        id: str | None = None,  # noqa: A002 - the event model's word
+        **attributes: Any,
+    ) -> None:
+        """Publish one event: a row, or a type and its attributes.
+
+        ``at`` is its time (microseconds since the epoch, or a datetime with its offset);
+        without one it is stamped now. ``id`` is its id; without one its sequence number is.
+        Attributes that are not names of Python, or are called ``at`` or ``id``, go into ``data``.
+
+        Raises BadEvent or SchemaError, before anything happens, for an event that does not fit;
+        PublishBlocked when no room comes in time; and what the broker refused of events
+        published earlier (LateEvents, RefusedError).
+        """
+        source, driver = self._source, self._driver
+        with driver.lock:
+            source.check()
+            if not source.has_room:
+                self._await_room(1)
+            source.add(event, {**data, **attributes} if data else attributes, at, id)
+            if source.is_due:
+                driver.pump()
+            else:
+                driver.rearm()
+
+    def publish_batch(
+        self,
+        events: object,
+        *,
+        type: str | None = None,  # noqa: A002 - the event model's word
+        promise: int | None = None,
+    ) -> None:
+        """Publish many events: an EventBatch, an Arrow table or record batch, a list of dicts.
+
+        A list of dicts has its times under ``"time"`` (RFC 3339 or seconds; without any, they
+        are stamped) and ids under ``"id"``; ``type`` names its type where several were
+        advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
+        nothing earlier than this will follow, in microseconds.
+        """
+        batch = self._source.batch(events, type)
+        if batch.type.name not in self._source.outbox.types:
+            self.advertise(batch.type)
+        pieces = list(self._source.slices(batch))
+        with self._driver.lock:
+            for place, piece in enumerate(pieces):
+                self._source.check()
+                self._await_room(len(piece))
+                last = place == len(pieces) - 1
+                self._source.send_batch(piece, promise if last else None)
+                self._driver.pump()
+
+    def promise(self, time: int | datetime) -> None:
+        """Promise that nothing earlier than ``time`` (as in ``publish``) will follow."""
+        mark = time_of(time) if isinstance(time, datetime) else time
+        with self._driver as connection:
+            self._source.check()
+            self._source.send()
+            connection.session.promise(mark)
+
+    def flush(self) -> None:
+        """Send what is gathered now."""
+        with self._driver:
+            self._source.check()
+            self._source.send()
+
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Send what is gathered and wait until the broker has everything.
+
+        Raises PublishBlocked after ``timeout_s`` seconds (default: the publisher's), and what
+        the broker refused.
+        """
+        seconds = self._timeout_s if timeout_s is None else timeout_s
+        self.flush()
+        session = self._source.session
+        if not self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
+            raise blocked(self._source, seconds)
+        with self._driver.lock:
+            self._source.check()
+
+    @property
+    def rejected(self) -> int:
+        """How many events the broker has refused so far."""
+        return self._source.rejected
+
+    def close(self) -> None:
+        """Wait until the broker has everything, promise that nothing follows, and leave."""
+        try:
+            if self._source.connection.failure is None:
+                self.wait()
+        finally:
+            self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._driver.close()
+
+    def _await_room(self, events: int) -> None:
+        source = self._source
+        source.send()
+        if source.session.room >= events:
+            return
+        self._driver.pump()
+        if not self._driver.wait_until(lambda: source.session.room >= events, self._timeout_s):
+            raise blocked(source, self._timeout_s)
+
+
+def blocked(source: Source, timeout_s: float) -> PublishBlocked:
+    """The broker did not take what was published, for so long."""
+    return PublishBlocked(
+        f"{source.connection.endpoint}: {source.session.unacknowledged} events are still "
+        f"unacknowledged after {timeout_s:g} s"
+    )

@@ -1,0 +1,78 @@
+"""What both subscribers do between waits: keep deliveries, and grant credit as they are taken.
+
+The queue needs no bound of its own: the broker sends no more events than it was granted credit
+for, and credit is granted for what the application has taken.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from broker.client.connection import Connection
+from matcher.model import Event
+from routing.config import SessionConfig
+from routing.messages import Delivery, WhenFull
+from routing.session import Result
+
+WhenFullName: TypeAlias = Literal["block", "drop-oldest", "disconnect"]
+
+
+class Sink:
+    """The half of a subscriber that never waits."""
+
+    def __init__(
+        self, endpoint: str, config: SessionConfig, when_full: str, queue_events: int
+    ) -> None:
+        if when_full not in get_args(WhenFullName):
+            expected = ", ".join(get_args(WhenFullName))
+            raise ValueError(f"when_full is one of {expected}, not {when_full!r}")
+        self.connection = Connection(endpoint, config, self._take)
+        self.session = self.connection.session
+        self.deliveries: deque[Delivery] = deque()
+        self.dropped = 0
+        """Events lost because this sink's queue at the broker was full."""
+        self._when_full = WhenFull(when_full)
+        self._queue_events = queue_events
+        self._rows: Iterator[Event] = iter(())
+        self._numbers: dict[int, int] = {}
+
+    def subscribe(self, text: str) -> int:
+        """Ask for events; gives the request's number."""
+        request, number = self.session.subscribe(text, self._when_full, self._queue_events)
+        self._numbers[request] = number
+        return request
+
+    def number(self, request: int) -> int:
+        """The number of the subscription that was asked for."""
+        return self._numbers.pop(request)
+
+    def take_delivery(self) -> Delivery:
+        """The next delivery; the broker may send as many events more."""
+        delivery = self.deliveries.popleft()
+        self.session.consume(len(delivery))
+        return delivery
+
+    def next_event(self) -> Event | None:
+        """The next event of the delivery at hand, or None when it is used up."""
+        return next(self._rows, None)
+
+    def open_delivery(self) -> None:
+        """Take the next delivery and let ``next_event`` give its events."""
+        self._rows = rows(self.take_delivery())
+
+    def _take(self, result: Result) -> None:
+        if isinstance(result, Delivery):
+            self.dropped += result.dropped
+            self.deliveries.append(result)
+
+
+def rows(delivery: Delivery) -> Iterator[Event]:
+    """A delivery's events as rows, in the order of delivery."""
+    if delivery.order is None:
+        return (event for batch in delivery.batches for event in batch.events())
+    events = [event for batch in delivery.batches for event in batch.events()]
+    return (events[place] for place in np.asarray(delivery.order).tolist())

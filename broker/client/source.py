@@ -1,0 +1,172 @@
+"""What both publishers do between waits: gather events, hand them to the session, hear of refusals.
+
+An event after a pause leaves at once. The following ones wait until ``delay_s`` seconds have
+passed since, or ``batch_events`` have gathered: one at a time they would cost the broker many
+times what they cost together. Whatever was gathered leaves before the session's own timer acts,
+for that may promise by the clock that nothing earlier will follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from broker.client.connection import Connection
+from broker.client.outbox import Outbox
+from broker.errors import LateEvents, RefusedError
+from matcher.errors import BadEvent, SchemaError
+from matcher.model import MICROSECONDS, Event, EventBatch, EventType
+from matcher.rows import batch_of
+from matcher.times import time_of
+from routing.config import SessionConfig
+from routing.messages import Code, Rejected
+from routing.session import NO_TIME, Result
+
+SLICE_EVENTS_MAX = 4_096
+"""Events of a large batch that are handed over at once."""
+REFUSALS_MAX = 100
+"""Refusals kept for the caller; of later ones only the number is."""
+
+
+class Source:
+    """The half of a publisher that never waits."""
+
+    def __init__(
+        self, endpoint: str, config: SessionConfig, batch_events: int, delay_s: float
+    ) -> None:
+        self.connection = Connection(endpoint, config, self._take)
+        self.connection.pumped = self._send_if_due
+        self.connection.own_deadline = self._deadline
+        self.session = self.connection.session
+        self.outbox = Outbox()
+        self.rejected = 0
+        """Events that the broker did not take."""
+        self._slice_events = min(SLICE_EVENTS_MAX, config.unacknowledged_max)
+        self._increasing = config.increasing
+        self._last_time = NO_TIME
+        self._batch_events = min(batch_events, config.unacknowledged_max)
+        self._delay_s = delay_s
+        self._sent_at = 0.0
+        self._refusals: list[RefusedError] = []
+
+    # --- one event at a time ---
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more event can be added: what is gathered must always be able to leave."""
+        return len(self.outbox) < self._batch_events and self.session.room > len(self.outbox)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether what is gathered shall leave now."""
+        waited = self.connection.clock.now() - self._sent_at
+        return waited >= self._delay_s or len(self.outbox) >= self._batch_events
+
+    def check(self) -> None:
+        """Raise what went wrong since the last call."""
+        self.connection.check()
+        if self._refusals:
+            raise self._refusals.pop(0)
+
+    def add(
+        self,
+        what: str | Event,
+        attributes: Mapping[str, Any],
+        at: int | datetime | None,
+        text_id: str | None,
+    ) -> None:
+        """Add an event; raises BadEvent, or SchemaError for a type that was not advertised."""
+        if isinstance(what, Event):
+            name, attributes, time, text_id = what.type, what.data, what.time, what.id or None
+        else:
+            name, time = what, self._time(at)
+        if self._increasing and time <= self._last_time:
+            raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
+        try:
+            self.outbox.add(name, attributes, time, text_id)
+        except KeyError:
+            raise self._unknown(name) from None
+        self._last_time = max(self._last_time, time)
+
+    def send(self) -> None:
+        """Hand what is gathered to the session."""
+        if len(self.outbox):
+            now = self.connection.clock.now()
+            self._sent_at = now
+            self.session.publish_all(self.outbox.take(), now)
+
+    # --- many at a time ---
+
+    def batch(self, events: object, type_name: str | None) -> EventBatch:
+        """What ``publish_batch`` was given, as a batch. Raises BadEvent or SchemaError."""
+        if isinstance(events, EventBatch):
+            return events
+        if isinstance(events, Sequence) and not isinstance(events, str | bytes):
+            return self._batch_of_rows(events, type_name)
+        return self._batch_of_table(events, type_name)
+
+    def slices(self, batch: EventBatch) -> Iterator[EventBatch]:
+        """The batch in pieces that the session can take one after another."""
+        size = self._slice_events
+        if len(batch) <= size:
+            yield batch
+            return
+        for start in range(0, len(batch), size):
+            yield batch.take(slice(start, start + size))
+
+    def send_batch(self, batch: EventBatch, promise: int | None) -> None:
+        """Hand a batch to the session."""
+        self._sent_at = self.connection.clock.now()
+        self.session.publish(batch, self._sent_at, promise)
+
+    # --- inside ---
+
+    def _time(self, at: int | datetime | None) -> int:
+        if at is None:  # the client stamps it; later than the last, so that order is kept
+            return max(int(self.connection.clock.now() * MICROSECONDS), self._last_time + 1)
+        return time_of(at) if isinstance(at, datetime) else at
+
+    def _batch_of_rows(
+        self, rows: Sequence[Mapping[str, Any]], type_name: str | None
+    ) -> EventBatch:
+        event_type = self._known(type_name)
+        times = None
+        if not any("time" in row for row in rows):
+            first = self._time(None)
+            times = range(first, first + len(rows))
+        return batch_of(event_type, rows, source="", times=times)
+
+    def _batch_of_table(self, table: object, type_name: str | None) -> EventBatch:
+        from matcher.tabular import batch_from_arrow
+
+        return batch_from_arrow(table, self._known(type_name), source="")
+
+    def _known(self, name: str | None) -> EventType:
+        if name is None and len(self.outbox.types) == 1:
+            return next(iter(self.outbox.types.values()))
+        if name is None:
+            raise SchemaError("which type? give type=..., or publish an EventBatch")
+        event_type = self.outbox.types.get(name)
+        if event_type is None:
+            raise self._unknown(name)
+        return event_type
+
+    def _unknown(self, name: str) -> SchemaError:
+        known = ", ".join(sorted(self.outbox.types)) or "none"
+        return SchemaError(f"event type {name} was not advertised by this publisher: {known}")
+
+    def _deadline(self) -> float | None:
+        return self._sent_at + self._delay_s if len(self.outbox) else None
+
+    def _send_if_due(self) -> None:
+        timer = self.session.next_timer()
+        if self.is_due or (timer is not None and timer <= self.connection.clock.now()):
+            self.send()
+
+    def _take(self, result: Result) -> None:
+        if isinstance(result, Rejected):
+            self.rejected += sum(last - first + 1 for first, last in result.sequences)
+            kind = LateEvents if result.code is Code.LATE else RefusedError
+            if len(self._refusals) < REFUSALS_MAX:
+                self._refusals.append(kind(result.reason, result.code.value))

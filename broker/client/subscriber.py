@@ -1,0 +1,270 @@
+"""Subscribers: sinks of events, synchronous and asynchronous, of one look. See docs/clients.md."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterator
+from types import TracebackType
+from typing import Self
+
+from broker.client.endpoint import endpoint_or_default
+from broker.client.looped import Looped
+from broker.client.sink import Sink, WhenFullName
+from broker.client.threaded import Threaded
+from broker.errors import ClientClosed
+from matcher.model import Event
+from routing.config import SessionConfig
+from routing.messages import Delivery
+
+QUEUE_EVENTS = 65_536
+CREDIT_EVENTS = 16_384
+TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+
+
+def _sink(endpoint: str | None, name: str, when_full: str, queue: int, credit: int) -> Sink:
+    config = SessionConfig(name=name, instance=random.getrandbits(63), delivery_credit=credit)
+    return Sink(endpoint_or_default(endpoint), config, when_full, queue)
+
+
+class Subscriber:
+    """A sink of events: what matches any of its ``filters``, as rows or in columns.
+
+    A filter is written as in a rule: ``Temp(value > 20 and area = "a1")``, ``Fire()``. Events of
+    a type that rules define come in order of time; others as they arrive.
+
+    ``queue`` events wait at the broker, and ``credit`` more here and on the way. When they are
+    full, ``when_full`` is: ``"block"``, the sources wait, ``"drop-oldest"``, counted in
+    ``dropped``, or ``"disconnect"``.
+
+    Iterating gives events until the subscriber is closed. Raises BrokerUnreachable when no broker
+    welcomes it within ``connect_timeout_s``, and RefusedError for a filter that is refused.
+
+    >>> with Subscriber(endpoint, "Temp(value > 20)") as subscriber:
+    ...     sensor.publish("Temp", area="a1", value=46.5, id="a-17")
+    ...     event = subscriber.receive(timeout_s=5)
+    >>> event.source, event.id, event.data
+    ('sensor', 'a-17', {'area': 'a1', 'value': 46.5})
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *filters: str,
+        name: str = "",
+        when_full: WhenFullName = "block",
+        queue: int = QUEUE_EVENTS,
+        credit: int = CREDIT_EVENTS,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._sink = _sink(endpoint, name, when_full, queue, credit)
+        self._timeout_s = timeout_s
+        self._driver = Threaded(self._sink.connection)
+        self._driver.open(connect_timeout_s)
+        try:
+            for text in filters:
+                self.subscribe(text)
+        except BaseException:
+            self._driver.close()
+            raise
+
+    def subscribe(self, text: str) -> int:
+        """Ask for further events; gives the number that ``unsubscribe`` takes."""
+        requests: list[int] = []
+
+        def request() -> int:
+            requests.append(self._sink.subscribe(text))
+            return requests[0]
+
+        self._driver.ask(request, self._timeout_s)
+        return self._sink.number(requests[0])
+
+    def unsubscribe(self, number: int) -> None:
+        """End a subscription."""
+        self._driver.ask(lambda: self._sink.session.unsubscribe(number), self._timeout_s)
+
+    def receive(self, timeout_s: float | None = None) -> Event:
+        """The next event. Raises TimeoutError when none comes within ``timeout_s`` seconds."""
+        event = self._sink.next_event()
+        while event is None:
+            with self._driver:
+                self._await_delivery(timeout_s)
+                self._sink.open_delivery()
+            event = self._sink.next_event()
+        return event
+
+    def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
+        """The next events as they came: batches, and which subscriptions they match.
+
+        Events that ``receive`` has begun to give one by one are not given again.
+        """
+        with self._driver:
+            self._await_delivery(timeout_s)
+            return self._sink.take_delivery()
+
+    @property
+    def dropped(self) -> int:
+        """Events lost because this sink's queue at the broker was full (``drop-oldest``)."""
+        return self._sink.dropped
+
+    def deliveries(self) -> Iterator[Delivery]:
+        """Deliveries until the subscriber is closed."""
+        while True:
+            try:
+                yield self.receive_delivery()
+            except ClientClosed:
+                return
+
+    def __iter__(self) -> Iterator[Event]:
+        while True:
+            try:
+                yield self.receive()
+            except ClientClosed:
+                return
+
+    def close(self) -> None:
+        """Leave; events not yet taken are given up."""
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _await_delivery(self, timeout_s: float | None) -> None:
+        self._driver.wait_until(lambda: has_something(self._sink), timeout_s)
+        check_delivery(self._sink, timeout_s)
+
+
+class AsyncSubscriber:
+    """A sink of events in an asyncio loop; see ``Subscriber`` for what the arguments mean.
+
+    It connects when it is entered or ``open`` is awaited.
+
+    >>> import asyncio
+    >>> async def first():
+    ...     async with AsyncSubscriber(endpoint, "Temp(value > 20)") as subscriber:
+    ...         sensor.publish("Temp", area="a1", value=46.5)
+    ...         async for event in subscriber:
+    ...             return event.data
+    >>> asyncio.run(first())
+    {'area': 'a1', 'value': 46.5}
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        *filters: str,
+        name: str = "",
+        when_full: WhenFullName = "block",
+        queue: int = QUEUE_EVENTS,
+        credit: int = CREDIT_EVENTS,
+        timeout_s: float = TIMEOUT_S,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    ) -> None:
+        self._sink = _sink(endpoint, name, when_full, queue, credit)
+        self._filters = filters
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._driver = Looped(self._sink.connection)
+
+    async def open(self) -> Self:
+        """Connect and subscribe."""
+        await self._driver.open(self._connect_timeout_s)
+        try:
+            for text in self._filters:
+                await self.subscribe(text)
+        except BaseException:
+            self._driver.close()
+            raise
+        return self
+
+    async def subscribe(self, text: str) -> int:
+        """See ``Subscriber.subscribe``."""
+        requests: list[int] = []
+
+        def request() -> int:
+            requests.append(self._sink.subscribe(text))
+            return requests[0]
+
+        await self._driver.ask(request, self._timeout_s)
+        return self._sink.number(requests[0])
+
+    async def unsubscribe(self, number: int) -> None:
+        """See ``Subscriber.unsubscribe``."""
+        await self._driver.ask(lambda: self._sink.session.unsubscribe(number), self._timeout_s)
+
+    async def receive(self, timeout_s: float | None = None) -> Event:
+        """See ``Subscriber.receive``."""
+        event = self._sink.next_event()
+        while event is None:
+            await self._await_delivery(timeout_s)
+            with self._driver:
+                self._sink.open_delivery()
+            event = self._sink.next_event()
+        return event
+
+    async def receive_delivery(self, timeout_s: float | None = None) -> Delivery:
+        """See ``Subscriber.receive_delivery``."""
+        await self._await_delivery(timeout_s)
+        with self._driver:
+            return self._sink.take_delivery()
+
+    @property
+    def dropped(self) -> int:
+        """See ``Subscriber.dropped``."""
+        return self._sink.dropped
+
+    async def deliveries(self) -> AsyncIterator[Delivery]:
+        """See ``Subscriber.deliveries``."""
+        while True:
+            try:
+                yield await self.receive_delivery()
+            except ClientClosed:
+                return
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        while True:
+            try:
+                yield await self.receive()
+            except ClientClosed:
+                return
+
+    async def close(self) -> None:
+        """See ``Subscriber.close``."""
+        self._driver.close()
+
+    async def __aenter__(self) -> Self:
+        return await self.open()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._driver.close()
+
+    async def _await_delivery(self, timeout_s: float | None) -> None:
+        await self._driver.wait_until(lambda: has_something(self._sink), timeout_s)
+        check_delivery(self._sink, timeout_s)
+
+
+def has_something(sink: Sink) -> bool:
+    """Whether a waiting subscriber has something to give or to raise."""
+    return bool(sink.deliveries) or sink.connection.problem is not None
+
+
+def check_delivery(sink: Sink, timeout_s: float | None) -> None:
+    """Raise unless there is a delivery to take: what went wrong, else TimeoutError."""
+    if sink.deliveries:
+        return
+    sink.connection.check()
+    raise TimeoutError(f"no event within {timeout_s:g} s")

@@ -1,0 +1,114 @@
+"""The live host of a Node: bytes from the transport, time from the clock, effects carried out.
+
+Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
+timer is due or a signal arrives, takes in a burst of what has come, and only then carries out
+the effects, so that what a burst causes goes out together.
+
+Law 2: the host decides nothing. What a message means is the node's business (routing/node.py).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from broker.clock import Clock
+from broker.log import log
+from broker.transport import Transport
+from routing import wire
+from routing.effects import Close, Effect, Log, Send
+from routing.node import Node
+
+BURST_MESSAGES_MAX = 256
+"""Messages taken in before their effects are carried out."""
+GOODBYE_S = 2.0
+"""How long, in seconds, a stopping broker waits for its last messages to leave."""
+
+
+class Host:
+    """Runs a node until ``stop``. ``close`` says goodbye to its clients and frees the address."""
+
+    def __init__(self, node: Node, transport: Transport, clock: Clock) -> None:
+        self._node = node
+        self._transport = transport
+        self._clock = clock
+        self._stopping = False
+        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        transport.watch(self._wake_read)
+        self.when_woken: Callable[[], None] = lambda: None
+        """Called in the host's thread after ``wake``."""
+
+    @property
+    def wake_descriptor(self) -> int:
+        """A byte written to this file descriptor wakes the host (``signal.set_wakeup_fd``)."""
+        return self._wake_write
+
+    def wake(self) -> None:
+        """Let the host's thread call ``when_woken`` soon. Any thread may call this."""
+        os.write(self._wake_write, b"\0")
+
+    def stop(self) -> None:
+        """Let ``run`` return soon. Any thread, and a signal handler, may call this."""
+        self._stopping = True
+        self.wake()
+
+    def run(self) -> None:
+        """Serve until ``stop``."""
+        node, transport, clock = self._node, self._transport, self._clock
+        while not self._stopping:
+            timer = node.next_timer()
+            transport.wait(None if timer is None else timer - clock.now())
+            self._take_wakes()
+            self._receive_burst()
+            now = clock.now()
+            timer = node.next_timer()
+            if timer is not None and timer <= now:
+                node.handle_timer(now)
+            self._carry_out()
+
+    def close(self, reason: str) -> None:
+        """Say goodbye to every client and free the addresses."""
+        self._node.close(reason, self._clock.now())
+        self._carry_out()
+        self._transport.close(GOODBYE_S)
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _take_wakes(self) -> None:
+        try:
+            woken = os.read(self._wake_read, 4096)
+        except BlockingIOError:
+            return
+        if woken:
+            self.when_woken()
+
+    def _receive_burst(self) -> None:
+        now = self._clock.now()
+        for _ in range(BURST_MESSAGES_MAX):
+            message = self._transport.receive()
+            if message is None:
+                return
+            self._node.receive_frames(*message, now)
+
+    def _carry_out(self) -> None:
+        # Losing a peer has effects in its turn, so this goes on until there are none.
+        while effects := self._node.take_effects():
+            for effect in effects:
+                _CARRY_OUT[type(effect)](self, effect)
+
+    def _send(self, effect: Send) -> None:
+        if not self._transport.send(effect.peer, wire.encode(effect.message)):
+            self._node.lose(effect.peer, self._clock.now())
+
+    def _close_peer(self, effect: Close) -> None:
+        self._transport.close_peer(effect.peer)
+
+    def _log(self, effect: Log) -> None:
+        log(effect.level, effect.text, effect.fields)
+
+
+_CARRY_OUT: dict[type[Effect], Callable[..., None]] = {
+    Send: Host._send,
+    Close: Host._close_peer,
+    Log: Host._log,
+}

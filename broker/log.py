@@ -1,0 +1,56 @@
+"""Structured log lines on standard error: logfmt, one line an occurrence.
+
+``time=2026-11-20T13:00:00.125Z level=info message="listening" endpoint=tcp://127.0.0.1:7461``
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+LOGGER = logging.getLogger("rexmq")
+LEVELS = ("debug", "info", "warning", "error")
+
+_NEEDS_QUOTES = frozenset(' "=\n\t\r')
+
+
+def start_logging(level: str) -> None:
+    """Send this process's log lines of ``level`` and above to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Logfmt())
+    LOGGER.handlers[:] = [handler]
+    LOGGER.propagate = False
+    LOGGER.setLevel(level.upper())
+
+
+def log(level: str, message: str, fields: Mapping[str, object] | None = None) -> None:
+    """Write one line: a constant message, and what it is about as fields."""
+    LOGGER.log(logging.getLevelNamesMapping()[level.upper()], message, extra={"fields": fields})
+
+
+class Logfmt(logging.Formatter):
+    """``key=value`` pairs; a value with blanks, quotes or line ends is quoted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line of a record."""
+        moment = datetime.fromtimestamp(record.created, UTC)
+        pairs: dict[str, object] = {
+            "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            **(getattr(record, "fields", None) or {}),
+        }
+        line = " ".join(f"{key}={_value(value)}" for key, value in pairs.items())
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def _value(value: object) -> str:
+    text = str(value)
+    if text and not _NEEDS_QUOTES & set(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

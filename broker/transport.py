@@ -1,0 +1,137 @@
+"""Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
+
+Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
+is another peer. A peer that was closed stays closed: what it still sends is dropped unread.
+
+Law 2: nothing here blocks and everything is bounded. A peer that does not take what is sent to
+it, credit or no credit, fills its pipe and is lost; nobody else waits for it.
+
+Law 3: an address belongs to the broker that listens on it. libzmq would unlink a living broker's
+ipc file and take its place without a word, so the file is tried first.
+"""
+
+from __future__ import annotations
+
+import math
+import socket as sockets
+import stat
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+import zmq
+
+from broker.errors import AddressTaken, ConfigurationError
+
+Frame: TypeAlias = "bytes | memoryview"
+
+PIPE_MESSAGES_MAX = 10_000
+"""Messages that wait in one peer's pipe, each way, before it counts as full."""
+MESSAGE_BYTES_MAX = 256 * 2**20
+"""A larger frame costs its sender the connection (libzmq's own limit)."""
+CLOSED_PEERS_MAX = 10_000
+"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
+KEEPALIVE_MS = 2_000
+"""How often libzmq probes an idle connection, and thus notices a vanished host."""
+
+
+class Transport:
+    """The socket of a broker. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.set(zmq.ROUTER_MANDATORY, 1)
+        self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
+        self._socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
+        self._socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
+        self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
+        self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
+        self._socket.set(zmq.LINGER, 0)
+        self._closed: OrderedDict[bytes, None] = OrderedDict()
+        self._poller = zmq.Poller()
+        self._poller.register(self._socket, zmq.POLLIN)
+
+    def listen(self, endpoint: str) -> str:
+        """Listen on ``endpoint`` too and give its resolved form (``:*`` picks a free port).
+
+        Raises AddressTaken, or ConfigurationError for an endpoint that cannot be listened on.
+        """
+        if endpoint.startswith("ipc://"):
+            _refuse_living_file(endpoint)
+        try:
+            self._socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            if error.errno == zmq.EADDRINUSE:
+                raise AddressTaken(f"{endpoint}: another process listens on it") from None
+            raise ConfigurationError(
+                f"{endpoint}: cannot listen there: {error.strerror}; expected an endpoint such "
+                f"as tcp://127.0.0.1:7461 or ipc:///run/rexmq.sock"
+            ) from None
+        return str(self._socket.last_endpoint.rstrip(b"\0"), "utf-8")
+
+    def watch(self, descriptor: int) -> None:
+        """Let ``wait`` return when this file descriptor is readable, too."""
+        self._poller.register(descriptor, zmq.POLLIN)
+
+    def wait(self, seconds: float | None) -> None:
+        """Sleep until something can be received, a watched descriptor is readable, or so long."""
+        self._poller.poll(None if seconds is None else math.ceil(max(0.0, seconds) * 1000))
+
+    def receive(self) -> tuple[bytes, list[bytes]] | None:
+        """The next message, peer and frames, or None when there is none now."""
+        receive = self._socket.recv
+        while True:
+            try:
+                peer = receive(zmq.NOBLOCK)
+            except zmq.Again:
+                return None
+            frames = []
+            while self._socket.get(zmq.RCVMORE):
+                frames.append(receive())
+            if peer not in self._closed:
+                return peer, frames
+
+    def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
+        """Send a message; False when the peer has gone or does not take its messages."""
+        send = self._socket.send
+        try:
+            send(peer, zmq.SNDMORE | zmq.NOBLOCK)
+            for frame in frames[:-1]:
+                send(frame, zmq.SNDMORE)
+            send(frames[-1])
+        except zmq.ZMQError as error:
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                return False
+            raise
+        return True
+
+    def close_peer(self, peer: bytes) -> None:
+        """Read nothing more from this peer."""
+        self._closed[peer] = None
+        if len(self._closed) > CLOSED_PEERS_MAX:
+            self._closed.popitem(last=False)
+
+    def close(self, linger_s: float) -> None:
+        """Stop listening; what was sent has ``linger_s`` seconds to leave."""
+        self._socket.close(linger=int(linger_s * 1000))
+        self._context.term()
+
+
+def _refuse_living_file(endpoint: str) -> None:
+    """Raise AddressTaken when someone listens behind an ipc file, or it is no socket at all."""
+    name = endpoint.removeprefix("ipc://")
+    path = Path(name)
+    if name.startswith("@") or not path.exists():
+        return
+    if not stat.S_ISSOCK(path.stat().st_mode):
+        raise AddressTaken(f"{endpoint}: the file exists and is no socket")
+    with sockets.socket(sockets.AF_UNIX) as probe:
+        try:
+            probe.connect(name)
+        except ConnectionRefusedError:
+            return  # left behind by a broker that was killed
+        except OSError as error:
+            raise AddressTaken(f"{endpoint}: {error.strerror}") from None
+    raise AddressTaken(f"{endpoint}: another process listens on it")

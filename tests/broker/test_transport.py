@@ -1,0 +1,108 @@
+"""Frames in, frames out, over real sockets."""
+
+import socket
+
+import pytest
+import zmq
+
+from broker.errors import AddressTaken, ConfigurationError
+from broker.transport import Transport
+
+
+@pytest.fixture
+def transport():
+    transport = Transport()
+    yield transport
+    transport.close(0)
+
+
+@pytest.fixture
+def dealer():
+    context = zmq.Context()
+    socket = context.socket(zmq.DEALER)
+    yield socket
+    socket.close(linger=0)
+    context.term()
+
+
+def receive(transport):
+    while True:
+        transport.wait(5)
+        message = transport.receive()
+        if message is not None:
+            return message
+
+
+def test_carries_frames_both_ways_on_every_endpoint(transport, dealer, tmp_path):
+    endpoints = [transport.listen("tcp://127.0.0.1:*"), transport.listen(f"ipc://{tmp_path}/b")]
+    assert endpoints[0] != "tcp://127.0.0.1:*"
+    for endpoint in endpoints:
+        dealer.connect(endpoint)
+        dealer.send_multipart([b"one", b"", b"three"])
+        peer, frames = receive(transport)
+        assert frames == [b"one", b"", b"three"]
+        assert transport.send(peer, [b"four", memoryview(b"five")])
+        assert dealer.recv_multipart() == [b"four", b"five"]
+        dealer.disconnect(endpoint)
+
+
+def test_a_closed_peer_is_read_no_more(transport, dealer, tmp_path):
+    dealer.connect(transport.listen(f"ipc://{tmp_path}/b"))
+    dealer.send(b"one")
+    peer, _ = receive(transport)
+    transport.close_peer(peer)
+    dealer.send(b"two")
+    transport.wait(0.1)
+    assert transport.receive() is None
+
+
+def test_sending_to_a_peer_that_has_gone_says_so(transport):
+    assert not transport.send(b"nobody", [b"frame"])
+
+
+def test_a_peer_that_takes_nothing_fills_its_pipe_and_no_more(transport, dealer, tmp_path):
+    dealer.set(zmq.RCVHWM, 1)
+    dealer.connect(transport.listen(f"ipc://{tmp_path}/b"))
+    dealer.send(b"one")
+    peer, _ = receive(transport)
+    sent = 0
+    while transport.send(peer, [bytes(10_000)]):
+        sent += 1
+        assert sent < 1_000_000
+    assert sent > 0
+
+
+def test_a_taken_tcp_address_is_refused(transport):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(AddressTaken, match=f"tcp://127.0.0.1:{port}"):
+            transport.listen(f"tcp://127.0.0.1:{port}")
+
+
+def test_a_living_ipc_file_is_not_stolen(transport, tmp_path):
+    endpoint = transport.listen(f"ipc://{tmp_path}/b")
+    second = Transport()
+    with pytest.raises(AddressTaken, match="another process listens"):
+        second.listen(endpoint)
+    second.close(0)
+
+
+def test_a_stale_ipc_file_is_replaced(transport, dealer, tmp_path):
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(str(tmp_path / "b"))
+    dealer.connect(transport.listen(f"ipc://{tmp_path}/b"))
+    dealer.send(b"one")
+    assert receive(transport)[1] == [b"one"]
+
+
+def test_a_file_that_is_no_socket_is_left_alone(transport, tmp_path):
+    (tmp_path / "b").write_text("precious")
+    with pytest.raises(AddressTaken, match="no socket"):
+        transport.listen(f"ipc://{tmp_path}/b")
+    assert (tmp_path / "b").read_text() == "precious"
+
+
+@pytest.mark.parametrize("endpoint", ["7461", "tcp://nowhere.invalid:1", "ipc:///no/such/folder/b"])
+def test_an_endpoint_that_cannot_be_listened_on_is_refused(transport, endpoint):
+    with pytest.raises(ConfigurationError, match="cannot listen there"):
+        transport.listen(endpoint)
