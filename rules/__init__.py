@@ -2,4 +2,25 @@
 
 The pipeline is ``parser -> ast -> checker -> pattern -> plan -> engine``; each stage takes one
 type and gives one type. Time is in the events: nothing here reads a clock.
+
+``rules.load(text)`` goes from text to checked rules in one step.
 """
+
+from rules.checker import check
+from rules.errors import Problem, RuleErrors, Span
+from rules.language import load
+from rules.parser import parse
+from rules.pattern import Rule, RuleSet
+from rules.printer import print_file
+
+__all__ = [
+    "Problem",
+    "Rule",
+    "RuleErrors",
+    "RuleSet",
+    "Span",
+    "check",
+    "load",
+    "parse",
+    "print_file",
+]

@@ -12,8 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import networkx as nx
-
 from rules.errors import Problem, RuleErrors
 from rules.pattern import (
     Aggregate,
@@ -49,6 +47,8 @@ class Arrangement:
 
 def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; RuleErrors for a cycle of terminators (S12)."""
+    import networkx as nx  # heavy, and not needed to read rules
+
     uses = nx.DiGraph((use.name, rule.defines.name) for rule in rules for use in rule.used_types)
     cycle_of = {
         name: frozenset(component)

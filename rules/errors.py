@@ -6,18 +6,30 @@ its place, the offending text underlined, what was expected, and a hint where th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+LINE_WIDTH_MAX = 160
+"""Characters of an offending line that are shown; of a longer one, those around the caret."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A stretch of text: ``start`` to ``end`` (exclusive); ``line``, ``column`` from 1."""
+class Span(NamedTuple):
+    """A stretch of text: ``start`` to ``end`` (exclusive); ``line``, ``column`` from 1.
+
+    A plain tuple, because every token and every node has one. Lines end with a line feed, and
+    with nothing else.
+    """
 
     start: int
     end: int
     line: int
     column: int
+
+    def to(self, other: Span) -> Span:
+        """From the start of this stretch to the end of another."""
+        return Span(self.start, other.end, self.line, self.column)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +52,40 @@ class RuleErrors(ValueError):
         self.problems = tuple(problems)
         self.text = text
         self.file = file
-        super().__init__("\n".join(self._describe(problem) for problem in self.problems))
+        lines = text.split("\n")
+        super().__init__("\n".join(self._describe(problem, lines) for problem in self.problems))
 
-    def _describe(self, problem: Problem) -> str:
+    def _describe(self, problem: Problem, lines: Sequence[str]) -> str:
         hint = f"\n  hint: {problem.hint}" if problem.hint else ""
         if problem.span is None:
             return f"{self.file}: {problem.message}{hint}"
-        span = problem.span
-        lines = self.text.splitlines() or [""]
-        line = lines[span.line - 1] if span.line <= len(lines) else ""
-        width = max(1, min(span.end - span.start, len(line) - span.column + 1))
-        # Tabs before the caret stay tabs, so that it stands under its text in any terminal.
-        margin = "".join("\t" if char == "\t" else " " for char in line[: span.column - 1])
-        return (
-            f"{self.file}:{span.line}:{span.column}: {problem.message}\n"
-            f"  {line}\n  {margin}{'^' * width}{hint}"
-        )
+        line, column = problem.span.line, problem.span.column
+        shown = _underlined(lines[line - 1] if line <= len(lines) else "", problem.span)
+        return f"{self.file}:{line}:{column}: {problem.message}\n{shown}{hint}"
+
+    def __reduce__(self) -> tuple[type[RuleErrors], tuple[tuple[Problem, ...], str, str]]:
+        """Pickled by its parts: the message alone would not do to make it again."""
+        return RuleErrors, (self.problems, self.text, self.file)
+
+
+def _underlined(line: str, span: Span) -> str:
+    """The offending line, or what of a long one is near the place, over a row of carets."""
+    line, place = line.rstrip("\r"), span.column - 1
+    width = max(1, min(span.end - span.start, len(line) - place))
+    if len(line) > LINE_WIDTH_MAX:
+        first = max(0, place - LINE_WIDTH_MAX // 4)
+        line, place = line[first : first + LINE_WIDTH_MAX], place - first
+        width = max(1, min(width, len(line) - place))
+    # Tabs before the caret stay tabs, so that it stands under its text in any terminal; other
+    # characters that do not print are shown as blanks.
+    shown = "".join(char if char.isprintable() or char == "\t" else " " for char in line)
+    margin = "".join("\t" if char == "\t" else " " for char in line[:place])
+    return f"  {shown}\n  {margin}{'^' * width}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """A hint that names the known word nearest to ``word``, if one is near."""
+    words = sorted(set(known))
+    exact = [other for other in words if other.lower() == word.lower() and other != word]
+    near = exact or difflib.get_close_matches(word[:64], words, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else None

@@ -1,0 +1,280 @@
+"""The syntax tree of a rules file: what was written, before anything is looked up.
+
+Every node knows its place (``span``), and two nodes are equal when they say the same, wherever
+they stand: places do not count. Parentheses, comments and the several spellings of one operator
+leave no trace; chained comparisons stay chains, and the order of everything is the text's.
+
+Names keep their own places (:class:`Name`), since they are what the checker points at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from matcher.model import Kind, Value
+from rules.errors import Span
+from rules.pattern import Comparison, Function, Operator, Policy
+
+NOWHERE = Span(0, 0, 1, 1)
+"""The place of nodes that were not read from a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A word chosen by the author, at its place."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+# --- expressions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. ``kind`` tells 1 from 1.0 and from true, which Python takes for equal."""
+
+    value: Value
+    kind: Kind
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """``$name``; as a whole condition of an event, a positional one."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """``name``, an attribute of the enclosing event, or ``event.name``."""
+
+    event: Name | None
+    name: Name
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``left operator right``."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """``- operand``. The negative of a literal number is a literal."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``a < b = c``: n operands with n - 1 operators between them, n >= 2."""
+
+    operands: tuple[Expression, ...]
+    operators: tuple[Comparison, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``not operand``."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """``a and b and c``, in parentheses: two operands or more, none of them an And."""
+
+    operands: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """``a or b or c``, in parentheses: two operands or more, none of them an Or."""
+
+    operands: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``function(event.attribute window)``, in either of its two forms."""
+
+    function: Function
+    event: Event
+    attribute: Name | None
+    window: Window
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Expression: TypeAlias = (
+    Literal | Parameter | Attribute | Arithmetic | Negative | Compared | Not | And | Or | Aggregate
+)
+
+# --- events, windows, clauses ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """``within duration from anchor``; ``duration`` in microseconds."""
+
+    duration: int
+    anchor: Name
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """``between first and second``, in either order."""
+
+    first: Name
+    second: Name
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Window: TypeAlias = Within | Between
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``type(conditions) as alias``."""
+
+    type: Name
+    conditions: tuple[Expression, ...] = ()
+    alias: Name | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """``each event window``, ``last event window``, ``3-first event window``.
+
+    ``rank`` is as written, 1 for the plain ``first`` and ``last``, and 0 for ``each``.
+    """
+
+    policy: Policy
+    rank: int
+    event: Event
+    window: Within
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """``not event window``."""
+
+    event: Event
+    window: Window
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """``event within duration from anchor`` for an event already selected."""
+
+    event: Name
+    window: Within
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """An item that stands as a clause."""
+
+    item: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Clause: TypeAlias = Selected | Negated | Timed | Constraint
+
+# --- statements ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """``name: kind``; None where ``define`` leaves the kind out."""
+
+    name: Name
+    kind: Kind | None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """``event type(attributes)``."""
+
+    type: Name
+    attributes: tuple[Declared, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """``name = value`` in ``where``."""
+
+    name: Name
+    value: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """``rule name: define type(attributes) from terminator and clauses where ... consuming``."""
+
+    name: Name | None
+    type: Name
+    attributes: tuple[Declared, ...]
+    terminator: Event
+    clauses: tuple[Clause, ...] = ()
+    where: tuple[Assignment, ...] = ()
+    consuming: tuple[Name, ...] = ()
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+Statement: TypeAlias = Schema | Rule
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A rules file: its statements in order, and the text they were read from, for messages."""
+
+    statements: tuple[Statement, ...]
+    text: str = field(default="", compare=False)
+    name: str = field(default="<rules>", compare=False)
+
+
+Node: TypeAlias = (
+    Expression | Window | Event | Clause | Declared | Statement | Assignment | Name | File
+)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right below a node, in the order of its fields."""
+    for name in node.__dataclass_fields__:
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from (item for item in value if hasattr(item, "__dataclass_fields__"))
+        elif hasattr(value, "__dataclass_fields__"):
+            yield value
+
+
+def depth(node: Node) -> int:
+    """Levels of nodes from ``node`` down; walked without recursion, so of any depth."""
+    deepest, level = 0, [node]
+    while level:
+        deepest += 1
+        level = [child for parent in level for child in children(parent)]
+    return deepest

@@ -1,0 +1,312 @@
+"""One rule, from its terminator to its last consumed name, against known event types (S1 to S11).
+
+Rule 1 (S3): a parameter is bound where it first occurs, as ``attribute = $p`` in a terminator or
+a selected event, or as ``$p = item`` in a constraint; of the links of one chain, those that bind
+come first. A binding inside ``or`` or ``not`` would bind only sometimes, and is none.
+
+Rule 2: a parameter that is bound to an attribute, a constant or another parameter stands for
+that; only what has to be computed gets a slot, filled once by a :class:`Let`.
+
+Rule 3: what can be checked is checked, whatever else is wrong; a rule with a problem gives None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard
+
+from matcher.model import Attribute, EventType, Kind
+from rules import ast
+from rules.errors import did_you_mean
+from rules.expressions import Enclosing, Expressions, as_declared, conjuncts
+from rules.pattern import (
+    And,
+    AttributeOf,
+    Clause,
+    Comparison,
+    Constraint,
+    Expression,
+    Let,
+    Literal,
+    Negated,
+    Policy,
+    Rule,
+    Selected,
+    Slot,
+    Timed,
+)
+from rules.printer import print_rule
+from rules.scope import LOST, Report, Scope, Types
+
+RANK_MAX = 2**31 - 1
+"""The greatest k of ``k-first`` and ``k-last``."""
+
+
+def check_rule(
+    rule: ast.Rule, name: str, kinds: Mapping[str, Kind | None], types: Types, report: Report
+) -> tuple[Rule | None, EventType | None]:
+    """The checked rule, and the type that it defines.
+
+    ``kinds`` holds the attributes of that type, as far as they are declared; the others follow
+    from ``where`` (tesla.md section 2). Either result is None when something keeps it from being
+    known, which is reported.
+    """
+    return _RuleCheck(rule, types, report).run(name, kinds)
+
+
+class _RuleCheck:
+    """The check of one rule: walks its text from top to bottom, once."""
+
+    def __init__(self, rule: ast.Rule, types: Types, report: Report) -> None:
+        self.rule = rule
+        self.types = types
+        self.report = report
+        self.scope = Scope(rule, report)
+        self.expressions = Expressions(self.scope, types, report)
+        self.slots: list[Kind] = []
+        self.clauses: list[Clause] = []
+
+    def run(
+        self, name: str, kinds: Mapping[str, Kind | None]
+    ) -> tuple[Rule | None, EventType | None]:
+        before = len(self.report.problems)
+        terminator = self.types.find(self.rule.terminator.type, self.report)
+        conditions = self._event(self.rule.terminator, terminator, None)
+        for clause in self.rule.clauses:
+            self._clause(clause)
+        values = self._values()
+        consuming = self._consuming()
+        defines = _defined(self.rule.type.text, kinds, values)
+        checked = self._declared_values(defines, values)
+        if len(self.report.problems) > before or not (terminator and defines):
+            return None, defines
+        assert conditions is not None  # or there would be a problem
+        return Rule(
+            name,
+            defines,
+            terminator,
+            conditions,
+            tuple(self.clauses),
+            checked,
+            consuming,
+            self._event_names(),
+            tuple(self.slots),
+            print_rule(self.rule),
+        ), defines
+
+    # --- clauses -----------------------------------------------------------------------------
+
+    def _clause(self, clause: ast.Clause) -> None:
+        match clause:
+            case ast.Selected():
+                self._selected(clause)
+            case ast.Negated():
+                self._negated(clause)
+            case ast.Timed():
+                self._timed(clause)
+            case ast.Constraint():
+                self._constraint(clause)
+
+    def _selected(self, clause: ast.Selected) -> None:
+        if clause.policy is not Policy.EACH and not 1 <= clause.rank <= RANK_MAX:
+            span = clause.span._replace(end=clause.span.start + len(str(clause.rank)))
+            self.report(f"k of {clause.policy.value} must be from 1 to {RANK_MAX}", span)
+        number = self.scope.next
+        type_ = self.expressions.not_timer(clause.event, "selected")
+        # The window is read after the conditions, but its anchor must stand before the event.
+        window = self.scope.within(clause.window)
+        conditions = self._event(clause.event, type_, LOST if window is None else window.anchor)
+        if type_ is not None and window is not None and conditions is not None:
+            self.clauses.append(
+                Selected(number, type_, clause.policy, clause.rank, conditions, window, False)
+            )
+
+    def _negated(self, clause: ast.Negated) -> None:
+        type_ = self.expressions.nameless(clause.event, "negated")
+        conditions = self.expressions.uses(clause.event, type_)
+        window = self.scope.window(clause.window)
+        if type_ is not None and conditions is not None and window is not None:
+            self.clauses.append(Negated(type_, conditions, window, False))
+
+    def _timed(self, clause: ast.Timed) -> None:
+        number, window = self.scope.find(clause.event), self.scope.within(clause.window)
+        if number is not None and window is not None:
+            self.clauses.append(Timed(number, window))
+
+    def _constraint(self, clause: ast.Constraint) -> None:
+        for item in conjuncts(clause.item):
+            self.clauses.extend(map(Constraint, self._item(item, None)))
+
+    # --- events and items --------------------------------------------------------------------
+
+    def _event(
+        self, event: ast.Event, type_: EventType | None, anchor: int | None
+    ) -> tuple[Expression, ...] | None:
+        """The conditions of the terminator or a selected event, which is then introduced."""
+        before = len(self.report.problems)
+        enclosing = Enclosing(self.scope.next, type_)
+        conditions = tuple(
+            checked
+            for condition in self.expressions.written_out(event, type_)
+            for item in conjuncts(condition)
+            for checked in self._item(item, enclosing)
+        )
+        self.scope.introduce(event, type_, anchor)
+        return conditions if len(self.report.problems) == before else None
+
+    def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
+        """What must be true for an item to hold, once its bindings are made (Rule 1)."""
+        if not isinstance(item, ast.Compared):
+            checked = self.expressions.condition(item, enclosing)
+            if checked is None:
+                return ()
+            return checked.operands if isinstance(checked, And) else (checked,)
+        return self._chain(item, enclosing)
+
+    def _chain(self, chain: ast.Compared, enclosing: Enclosing | None) -> Sequence[Expression]:
+        checked: dict[int, Expression | None] = {}
+        bound = self._bind(chain, enclosing, checked)
+        for place, operand in enumerate(chain.operands):
+            if place not in checked:
+                checked[place] = self.expressions.check(operand, enclosing)
+        links = (
+            self.expressions.compare(operator, checked[place], checked[place + 1], chain, place)
+            for place, operator in enumerate(chain.operators)
+            if place not in bound
+        )
+        return tuple(link for link in links if link is not None)
+
+    # --- parameters --------------------------------------------------------------------------
+
+    def _bind(
+        self,
+        chain: ast.Compared,
+        enclosing: Enclosing | None,
+        checked: dict[int, Expression | None],
+    ) -> set[int]:
+        """Make every binding of a chain; gives the links that did, and what they checked."""
+        bound: set[int] = set()
+        found = True
+        while found:  # one binding may make another possible: $a = $b = Avg(...)
+            found = False
+            for link, operator in enumerate(chain.operators):
+                if link in bound or operator is not Comparison.EQUAL:
+                    continue
+                for name, value in ((link, link + 1), (link + 1, link)):
+                    parameter, operand = chain.operands[name], chain.operands[value]
+                    if not self._is_open(parameter) or not self._may_bind(operand, enclosing):
+                        continue
+                    if value not in checked:
+                        checked[value] = self.expressions.check(operand, enclosing)
+                    checked[name] = self._bound(checked[value])
+                    self.scope.parameters[parameter.name] = checked[name]
+                    bound.add(link)
+                    found = True
+                    break
+        return bound
+
+    def _is_open(self, operand: ast.Expression) -> TypeGuard[ast.Parameter]:
+        return isinstance(operand, ast.Parameter) and operand.name not in self.scope.parameters
+
+    def _may_bind(self, value: ast.Expression, enclosing: Enclosing | None) -> bool:
+        """Whether a parameter may be bound to this: in an event, to an attribute of its own."""
+        if enclosing is not None:
+            return isinstance(value, ast.Attribute) and value.event is None
+        nodes: list[ast.Node] = [value]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.Parameter) and node.name not in self.scope.parameters:
+                return False
+            nodes.extend(ast.children(node))
+        return True
+
+    def _bound(self, value: Expression | None) -> Expression | None:
+        """What a parameter stands for (Rule 2)."""
+        if value is None or isinstance(value, AttributeOf | Literal | Slot):
+            return value
+        slot = Slot(len(self.slots), value.kind)
+        self.slots.append(value.kind)
+        self.clauses.append(Let(slot.index, value))
+        return slot
+
+    # --- what is defined ---------------------------------------------------------------------
+
+    def _values(self) -> dict[str, Expression | None]:
+        """What ``where`` gives each attribute, by name; exactly one value each (S10)."""
+        values: dict[str, Expression | None] = {}
+        names = [declared.name.text for declared in self.rule.attributes]
+        for assignment in self.rule.where:
+            name = assignment.name
+            value = self.expressions.check(assignment.value, None)
+            if name.text not in names:
+                self.report(
+                    f"{self.rule.type.text} has no attribute {name.text}",
+                    name.span,
+                    did_you_mean(name.text, names) or "define names every attribute",
+                )
+            elif name.text in values:
+                self.report(f"{name.text} is given twice", name.span)
+            else:
+                values[name.text] = value
+        for declared in self.rule.attributes:
+            if declared.name.text not in values:
+                self.report(
+                    f"where gives {declared.name.text} no value",
+                    declared.span,
+                    f"add {declared.name.text} = ... to where",
+                )
+        return values
+
+    def _declared_values(
+        self, defines: EventType | None, values: dict[str, Expression | None]
+    ) -> tuple[Expression, ...]:
+        """The values in the order of the type, each of its declared kind."""
+        spans = {assignment.name.text: assignment.value.span for assignment in self.rule.where}
+        result = []
+        for attribute in () if defines is None else defines.attributes:
+            value = values.get(attribute.name)
+            if value is None:
+                continue
+            converted = as_declared(value, attribute.kind)
+            if converted is None:
+                self.report(
+                    f"{attribute.name} is declared {attribute.kind.value}, "
+                    f"and its value is {value.kind.value}",
+                    spans[attribute.name],
+                )
+            else:
+                result.append(converted)
+        return tuple(result)
+
+    def _consuming(self) -> tuple[int, ...]:
+        numbers: set[int] = set()
+        for name in self.rule.consuming:
+            number = self.scope.find(name)
+            if number in numbers:
+                self.report(f"{name.text} is consumed twice", name.span)
+            if number is not None:
+                numbers.add(number)
+        return tuple(sorted(numbers))
+
+    def _event_names(self) -> tuple[str, ...]:
+        """Names to show: events that share a type and have none of their own are numbered."""
+        seen: dict[str, int] = {}
+        shown = []
+        for name in self.scope.names:
+            seen[name] = seen.get(name, 0) + 1
+            shown.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        return tuple(shown)
+
+
+def _defined(
+    name: str, kinds: Mapping[str, Kind | None], values: Mapping[str, Expression | None]
+) -> EventType | None:
+    """The type that a rule defines: kinds that are not declared are those of its values."""
+    attributes = []
+    for attribute, declared in kinds.items():
+        value = values.get(attribute)
+        kind = declared or (None if value is None else value.kind)
+        if kind is None:
+            return None
+        attributes.append(Attribute(attribute, kind))
+    return EventType(name, tuple(attributes))

@@ -1,0 +1,25 @@
+"""From text to checked rules in one step, with all that is wrong at any stage in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matcher.model import EventType
+from rules.checker import check_reading
+from rules.parser import read
+from rules.pattern import RuleSet
+
+
+def load(
+    text: str, *, file: str = "<rules>", known: Mapping[str, EventType] | None = None
+) -> RuleSet:
+    """The checked rules of a text; ``known`` holds types that others have declared.
+
+    Raises RuleErrors with every problem of the text, errors of syntax and of meaning alike.
+
+    >>> load("event Smoke(area: string) define Fire(area) from Smoke() where area = Smoke.area")
+    ... # doctest: +ELLIPSIS
+    RuleSet(rules=(Rule(name='Fire', ...
+    """
+    reading = read(text, file=file)
+    return check_reading(reading.file, known or {}, reading.problems, reading.lost)

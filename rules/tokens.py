@@ -1,0 +1,408 @@
+"""From text to tokens; which words are words of the language is decided here (tesla.md section 2).
+
+Rule 1: the reserved words are keywords everywhere, in any case. Every other word of the language
+is recognised by its neighbours and is a name elsewhere: ``each`` only between ``and`` and
+``TYPE (``, a function only before ``(`` where no event type can stand, ``prefix`` only after an
+operand, ``event`` only before ``NAME (`` outside parentheses, ``rule`` only before ``NAME :``,
+``as`` only after ``)``, a unit only after the number that follows ``within``, a type of an
+attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to disentangle.
+
+Rule 2: a token bears its value: numbers, strings with their escapes resolved, durations in
+microseconds. What is wrong with a value is a :class:`Problem`, and the token stands all the
+same, so that the rest of the text is checked too. A character that is no token at all becomes a
+token of type ``BAD``, which no statement accepts.
+
+Rule 3: nesting has a limit, because what is nested is later walked by recursion.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from matcher.model import Kind
+from rules.errors import Problem, Span, did_you_mean
+
+NESTING_MAX = 100
+"""Levels of parentheses, and of operators within operators, that a statement may have."""
+DURATION_MAX = 2**62
+"""Microseconds of the longest window; sums of two still fit in 64 bits."""
+
+
+class Token(NamedTuple):
+    """A word of the text: its ``type`` in the grammar, its ``text``, its ``value`` (Rule 2)."""
+
+    type: str
+    text: str
+    value: Any
+    span: Span
+
+
+RESERVED: Mapping[str, str] = {
+    "define": "DEFINE",
+    "from": "_FROM",
+    "where": "_WHERE",
+    "consuming": "_CONSUMING",
+    "and": "_AND",
+    "or": "_OR",
+    "not": "NOT",
+    "within": "WITHIN",
+    "between": "BETWEEN",
+    "true": "TRUE",
+    "false": "FALSE",
+}
+KINDS: Mapping[str, Kind] = {
+    "int": Kind.INT,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "bool": Kind.BOOL,
+    "string": Kind.STRING,
+}
+UNITS: Mapping[str, int] = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "secs": 1_000_000,
+    "min": 60_000_000,
+    "mins": 60_000_000,
+    "h": 3_600_000_000,
+    "hour": 3_600_000_000,
+    "hours": 3_600_000_000,
+    "day": 86_400_000_000,
+    "days": 86_400_000_000,
+}
+"""Microseconds in each unit of time."""
+FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
+
+_SYMBOLS: Mapping[str, str] = {
+    "(": "_LPAR",
+    ")": "RPAR",
+    ",": "_COMMA",
+    ":": "_COLON",
+    ";": "_SEMICOLON",
+    ".": "_DOT",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "STAR",
+    "/": "SLASH",
+    "%": "PERCENT",
+    "=": "EQUAL",
+    "==": "EQUAL",
+    "!=": "COMPARISON",
+    "<>": "COMPARISON",
+    "≠": "COMPARISON",
+    "<": "COMPARISON",
+    "<=": "COMPARISON",
+    "≤": "COMPARISON",
+    ">": "COMPARISON",
+    ">=": "COMPARISON",
+    "≥": "COMPARISON",
+}
+SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+"""Operators that are written in more than one way, and the canonical one."""
+
+_PATTERN = re.compile(
+    r"""
+      (?P<blank>   [ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]* )
+    | (?P<number>  [0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)? )
+    | (?P<name>    [^\W\d]\w* )
+    | (?P<symbol>  <= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥] )
+    | (?P<parameter> \$[^\W\d]\w* )
+    | (?P<string>  "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' )
+    | (?P<bad>     . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_OPERAND_ENDS = frozenset({"NAME", "NUMBER", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"})
+_TYPE_FOLLOWS = frozenset({"_FROM", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
+_END = Token("", "", None, Span(0, 0, 1, 1))
+
+
+def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
+    """The tokens of ``text``, comments left out, and what is wrong with them."""
+    tokens, problems = _scan(text)
+    return _Recognition(tokens, problems).run(), problems
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+def _scan(text: str) -> tuple[list[Token], list[Problem]]:
+    """Tokens with every word that is not reserved taken for a name."""
+    tokens: list[Token] = []
+    problems: list[Problem] = []
+    line, line_start = 1, 0
+    for match in _PATTERN.finditer(text):
+        group, word = match.lastgroup, match.group()
+        start = match.start()
+        if group == "blank":
+            newlines = word.count("\n")
+            if newlines:
+                line += newlines
+                line_start = start + word.rindex("\n") + 1
+            continue
+        span = Span(start, match.end(), line, start - line_start + 1)
+        if group == "symbol":
+            tokens.append(Token(_SYMBOLS[word], word, SPELLINGS.get(word, word), span))
+        elif group == "name":
+            kind = RESERVED.get(word.lower(), "NAME")
+            tokens.append(Token(kind, word, word, span))
+        elif group == "number":
+            tokens.append(Token("NUMBER", word, _number(word, span, problems), span))
+        else:
+            tokens.append(_READERS[str(group)](word, span, problems))
+    return tokens, problems
+
+
+def _number(word: str, span: Span, problems: list[Problem]) -> int | float:
+    if word.isdecimal():
+        digits = word.lstrip("0")
+        # One more than the greatest is the least one's magnitude: the checker, which knows the
+        # sign, draws the line there.
+        if len(digits) < 20 and int(digits or "0") <= 2**63:
+            return int(digits or "0")
+        problems.append(Problem("an integer beyond 64 bits", span))
+        return 0
+    value = float(word)
+    if not math.isfinite(value):
+        problems.append(Problem("a number beyond the range of a float", span))
+        return 0.0
+    return value
+
+
+def _parameter(word: str, span: Span, problems: list[Problem]) -> Token:
+    if word[1:].lower() in RESERVED:
+        problems.append(Problem(f"{word[1:]} is a reserved word and names no parameter", span))
+    return Token("PARAMETER", word, word[1:], span)
+
+
+def _string(word: str, span: Span, problems: list[Problem]) -> Token:
+    body = word[1:-1]
+    if word[0] == "'":
+        # JSON knows one quote: what stands between ours is written again between its own.
+        body = re.sub(r'\\.|"', lambda found: _REQUOTED.get(found[0], found[0]), body, flags=re.S)
+    try:
+        value = json.loads(f'"{body}"')
+        value.encode()
+    except UnicodeEncodeError:
+        problems.append(Problem("half of a surrogate pair in a string", span))
+        value = ""
+    except ValueError:
+        problems.append(_string_problem(word, span))
+        value = ""
+    return Token("STRING", word, value, span)
+
+
+_REQUOTED: Mapping[str, str] = {'"': '\\"', "\\'": "'"}
+_ESCAPE = re.compile(r'\\(?:["\'\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<wrong>\\.|[\x00-\x1f])', re.DOTALL)
+
+
+def _string_problem(word: str, span: Span) -> Problem:
+    """What JSON would not have in a string, and where."""
+    for found in _ESCAPE.finditer(word):
+        wrong = found["wrong"]
+        if wrong is not None:
+            start = span.start + found.start()
+            place = Span(start, start + len(wrong), span.line, span.column + found.start())
+            if len(wrong) == 1:
+                return Problem(
+                    f"control character U+{ord(wrong):04X} in a string",
+                    place,
+                    f"write it as \\u{ord(wrong):04x}",
+                )
+            break
+    else:
+        place = span
+    return Problem(
+        "no escape of a string",
+        place,
+        "escapes are those of JSON: \\\" \\' \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX",
+    )
+
+
+def _bad(word: str, span: Span, problems: list[Problem]) -> Token:
+    if word in "\"'":
+        problems.append(Problem("a string that does not end on its line", span))
+    elif word == "$":
+        problems.append(Problem("expected the name of a parameter after $, like $area", span))
+    elif word == "!":
+        problems.append(Problem("unexpected character !", span, "write != or not"))
+    elif word.isprintable():
+        problems.append(Problem(f"unexpected character {word}", span))
+    else:
+        problems.append(Problem(f"unexpected character U+{ord(word):04X}", span))
+    return Token("BAD", word, word, span)
+
+
+_READERS: Mapping[str, Callable[[str, Span, list[Problem]], Token]] = {
+    "parameter": _parameter,
+    "string": _string,
+    "bad": _bad,
+}
+
+
+def duration(number: str, unit: str) -> int | str:
+    """A duration in microseconds, or what is wrong with it."""
+    amount = Decimal(number)
+    if amount and amount.adjusted() > 20:
+        return "a duration that is too long"
+    if amount and amount.adjusted() < -20:
+        return "a duration of less than a microsecond"
+    microseconds = amount * UNITS[unit]
+    if not microseconds:
+        return "a duration must be positive"
+    if microseconds > DURATION_MAX:
+        return "a duration that is too long"
+    if microseconds < 1:
+        return "a duration of less than a microsecond"
+    if microseconds != int(microseconds):
+        return "a duration that is no whole number of microseconds"
+    return int(microseconds)
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+class _Recognition:
+    """One pass over scanned tokens that gives the words of the language their types (Rule 1)."""
+
+    def __init__(self, tokens: Sequence[Token], problems: list[Problem]) -> None:
+        self.tokens = tokens
+        self.problems = problems
+        self.result: list[Token] = []
+        self.depth = 0
+
+    def run(self) -> list[Token]:
+        tokens, result, words = self.tokens, self.result, _WORDS
+        for place, token in enumerate(tokens):
+            kind = token.type
+            if kind == "NAME":
+                recognise = words.get(token.text.lower())
+                if recognise is not None:
+                    kind = recognise(self, place, token.text.lower())
+                previous = result[-1].type if result else ""
+                if previous == "NUMBER" and len(result) > 1 and result[-2].type == "WITHIN":
+                    self._duration(token)
+                    continue
+                if previous == "_COLON" and len(result) > 2 and result[-3].type != "RULE":
+                    self._kind(token)
+                    continue
+                if kind != "NAME":
+                    token = token._replace(type=kind)
+            elif kind == "_LPAR":
+                self.depth += 1
+                if self.depth == NESTING_MAX + 1:
+                    self.problems.append(
+                        Problem(f"nested deeper than {NESTING_MAX} levels", token.span)
+                    )
+                    token = token._replace(type="BAD")
+            elif kind == "RPAR":
+                self.depth = max(0, self.depth - 1)
+            elif kind == "DEFINE":
+                self.depth = 0
+            elif kind == "_DOT" and self._dot_of_unit(token):
+                continue
+            result.append(token)
+        return result
+
+    def _ahead(self, place: int) -> Token:
+        return self.tokens[place] if place < len(self.tokens) else _END
+
+    def _opens_event(self, place: int) -> bool:
+        """Whether ``NAME (`` stands at ``place``."""
+        return self._ahead(place).type == "NAME" and self._ahead(place + 1).type == "_LPAR"
+
+    def _duration(self, token: Token) -> None:
+        """A number and a unit become one token, a duration."""
+        number = self.result.pop()
+        span = number.span.to(token.span)
+        unit = token.text.lower()
+        microseconds: int | str = 1
+        if unit not in UNITS:
+            self.problems.append(
+                Problem(
+                    f"unknown unit of time {token.text}",
+                    token.span,
+                    did_you_mean(unit, UNITS) or "units are us, ms, s, min, h and day",
+                )
+            )
+        else:
+            microseconds = duration(number.text, unit)
+            if isinstance(microseconds, str):
+                self.problems.append(Problem(microseconds, span))
+                microseconds = 1
+        self.result.append(Token("DURATION", unit, microseconds, span))
+
+    def _dot_of_unit(self, token: Token) -> bool:
+        """Whether a dot ends the abbreviation ``min.``, as the thesis writes it."""
+        last = self.result[-1] if self.result else _END
+        return last.type == "DURATION" and last.text in ("min", "mins")
+
+    def _kind(self, token: Token) -> None:
+        kind = KINDS.get(token.text.lower())
+        if kind is None:
+            self.problems.append(
+                Problem(
+                    f"unknown type {token.text} of an attribute",
+                    token.span,
+                    did_you_mean(token.text, KINDS) or "types are int, float, bool and string",
+                )
+            )
+        self.result.append(Token("KIND", token.text, kind or Kind.INT, token.span))
+
+    def _select(self, place: int, word: str) -> str:
+        if self.depth or not self._opens_event(place + 1):
+            return "NAME"
+        result = self.result
+        if result and result[-1].type == "_AND":
+            return word.upper()
+        ranked = [token.type for token in result[-3:]] == ["_AND", "NUMBER", "MINUS"]
+        if word != "each" and ranked and isinstance(result[-2].value, int):
+            result[-2] = result[-2]._replace(type="RANK")
+            return word.upper()
+        return "NAME"
+
+    def _function(self, place: int, word: str) -> str:
+        if self._ahead(place + 1).type != "_LPAR":
+            return "NAME"
+        result = self.result
+        previous = result[-1].type if result else ""
+        if previous in _TYPE_FOLLOWS:
+            return "NAME"
+        if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
+            return "NAME"
+        if previous == "NOT" and not self._opens_event(place + 2):
+            return "NAME"  # ``not Count(x > 1) within ...`` negates an event of type Count
+        return "FUNCTION"
+
+    def _operator(self, place: int, word: str) -> str:
+        previous = self.result[-1].type if self.result else ""
+        return "COMPARISON" if previous in _OPERAND_ENDS else "NAME"
+
+    def _event(self, place: int, word: str) -> str:
+        return "EVENT" if not self.depth and self._opens_event(place + 1) else "NAME"
+
+    def _rule(self, place: int, word: str) -> str:
+        named = self._ahead(place + 1).type == "NAME" and self._ahead(place + 2).type == "_COLON"
+        if not named:
+            return "NAME"
+        self.depth = 0
+        return "RULE"
+
+    def _as(self, place: int, word: str) -> str:
+        return "_AS" if self.result and self.result[-1].type == "RPAR" else "NAME"
+
+
+_WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
+    **dict.fromkeys(("each", "first", "last"), _Recognition._select),
+    **dict.fromkeys(FUNCTIONS, _Recognition._function),
+    **dict.fromkeys(("prefix", "suffix", "contains"), _Recognition._operator),
+    "event": _Recognition._event,
+    "rule": _Recognition._rule,
+    "as": _Recognition._as,
+}
