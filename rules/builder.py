@@ -54,9 +54,10 @@ class Builder:
         name, _, value = parts
         return ast.Assignment(_name(name), value, name.span.to(value.span))
 
-    schema_attributes = attributes = clauses = where = consuming = conditions = lambda self, parts: (
-        tuple(parts)
-    )
+    def attributes(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        return tuple(parts)
+
+    schema_attributes = clauses = where = consuming = conditions = attributes
 
     # --- events, clauses, windows ------------------------------------------------------------
 

@@ -77,8 +77,8 @@ def read(text: str, *, file: str = "<rules>") -> Reading:
     return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))
 
 
-def parse_subscription(text: str, *, file: str = "<subscription>") -> ast.Event:
-    """The filter of a subscription, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
+def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
+    """What a subscription asks for, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
     tokens, problems = tokenize(text)
     outcome = _parse(tokens, "subscription")
     if isinstance(outcome, Problem) and not any(token.type == "BAD" for token in tokens):
@@ -130,7 +130,7 @@ def _parse(tokens: Sequence[Token], start: str) -> Any:
         node = state.feed_token(end)  # type: ignore[arg-type]
     except UnexpectedToken:
         found = tokens[place] if place < len(tokens) else end
-        expected = state.accepts()
+        expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
         return Problem(describe(found, tokens[:place], expected), found.span, hint(found, expected))
     # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
     if len(tokens) > NESTING_MAX and ast.depth(node) > 2 * NESTING_MAX:
@@ -167,6 +167,6 @@ def _grammar() -> Lark:
         parser="lalr",
         lexer=NoLexer,
         start=["statement", "subscription"],
-        transformer=Builder(),  # type: ignore[arg-type]
+        transformer=Builder(),
         maybe_placeholders=True,
     )

@@ -1,0 +1,78 @@
+"""What a sink asks for: the events of one type that satisfy some conditions.
+
+A filter is written as an event of a rule is, ``Temp(value > 20 and room = "Room1")``, or as a
+type alone, which means all of its events. It has no parameters and looks at one event only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matcher.model import Bools, EventBatch, EventType
+from rules import ast
+from rules.columnar import satisfied
+from rules.errors import RuleErrors
+from rules.expressions import Expressions
+from rules.parser import parse_filter
+from rules.pattern import TIMER, Expression
+from rules.printer import print_event
+from rules.scope import Report, Scope, Types
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A checked filter: a type, conditions on its attributes (as event CANDIDATE), its text."""
+
+    type: EventType
+    conditions: tuple[Expression, ...]
+    text: str
+
+    def mask(self, batch: EventBatch) -> Bools:
+        """bool[n]: which events of a batch of this type are asked for.
+
+        Raises ValueError for a batch of another type.
+        """
+        if batch.type != self.type:
+            raise ValueError(f"a batch of {batch.type} for a subscription to {self.type}")
+        return satisfied(self.conditions, batch)
+
+
+def parse_subscription(
+    text: str, schemas: Mapping[str, EventType], *, file: str = "<subscription>"
+) -> Subscription:
+    """The filter that ``text`` describes, checked against the schema of its type.
+
+    Raises RuleErrors with every problem of the text, a type that ``schemas`` lacks among them.
+    """
+    event = parse_filter(text, file=file)
+    report = Report()
+    types = Types(schemas, ())
+    _refuse_what_needs_a_rule(event, report)
+    type_ = types.find(event.type, report)
+    conditions = None
+    if not report.problems:
+        scope = Scope(ast.Rule(None, event.type, (), event), report)
+        conditions = Expressions(scope, types, report).uses(event, type_)
+    if report.problems or type_ is None or conditions is None:
+        raise RuleErrors(
+            sorted(report.problems, key=lambda one: one.span or ast.NOWHERE), text, file
+        )
+    return Subscription(type_, conditions, print_event(event))
+
+
+def _refuse_what_needs_a_rule(event: ast.Event, report: Report) -> None:
+    """Parameters, other events and aggregates mean something within a rule only."""
+    if event.type.text == TIMER.name:
+        report("Timer is no event that can be subscribed to", event.type.span)
+    nodes: list[ast.Node] = list(event.conditions)
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Parameter):
+            report("a subscription has no parameters", node.span)
+        elif isinstance(node, ast.Aggregate):
+            report("a subscription has no aggregates", node.span, "define a rule for them")
+        elif isinstance(node, ast.Attribute) and node.event is not None:
+            report("a subscription knows one event", node.span, f"write {node.name.text} alone")
+        else:
+            nodes.extend(ast.children(node))
