@@ -1,0 +1,140 @@
+"""All engines give the same composite events on random cases; the oracle gives the same on every
+schedule of one history (tesla.md S14).
+
+Each seed is a case of its own (``tests/cases.py``). REXMQ_CASES sets how many are tried and
+REXMQ_SEED where they begin; a failure prints the seed and a reduced case.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from cases import Case, Outcome, random_case, run, shrink
+from engines import NAMES, make
+
+from matcher.model import Event
+
+COUNT = int(os.environ.get("REXMQ_CASES", "1500"))
+FIRST = int(os.environ.get("REXMQ_SEED", "0"))
+PARTS = 10
+"""The cases are tried in so many parts, so that progress shows and time limits are fair."""
+
+Complaint = str | None
+
+
+def row(event: Event) -> tuple[Any, ...]:
+    """All that engines must agree on."""
+    return (
+        event.time,
+        event.type,
+        event.source,
+        event.id,
+        event.cause_full,
+        tuple(asdict(event)["data"].items()),
+    )
+
+
+def same(ours: Event, theirs: Event) -> bool:
+    """Whether two events are equal, floats within 1e-9 relative (S8)."""
+    *ours_rest, ours_data = row(ours)
+    *theirs_rest, theirs_data = row(theirs)
+    return ours_rest == theirs_rest and all(
+        name == other_name and type(value) is type(other) and _close(value, other)
+        for (name, value), (other_name, other) in zip(ours_data, theirs_data, strict=True)
+    )
+
+
+def _close(value: Any, other: Any) -> bool:
+    if isinstance(value, float):
+        return math.isclose(value, other, rel_tol=1e-9)
+    return bool(value == other)
+
+
+def difference(ours: Outcome, theirs: Outcome) -> Complaint:
+    """What the second outcome has otherwise than the first, advance by advance."""
+    if len(ours.advances) != len(theirs.advances):
+        return f"{len(ours.advances)} advances against {len(theirs.advances)}"
+    for place, (first, second) in enumerate(zip(ours.advances, theirs.advances, strict=True)):
+        if len(first) != len(second) or not all(map(same, first, second)):
+            return f"advance {place}:\n{_listed(first)}\nagainst\n{_listed(second)}"
+    if ours.marks != theirs.marks:
+        return f"marks {ours.marks} against {theirs.marks}"
+    if ours.duplicates != theirs.duplicates:
+        return f"{ours.duplicates} duplicates against {theirs.duplicates}"
+    return None
+
+
+def _listed(events: list[Event]) -> str:
+    return "\n".join(str(row(event)) for event in events) or "nothing"
+
+
+def schedules_differ(name: str) -> Callable[[Case], Complaint]:
+    """S14: the same events whatever the schedule; in the same order too, unless rules were
+    ahead of one another by marks of their own."""
+
+    def check(case: Case) -> Complaint:
+        if not case.is_orderly:
+            return None
+        ours = list(map(row, run(case, make(name)).events()))
+        theirs = list(map(row, run(case.at_once(), make(name)).events()))
+        if case.has_common_marks and ours != theirs:
+            return f"{name}, as scheduled and at once, in order:\n{ours}\n{theirs}"
+        if sorted(ours) != sorted(theirs):
+            return f"{name}, as scheduled and at once:\n{set(ours) ^ set(theirs)}"
+        return None
+
+    return check
+
+
+def engines_differ(name: str) -> Callable[[Case], Complaint]:
+    """An engine against the oracle on the same schedule."""
+
+    def check(case: Case) -> Complaint:
+        found = difference(run(case, make("naive")), run(case, make(name)))
+        return f"naive against {name}: {found}" if found else None
+
+    return check
+
+
+def report(case: Case, check: Callable[[Case], Complaint]) -> str:
+    """The reduced case and its complaint."""
+
+    def fails(smaller: Case) -> bool:
+        try:
+            return check(smaller) is not None
+        except (ValueError, IndexError, KeyError):
+            return False  # what is left is no case any more
+
+    smallest = shrink(case, fails)
+    return f"seed {case.seed}; reduced:\n{smallest}\n{check(smallest)}"
+
+
+def seeds(part: int, count: int = COUNT) -> range:
+    return range(FIRST + part * count // PARTS, FIRST + (part + 1) * count // PARTS)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_the_schedule_does_not_matter(part: int):
+    for seed in seeds(part, COUNT // 3):
+        case, check = random_case(seed), schedules_differ("naive")
+        if check(case):
+            pytest.fail(report(case, check))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "naive"])
+@pytest.mark.timeout(3600)
+def test_engines_agree_with_the_oracle(name: str, part: int):
+    for seed in seeds(part):
+        case, check = random_case(seed), engines_differ(name)
+        if check(case):
+            pytest.fail(report(case, check))
+
+
+def test_most_cases_detect_something():
+    found = sum(any(run(random_case(seed), make("naive")).advances) for seed in range(300))
+    assert found > 300 * 0.55
