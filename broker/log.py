@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 LOGGER = logging.getLogger("rexmq")
-LEVELS = ("debug", "info", "warning", "error")
 
 _NEEDS_QUOTES = frozenset(' "=\n\t\r')
 
@@ -22,6 +21,11 @@ def start_logging(level: str) -> None:
     handler.setFormatter(Logfmt())
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
+    set_level(level)
+
+
+def set_level(level: str) -> None:
+    """Write lines of ``level`` and above from now on."""
     LOGGER.setLevel(level.upper())
 
 

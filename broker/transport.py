@@ -69,7 +69,9 @@ class Transport:
                 f"{endpoint}: cannot listen there: {error.strerror}; expected an endpoint such "
                 f"as tcp://127.0.0.1:7461 or ipc:///run/rexmq.sock"
             ) from None
-        return str(self._socket.last_endpoint.rstrip(b"\0"), "utf-8")
+        resolved = self._socket.get(zmq.LAST_ENDPOINT)
+        assert isinstance(resolved, bytes)
+        return resolved.rstrip(b"\0").decode()
 
     def watch(self, descriptor: int) -> None:
         """Let ``wait`` return when this file descriptor is readable, too."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 DONE = 0
 REFUSED = 1
@@ -19,6 +20,12 @@ INTERRUPTED = 130
 
 class UsageError(Exception):
     """Options that do not fit together: exit status 2, without the usage text."""
+
+
+def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
+    """Raise UsageError unless an option has one of the values that it may have."""
+    if value not in choices:
+        raise UsageError(f"{flag}: expected {' or '.join(choices)}, found {value!r}")
 
 
 def report(error: BaseException) -> int | None:

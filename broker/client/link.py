@@ -36,7 +36,7 @@ class Link:
         self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
         self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
         self._socket.set(zmq.LINGER, 0)
-        self._monitor = self._socket.get_monitor_socket(_ENDS)
+        self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDS)
         try:
             self._socket.connect(endpoint)
         except zmq.ZMQError as error:
@@ -64,7 +64,7 @@ class Link:
 
     def receive(self) -> list[bytes] | None:
         """The frames of the next message, or None when there is none now."""
-        if not self._socket.get(zmq.EVENTS) & zmq.POLLIN:
+        if not _readable(self._socket):
             return None
         receive = self._socket.recv
         frames = [receive()]
@@ -75,7 +75,7 @@ class Link:
     @property
     def ended(self) -> bool:
         """Whether the connection has ended. Ask after everything was received."""
-        if not self._monitor.get(zmq.EVENTS) & zmq.POLLIN:
+        if not _readable(self._monitor):
             return False
         recv_monitor_message(self._monitor)
         return True
@@ -85,3 +85,9 @@ class Link:
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
         self._socket.close(linger=int(linger_s * 1000))
+
+
+def _readable(socket: zmq.Socket[bytes]) -> bool:
+    events = socket.get(zmq.EVENTS)
+    assert isinstance(events, int)
+    return bool(events & zmq.POLLIN)

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from broker.client.connection import Connection
-from matcher.model import Event
+from matcher.model import Event, Int64s
 from routing.config import SessionConfig
 from routing.messages import Delivery, WhenFull
 from routing.session import Result
@@ -75,4 +75,9 @@ def rows(delivery: Delivery) -> Iterator[Event]:
     if delivery.order is None:
         return (event for batch in delivery.batches for event in batch.events())
     events = [event for batch in delivery.batches for event in batch.events()]
-    return (events[place] for place in np.asarray(delivery.order).tolist())
+    return (events[place] for place in delivery.order.tolist())
+
+
+def places(delivery: Delivery) -> Int64s:
+    """``delivery.order``, spelled out where it is None."""
+    return np.arange(len(delivery)) if delivery.order is None else delivery.order

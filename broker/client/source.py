@@ -137,10 +137,11 @@ class Source:
             times = range(first, first + len(rows))
         return batch_of(event_type, rows, source="", times=times)
 
-    def _batch_of_table(self, table: object, type_name: str | None) -> EventBatch:
-        from matcher.tabular import batch_from_arrow
+    def _batch_of_table(self, table: Any, type_name: str | None) -> EventBatch:
+        from matcher.intake import Intake
+        from matcher.tabular import Place, from_arrow
 
-        return batch_from_arrow(table, self._known(type_name), source="")
+        return from_arrow(table, Place("<table>", source=""), Intake(self.outbox.types), type_name)
 
     def _known(self, name: str | None) -> EventType:
         if name is None and len(self.outbox.types) == 1:

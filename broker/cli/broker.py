@@ -1,0 +1,78 @@
+"""``rexmq broker``: run a broker. Its options are the keys of ``broker/configuration.py``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import Parameter, Signature
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+EXAMPLE = "rexmq broker --name b1 --listen tcp://0.0.0.0:7461 --listen ipc:///run/rexmq.sock"
+
+LATER = ("link", "data", "http")
+
+
+def command(**given: Any) -> None:
+    """Run a broker until SIGTERM; SIGHUP reads its configuration again.
+
+    Every key can also be set in the file (--config), and as REXMQ_<KEY> in the environment.
+    """
+    from broker import configuration
+    from broker.cli.outcome import UsageError
+    from broker.errors import ConfigurationError
+
+    for name in LATER:
+        if given.pop(name):
+            raise UsageError(f"broker --{name} comes later")
+    file, check = given.pop("config"), given.pop("check")
+    try:
+        configuration.from_flags(given)
+    except ConfigurationError as error:
+        raise UsageError(str(error)) from None
+
+    def read() -> configuration.Configuration:
+        return configuration.load(file, os.environ, given)
+
+    if check:
+        print(read().toml())
+        return
+    _serve(read)
+
+
+def _serve(read: Any) -> None:
+    from broker.process import READY
+    from broker.service import Service
+
+    service = Service(read)
+    for endpoint in service.endpoints:
+        print(f"{READY}{endpoint}")
+    sys.stdout.flush()
+    service.run()
+
+
+def _signature() -> Signature:
+    """The command's options, made from the table of keys so that none can be forgotten."""
+    from broker.keys import KEYS
+
+    options = [
+        _option("config", Path | None, "--config", "FILE", "A TOML file."),
+        _option("check", bool, "--check", None, "Validate, print the effective values, and end."),
+    ]
+    for key in KEYS:
+        kind = list[str] | None if key.name == "listen" else str | None
+        options.append(_option(key.name, kind, key.flag, key.kind.metavar, key.help))
+    for name in LATER:
+        options.append(_option(name, str | None, f"--{name}", "VALUE", "Comes later."))
+    return Signature(options)
+
+
+def _option(name: str, kind: Any, flag: str, metavar: str | None, text: str) -> Parameter:
+    default = False if kind is bool else None
+    annotation = Annotated[kind, typer.Option(flag, metavar=metavar, help=text)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+command.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from broker.client.endpoint import DEFAULT_ENDPOINT, ENDPOINT_VARIABLE
+
+Endpoint = Annotated[
+    str,
+    typer.Option("--broker", envvar=ENDPOINT_VARIABLE, metavar="ENDPOINT", help="The broker."),
+]
+ENDPOINT = DEFAULT_ENDPOINT
+
+ConnectTimeout = Annotated[
+    float,
+    typer.Option("--connect-timeout-s", metavar="SECONDS", help="How long to try to reach it."),
+]
+CONNECT_TIMEOUT_S = 3.0

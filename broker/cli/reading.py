@@ -1,0 +1,15 @@
+"""Text files that commands are given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker.errors import ConfigurationError
+
+
+def text_of(file: Path) -> str:
+    """The text of a UTF-8 file; ConfigurationError names the byte that is none."""
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{file}: not UTF-8 at byte {error.start}") from None

@@ -1,0 +1,79 @@
+"""Add, list, show and remove the rules of a running network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+
+EXAMPLE = "rexmq rule add fire.tesla"
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The rule's name.")]
+
+
+def add(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TESLA file.")],
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace rules of the same names.")
+    ] = False,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Deploy the rules of a file: all of them, or none."""
+    from broker import RuleManager
+    from broker.cli.reading import text_of
+
+    text = text_of(file)
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        deploy = manager.replace if replace else manager.add
+        for name in deploy(text, file=str(file))["rules"]:
+            print(name)
+
+
+def list_rules(
+    as_json: Annotated[bool, typer.Option("--json", help="A JSON line each.")] = False,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """List the deployed rules, and whether they run."""
+    from broker import RuleManager
+    from broker.cli.table import table
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        rules = manager.list()
+    if as_json:
+        for rule in rules:
+            print(json.dumps(rule))
+        return
+    print(table(rules, ("name", "type", "version", "since", "state")))
+
+
+def show(
+    name: Name,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Print a rule in canonical form."""
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        print(manager.show(name)["text"].rstrip("\n"))
+
+
+def remove(
+    name: Name,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Remove a rule."""
+    from broker import RuleManager
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        manager.remove(name)
+
+
+commands = {"add": add, "list": list_rules, "show": show, "remove": remove}

@@ -1,0 +1,77 @@
+"""``rexmq sub``: print matching events as they come."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+
+EXAMPLE = "rexmq sub 'Temp(value > 20)' --count 10"
+
+
+def command(
+    filters: Annotated[
+        list[str], typer.Argument(metavar="FILTER...", help="What to print: 'Temp(value > 20)'.")
+    ],
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")
+    ] = None,
+    when_full: Annotated[
+        str, typer.Option("--when-full", metavar="block|drop-oldest|disconnect", help="See below.")
+    ] = "block",
+    queue: Annotated[
+        int, typer.Option("--queue", min=1, metavar="EVENTS", help="Events that may wait.")
+    ] = 65_536,
+    cause: Annotated[
+        str, typer.Option("--cause", metavar="ids|full", help="Causes as ids, or as source#id.")
+    ] = "ids",
+    time: Annotated[
+        str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
+    ] = "rfc3339",
+    durable: Annotated[
+        str | None, typer.Option("--durable", metavar="NAME", help="Comes later.")
+    ] = None,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Print matching events as JSON lines, until interrupted or N have come.
+
+    When the broker's queue for this command is full, sources wait (block), the oldest events are
+    dropped and counted on standard error (drop-oldest), or it is sent away (disconnect).
+    """
+    from broker import Subscriber
+    from broker.cli.outcome import UsageError, one_of
+    from broker.client.sink import places
+    from broker.log import start_logging
+    from matcher.printing import json_lines
+
+    one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
+    one_of("--cause", cause, ("ids", "full"))
+    one_of("--time", time, ("rfc3339", "seconds"))
+    if durable is not None:
+        raise UsageError("sub --durable comes later")
+    start_logging("warning")
+    wanted, dropped = count, 0
+    with Subscriber(
+        broker,
+        *filters,
+        when_full=when_full,  # type: ignore[arg-type]
+        queue=queue,
+        connect_timeout_s=connect_timeout_s,
+    ) as subscriber:
+        for delivery in subscriber.deliveries():
+            order = places(delivery)[:wanted]
+            wanted = None if wanted is None else wanted - len(order)
+            lines = json_lines(
+                delivery.batches, order, full_cause=cause == "full", seconds=time == "seconds"
+            )
+            sys.stdout.buffer.write(lines)
+            sys.stdout.buffer.flush()
+            if subscriber.dropped > dropped:
+                dropped = subscriber.dropped
+                print(f"rexmq: {dropped} events dropped so far", file=sys.stderr)
+            if wanted == 0:
+                return

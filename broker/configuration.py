@@ -1,0 +1,141 @@
+"""A broker's configuration: one table of keys, and four places to set them.
+
+Law 1: every key can be set in the TOML file (in its table), as ``REXMQ_<KEY>`` in the
+environment and as ``--<key>`` on the command line; later ones win, and the defaults are the
+protocol core's own. There is no key anywhere that is not in ``broker.keys.KEYS``.
+
+Law 2: a configuration is taken whole or refused whole; a refusal names the place, the key and
+what was expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from broker.client.endpoint import DEFAULT_ENDPOINT
+from broker.errors import ConfigurationError
+from broker.keys import BY_NAME, KEYS, NEVER
+from routing.config import Late, NodeConfig
+
+Values = dict[str, Any]
+
+_OWN = {"listen": (DEFAULT_ENDPOINT,), "engine": "auto", "log_level": "info"}
+_NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What a broker runs by: the value of every key."""
+
+    values: Mapping[str, Any]
+
+    @property
+    def listen(self) -> tuple[str, ...]:
+        """The endpoints to listen on."""
+        endpoints: tuple[str, ...] = self.values["listen"]
+        return endpoints
+
+    @property
+    def engine(self) -> str:
+        """The name that ``rules.engine.make`` takes."""
+        engine: str = self.values["engine"]
+        return "cdp" if engine == "auto" else engine
+
+    @property
+    def log_level(self) -> str:
+        """The least level of the log."""
+        level: str = self.values["log_level"]
+        return level
+
+    @property
+    def node(self) -> NodeConfig:
+        """The protocol core's part. Raises ConfigurationError when it makes no sense."""
+        chosen = {name: value for name, value in self.values.items() if name in _NODE}
+        try:
+            return NodeConfig(**{**chosen, "late": Late(chosen["late"])})
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
+
+    def toml(self) -> str:
+        """The effective values, as a file that would give them."""
+        lines: list[str] = []
+        table = None
+        for key in KEYS:
+            if key.table != table:
+                lines += ["", f"[{key.table}]"] if lines else [f"[{key.table}]"]
+                table = key.table
+            lines.append(f"{key.name} = {_printed(self.values[key.name])}  # {key.help}")
+        return "\n".join(lines)
+
+
+def load(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, Any]
+) -> Configuration:
+    """The configuration that the three give. Raises ConfigurationError, or OSError for the file."""
+    values: Values = {key.name: _default(key.name) for key in KEYS}
+    if file is not None:
+        values |= from_file(file)
+    values |= from_environment(environment)
+    values |= from_flags(flags)
+    configuration = Configuration(values)
+    configuration.node  # noqa: B018 - refused now, not when the broker starts
+    return configuration
+
+
+def from_file(file: Path) -> Values:
+    """The keys that a TOML file sets."""
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file}: {error}") from None
+    tables = {key.table for key in KEYS}
+    values: Values = {}
+    for table, content in document.items():
+        if table not in tables or not isinstance(content, dict):
+            expected = ", ".join(f"[{name}]" for name in sorted(tables))
+            raise ConfigurationError(f"{file}: unknown table or key {table!r}; expected {expected}")
+        for name, value in content.items():
+            key = BY_NAME.get(name)
+            if key is None or key.table != table:
+                expected = ", ".join(key.name for key in KEYS if key.table == table)
+                raise ConfigurationError(
+                    f"{file}: [{table}] has no key {name!r}; expected one of {expected}"
+                )
+            values[name] = key.parse(value, f"{file}: [{table}] {name}")
+    return values
+
+
+def from_environment(environment: Mapping[str, str]) -> Values:
+    """The keys that ``REXMQ_<KEY>`` variables set."""
+    return {
+        key.name: key.parse(environment[key.variable], key.variable)
+        for key in KEYS
+        if key.variable in environment
+    }
+
+
+def from_flags(flags: Mapping[str, Any]) -> Values:
+    """The keys that the command line sets; None stands for a flag that was not given."""
+    return {
+        name: BY_NAME[name].parse(value, BY_NAME[name].flag)
+        for name, value in flags.items()
+        if value is not None
+    }
+
+
+def _default(name: str) -> Any:
+    default = _OWN[name] if name in _OWN else _NODE[name]
+    return default.value if isinstance(default, enum.Enum) else default
+
+
+def _printed(value: Any) -> str:
+    if value is None:
+        return f'"{NEVER}"'
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,125 @@
+"""The table of what can be configured in a broker, and how each kind of value is read.
+
+It imports nothing of the protocol core, so that the command line can make its options of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.errors import ConfigurationError
+
+ENGINES = ("auto", "cdp", "naive")
+LEVELS = ("debug", "info", "warning", "error")
+LATE = ("refuse", "deliver")
+NEVER = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of value: how it is called, and how a text or a TOML value becomes one."""
+
+    metavar: str
+    expected: str
+    parse: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One thing that can be configured."""
+
+    name: str
+    table: str
+    kind: Kind
+    help: str
+
+    def parse(self, value: Any, place: str) -> Any:
+        """A text or a TOML value as this key's; ConfigurationError names ``place``."""
+        try:
+            return self.kind.parse(value)
+        except ValueError:
+            expected = self.kind.expected
+            raise ConfigurationError(f"{place}: expected {expected}, found {value!r}") from None
+
+    @property
+    def flag(self) -> str:
+        """As on the command line."""
+        return "--" + self.name.replace("_", "-")
+
+    @property
+    def variable(self) -> str:
+        """As in the environment."""
+        return "REXMQ_" + self.name.upper()
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError
+    return value
+
+
+def _endpoints(value: Any) -> tuple[str, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, Sequence) or not parts:
+        raise ValueError
+    return tuple(_text(part).strip() for part in parts)
+
+
+def _count(value: Any) -> int:
+    number = int(value) if isinstance(value, str) else value
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise ValueError
+    return number
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError
+    number = float(value)
+    if not 0 <= number < float("inf"):
+        raise ValueError
+    return number
+
+
+def _seconds_or_never(value: Any) -> float | None:
+    return None if value == NEVER or value is None else _seconds(value)
+
+
+def _one_of(choices: Sequence[str]) -> Kind:
+    def choose(value: Any) -> str:
+        if value not in choices:
+            raise ValueError
+        return str(value)
+
+    return Kind("|".join(choices), f"one of {', '.join(choices)}", choose)
+
+
+TEXT = Kind("TEXT", "a text", _text)
+ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
+COUNT = Kind("COUNT", "a whole number of at least 1", _count)
+SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
+SECONDS_OR_NEVER = Kind("SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never)
+
+KEYS = (
+    Key("name", "broker", TEXT, "the broker's name"),
+    Key("listen", "broker", ENDPOINTS, "where it listens, tcp or ipc; may be several"),
+    Key("engine", "broker", _one_of(ENGINES), "what detects composite events; auto is cdp"),
+    Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
+    Key("heartbeat_s", "links", SECONDS, "how often each client hears from the broker"),
+    Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which it is lost"),
+    Key("late", "promises", _one_of(LATE), "what becomes of late events"),
+    Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
+    Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),
+    Key("timer_slack_s", "promises", SECONDS, "how far Timer stays behind the clock"),
+    Key("publish_credit", "limits", COUNT, "events that a source may have under way"),
+    Key("delivery_events_max", "limits", COUNT, "events in one delivery"),
+    Key("queue_events_max", "limits", COUNT, "the longest queue that a sink may ask for"),
+    Key("clients_max", "limits", COUNT, "clients at a time"),
+    Key("sources_max", "limits", COUNT, "sources whose sequence numbers are remembered"),
+    Key("types_max", "limits", COUNT, "event types at a time"),
+    Key("rules_max", "limits", COUNT, "rules at a time"),
+    Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),
+)
+BY_NAME = {key.name: key for key in KEYS}

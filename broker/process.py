@@ -1,0 +1,76 @@
+"""A broker as a child process, for the demo, the benchmarks and the tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import IO, Self
+
+from broker.errors import BrokerError
+
+READY = "listening on "
+"""What the command ``broker`` prints before each of its endpoints, once it can be reached."""
+STOP_S = 10.0
+
+
+class BrokerProcess:
+    """``rexmq broker`` with these arguments, as a child; a context manager that stops it.
+
+    ``endpoint`` is the first one that it listens on. Raises BrokerError, with what the child
+    said, when it does not come up.
+    """
+
+    def __init__(
+        self,
+        *arguments: str,
+        listen: Sequence[str] = ("tcp://127.0.0.1:*",),
+        log: IO[str] | int | None = subprocess.DEVNULL,
+    ) -> None:
+        flags = [word for endpoint in listen for word in ("--listen", endpoint)]
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "broker", "broker", *flags, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        assert self.child.stdout is not None
+        self.endpoints = []
+        for _ in listen:
+            line = self.child.stdout.readline().rstrip("\n")
+            if not line.startswith(READY):
+                self.child.kill()
+                self.child.wait()
+                raise BrokerError(f"the broker did not start: exit status {self.child.returncode}")
+            self.endpoints.append(line.removeprefix(READY))
+        self.endpoint = self.endpoints[0]
+
+    def stop(self) -> int:
+        """Stop it gracefully (SIGTERM) and give its exit status."""
+        if self.child.poll() is None:
+            self.child.terminate()
+        try:
+            return self.child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        finally:
+            assert self.child.stdout is not None
+            self.child.stdout.close()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL)."""
+        self.child.kill()
+        self.child.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()

@@ -1,0 +1,93 @@
+"""A broker as a process: configuration, log, signals, and a host that runs until told to stop.
+
+SIGTERM and SIGINT stop it gracefully; SIGHUP reads the configuration again. A configuration that
+is refused then leaves the old one in force, with an error in the log; so does a change of what a
+running broker cannot change, with a warning.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+
+from broker.clock import Clock
+from broker.configuration import Configuration
+from broker.errors import ConfigurationError
+from broker.host import Host
+from broker.log import log, set_level, start_logging
+from broker.transport import Transport
+from routing.node import Node
+from rules.engine import make
+
+CHANGES_LIVE = frozenset({"log_level"})
+"""The keys that SIGHUP changes in a running broker."""
+
+
+class Service:
+    """One broker. ``read`` reads its configuration, now and at each SIGHUP.
+
+    Raises ConfigurationError or AddressTaken, before anything runs.
+    """
+
+    def __init__(self, read: Callable[[], Configuration]) -> None:
+        self._read = read
+        self._configuration = read()
+        self._reload_wanted = False
+        start_logging(self._configuration.log_level)
+        transport, clock = Transport(), Clock()
+        try:
+            self.endpoints = tuple(map(transport.listen, self._configuration.listen))
+            node = Node(self._configuration.node, make(self._configuration.engine), clock.now())
+        except BaseException:
+            transport.close(0)
+            raise
+        self._host = Host(node, transport, clock)
+        self._host.when_woken = self._reload_if_wanted
+
+    def run(self) -> None:
+        """Serve until a signal or ``stop``; then say goodbye to the clients."""
+        self._watch_signals()
+        name = self._configuration.values["name"]
+        for endpoint in self.endpoints:
+            log("info", "listening", {"broker": name, "endpoint": endpoint})
+        try:
+            self._host.run()
+        finally:
+            self._host.close("the broker stops")
+            log("info", "stopped", {"broker": name})
+
+    def stop(self) -> None:
+        """Let ``run`` return soon, from any thread."""
+        self._host.stop()
+
+    def _watch_signals(self) -> None:
+        # The byte that a signal writes wakes the host out of its poll, which Python resumes.
+        signal.set_wakeup_fd(self._host.wake_descriptor, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._handle_stop)
+        signal.signal(signal.SIGHUP, self._handle_reload)
+
+    def _handle_stop(self, number: int, frame: FrameType | None) -> None:
+        log("info", "stopping", {"signal": signal.Signals(number).name})
+        self._host.stop()
+
+    def _handle_reload(self, number: int, frame: FrameType | None) -> None:
+        self._reload_wanted = True
+
+    def _reload_if_wanted(self) -> None:
+        if not self._reload_wanted:
+            return
+        self._reload_wanted = False
+        try:
+            fresh = self._read()
+        except (ConfigurationError, OSError) as error:
+            log("error", "configuration refused; the old one stays in force", {"reason": error})
+            return
+        old, self._configuration = self._configuration, fresh
+        changed = [key for key, value in fresh.values.items() if value != old.values[key]]
+        set_level(fresh.log_level)
+        later = [key for key in changed if key not in CHANGES_LIVE]
+        if later:
+            log("warning", "takes effect at the next start", {"keys": ",".join(later)})
+        log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})
