@@ -68,6 +68,19 @@ class RuleErrors(ValueError):
         return RuleErrors, (self.problems, self.text, self.file)
 
 
+class FilesErrors(RuleErrors):
+    """The errors of several files, one after the other; ``errors`` holds each file's."""
+
+    def __init__(self, errors: Sequence[RuleErrors]) -> None:
+        super().__init__([problem for error in errors for problem in error.problems])
+        self.errors = tuple(errors)
+        self.args = ("\n".join(map(str, errors)),)
+
+    def __reduce__(self) -> tuple[type[FilesErrors], tuple[tuple[RuleErrors, ...]]]:  # type: ignore[override]
+        """Pickled by its parts."""
+        return FilesErrors, (self.errors,)
+
+
 def _underlined(line: str, span: Span) -> str:
     """The offending line, or what of a long one is near the place, over a row of carets."""
     line, place = line.rstrip("\r"), span.column - 1

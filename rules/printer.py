@@ -1,6 +1,6 @@
 """The canonical text of a syntax tree: parsing it gives the same tree again.
 
-One statement is a paragraph, one clause a line. Operators are written in one spelling, operands
+One clause is a line, one rule a paragraph. Operators are written in one spelling, operands
 in parentheses only where the grammar needs them, durations in the largest unit that measures
 them without a fraction.
 """
@@ -35,8 +35,18 @@ _LEVELS: Mapping[Operator, int] = {
 
 
 def print_file(file: ast.File) -> str:
-    """A rules file in canonical form: statements with an empty line between them."""
-    return "\n\n".join(map(print_statement, file.statements)) + ("\n" if file.statements else "")
+    """A rules file in canonical form, without comments."""
+    lines: list[str] = []
+    for place, statement in enumerate(file.statements):
+        if place and not are_schemas(file.statements[place - 1], statement):
+            lines.append("")
+        lines.append(print_statement(statement))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def are_schemas(first: ast.Statement, second: ast.Statement) -> bool:
+    """Whether two statements stand line by line; others are set apart."""
+    return isinstance(first, ast.Schema) and isinstance(second, ast.Schema)
 
 
 def print_statement(statement: ast.Statement) -> str:

@@ -129,6 +129,22 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
     return _Recognition(tokens, problems).run(), problems
 
 
+def comments(text: str) -> list[tuple[Span, str]]:
+    """The comments of a text, with their marks, and their places."""
+    found = []
+    line, line_start = 1, 0
+    for match in _PATTERN.finditer(text):
+        word, start = match.group(), match.start()
+        if match.lastgroup == "blank" and word.startswith(("#", "//")):
+            span = Span(start, match.end(), line, start - line_start + 1)
+            found.append((span, word.rstrip()))
+        newlines = word.count("\n")
+        if newlines:
+            line += newlines
+            line_start = start + word.rindex("\n") + 1
+    return found
+
+
 # --- values ----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,33 @@
+"""``rexmq check``: read and check TESLA files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLE = "rexmq check fire.tesla flights.tesla"
+
+Files = Annotated[list[Path], typer.Argument(metavar="RULES...", help="TESLA files.")]
+
+
+def command(rules: Files) -> None:
+    """Check TESLA files, each by itself: "N rules, M schemas: ok", or every error in them."""
+    from rules import ast, load
+    from rules.errors import FilesErrors, RuleErrors
+    from rules.parser import decode, parse
+
+    refused: list[RuleErrors] = []
+    statements: list[ast.Statement] = []
+    for file in rules:
+        try:
+            text = decode(file.read_bytes(), str(file))
+            load(text, file=str(file))
+            statements.extend(parse(text, file=str(file)).statements)
+        except RuleErrors as error:
+            refused.append(error)
+    if refused:
+        raise FilesErrors(refused)
+    schemas = sum(isinstance(statement, ast.Schema) for statement in statements)
+    print(f"{len(statements) - schemas} rules, {schemas} schemas: ok")
