@@ -1,0 +1,82 @@
+"""A broker's configuration from file, environment and flags."""
+
+import dataclasses
+
+import pytest
+
+from broker.configuration import load
+from broker.errors import ConfigurationError
+from broker.keys import KEYS, LATE
+from routing.config import Late, NodeConfig
+
+
+def written(tmp_path, text):
+    file = tmp_path / "broker.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_defaults_are_the_protocol_cores_own():
+    assert load(None, {}, {}).node == NodeConfig()
+
+
+def test_every_choice_of_the_node_that_is_not_the_hosts_own_has_a_key():
+    fields = {field.name for field in dataclasses.fields(NodeConfig)}
+    # The host has a wall clock: that is no choice.
+    assert fields - {key.name for key in KEYS} == {"wall_clock"}
+    assert set(LATE) == {late.value for late in Late}
+
+
+def test_flags_win_over_the_environment_over_the_file(tmp_path):
+    file = written(
+        tmp_path, '[broker]\nname = "file"\n[promises]\nlate = "deliver"\nlead_max_s = 1\n'
+    )
+    configuration = load(
+        file, {"REXMQ_NAME": "environment", "REXMQ_LEAD_MAX_S": "2"}, {"lead_max_s": "3"}
+    )
+    assert configuration.node == NodeConfig(name="environment", late=Late.DELIVER, lead_max_s=3.0)
+
+
+def test_what_is_printed_gives_the_same_configuration(tmp_path):
+    flags = {"listen": ["tcp://127.0.0.1:1", "ipc:///x"], "source_silence_max_s": "2.5"}
+    configuration = load(None, {}, flags)
+    assert load(written(tmp_path, configuration.toml()), {}, {}) == configuration
+    assert load(written(tmp_path, load(None, {}, {}).toml()), {}, {}) == load(None, {}, {})
+
+
+def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
+    assert load(None, {"REXMQ_LISTEN": "tcp://a:1, ipc:///b"}, {}).listen == (
+        "tcp://a:1",
+        "ipc:///b",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[broker\n", "broker.toml: Expected ']'"),
+        ("[brokers]\n", "unknown table or key 'brokers'; expected [broker], [limits]"),
+        ("name = 'b'\n", "unknown table or key 'name'"),
+        ("[broker]\nnmae = 'b'\n", "[broker] has no key 'nmae'; expected one of name, listen"),
+        ("[broker]\nlead_max_s = 1\n", "[broker] has no key 'lead_max_s'"),
+        ("[broker]\nname = 7\n", "[broker] name: expected a text, found 7"),
+        ("[broker]\nlisten = []\n", "[broker] listen: expected endpoints such as tcp://"),
+        ("[limits]\nclients_max = 0\n", "expected a whole number of at least 1, found 0"),
+        ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found True"),
+        ("[promises]\nlead_max_s = -1\n", "expected a number of seconds, found -1"),
+        ("[promises]\nlead_max_s = nan\n", "expected a number of seconds, found nan"),
+        ("[promises]\nlead_max_s = 0\n", "lead_max_s must be positive"),
+        ("[promises]\nlate = 'never'\n", "expected one of refuse, deliver, found 'never'"),
+    ],
+)
+def test_a_bad_file_is_refused_whole_with_place_and_expectation(tmp_path, text, message):
+    with pytest.raises(ConfigurationError) as caught:
+        load(written(tmp_path, text), {}, {})
+    assert message in str(caught.value)
+
+
+def test_a_bad_variable_and_a_bad_flag_are_named():
+    with pytest.raises(ConfigurationError, match="REXMQ_CLIENTS_MAX: expected a whole number"):
+        load(None, {"REXMQ_CLIENTS_MAX": "many"}, {})
+    with pytest.raises(ConfigurationError, match="--clients-max: expected a whole number"):
+        load(None, {}, {"clients_max": "many"})

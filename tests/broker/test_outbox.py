@@ -1,0 +1,96 @@
+"""Events published one at a time become columns."""
+
+import random
+
+import pytest
+
+from broker.client.outbox import Outbox
+from matcher.errors import BadEvent
+from matcher.model import EventType
+from matcher.rows import values_of
+
+TEMP = EventType.of("Temp", area="string", value="float", floor="int", on="bool")
+TICK = EventType.of("Tick")
+ONE = EventType.of("One", n="int")
+GOOD = {"area": "a1", "value": 46.5, "floor": 3, "on": True}
+
+
+@pytest.fixture
+def outbox():
+    outbox = Outbox()
+    for event_type in (TEMP, TICK, ONE):
+        outbox.know(event_type)
+    return outbox
+
+
+def test_events_keep_their_order_across_types(outbox):
+    for number in range(6):
+        name, data = (("Temp", GOOD), ("Tick", {}), ("One", {"n": number}))[number % 3]
+        outbox.add(name, data, 100 - number, None)
+    batches = outbox.take()
+    given = {int(s): batch.type.name for batch in batches for s in batch.ids.sequence}
+    assert [given[number] for number in range(6)] == ["Temp", "Tick", "One"] * 2
+    assert {int(t) for batch in batches for t in batch.time} == set(range(95, 101))
+    assert len(outbox) == 0
+    assert outbox.take() == []
+
+
+def test_events_with_text_ids_travel_apart_from_those_without(outbox):
+    outbox.add("One", {"n": 1}, 0, None)
+    outbox.add("One", {"n": 2}, 0, "a-17")
+    first, second = outbox.take()
+    assert first.ids.text is None
+    assert second.ids.text.tolist() == ["a-17"]
+    assert [first.ids.sequence.tolist(), second.ids.sequence.tolist()] == [[0], [1]]
+
+
+def test_values_arrive_as_they_were_given(outbox):
+    outbox.add("Temp", {**GOOD, "surplus": 1}, 5, None)
+    outbox.add("Temp", {"area": "größer 🔥", "value": 3, "floor": -(2**63), "on": False}, 6, None)
+    (batch,) = outbox.take()
+    assert [dict(event.data) for event in batch.events()] == [
+        GOOD,
+        {"area": "größer 🔥", "value": 3.0, "floor": -(2**63), "on": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"area": 1}, "attribute area: expected string, found int"),
+        ({"value": None}, "attribute value: expected float, found null"),
+        ({"value": float("nan")}, "expected a finite float"),
+        ({"floor": 2**63}, "an int beyond 64 bits"),
+        ({"floor": True}, "expected int, found bool"),
+        ({"area": "\ud800"}, "UTF-8"),
+    ],
+)
+def test_a_bad_event_is_refused_at_once_and_changes_nothing(outbox, change, message):
+    outbox.add("Temp", GOOD, 1, None)
+    with pytest.raises(BadEvent, match=message):
+        outbox.add("Temp", {**GOOD, **change}, 2, None)
+    assert len(outbox) == 1
+    assert len(outbox.take()[0]) == 1
+
+
+def test_a_missing_attribute_is_named(outbox):
+    with pytest.raises(BadEvent, match="attribute floor is missing"):
+        outbox.add("Temp", {"area": "a", "value": 1.0, "on": True}, 0, None)
+
+
+def outcome(check, *arguments):
+    try:
+        return check(*arguments)
+    except BadEvent as error:
+        return str(error)
+
+
+def test_the_quick_check_agrees_with_the_exact_one(outbox):
+    seed = 11
+    print("seed", seed)
+    choose = random.Random(seed)
+    values = [1, 1.5, True, "a", "ä", None, 2**63, float("inf"), -0.0, "\ud800", [], 2**62]
+    rows = outbox._rows["Temp", False]
+    for _ in range(2_000):
+        data = {name: choose.choice(values) for name in TEMP.names}
+        assert outcome(rows.check, data) == outcome(values_of, TEMP, data)
