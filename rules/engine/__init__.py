@@ -1,0 +1,26 @@
+"""The engines that detect composite events: one contract, several ways (see ``engine``)."""
+
+from __future__ import annotations
+
+from rules.engine.engine import NOTHING, Detections, Detector
+
+__all__ = ["ENGINES", "NOTHING", "Detections", "Detector", "make"]
+
+ENGINES = ("auto", "cdp", "naive")
+"""The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
+
+
+def make(name: str = "auto") -> Detector:
+    """A new engine without rules; ValueError for a name that is not one of ENGINES.
+
+    Engines are imported when they are made: the kernels of ``cdp`` bring numba with them.
+    """
+    if name == "naive":
+        from rules.engine.naive import NaiveEngine
+
+        return NaiveEngine()
+    if name in ("auto", "cdp"):
+        from rules.engine.cdp import CdpEngine
+
+        return CdpEngine()
+    raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")

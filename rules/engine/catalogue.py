@@ -9,9 +9,10 @@ over all deployed rules; simultaneous composite events stand in order of (since,
 their rules (E4, S15). A position is given once and never again.
 
 Law 3: marks never go back. A rule's mark is the least of those of the types that it uses, through
-the rules that define these too. A type that is defined by a rule, and for which no mark was ever
-named, counts as not published: its mark is that of its rules. ``Timer`` is a type like others,
-with the mark of the clock.
+the rules that define these too; rules that use the same types are a *group* and share it, above
+each rule's own floor. A type that is defined by a rule, and for which no mark was ever named,
+counts as not published: its mark is that of its rules. ``Timer`` is a type like others, with the
+mark of the clock.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class Deployed:
     """One deployed rule: ``strict`` decided, with its place among the others.
 
     ``since`` is the first instant that the rule sees (S15; TIME_MIN: from the beginning);
-    ``position`` counts all rules ever deployed; ``rank`` see ``dependencies.arrange``.
+    ``position`` counts all rules ever deployed; ``rank`` see ``dependencies.arrange``. ``group``
+    holds the types whose marks bind the rule; every instant before ``floor`` is done with,
+    whatever they say.
     """
 
     rule: Rule
@@ -39,6 +42,8 @@ class Deployed:
     position: int
     since: int
     version: int
+    floor: int
+    group: frozenset[str] = frozenset()
 
     @property
     def key(self) -> Key:
@@ -56,8 +61,7 @@ class Catalogue:
 
     def __init__(self) -> None:
         self._rules: dict[str, Deployed] = {}
-        self._marks: dict[str, int] = {}  # of rules
-        self._reaches: dict[str, frozenset[str]] = {}  # of rules: types whose marks bind them
+        self._groups: dict[frozenset[str], int] = {}  # their marks
         self._floor = TIME_MIN  # the greatest mark named for all types
         self._named: dict[str, int] = {}  # the greatest mark named for a type
         self._defined: frozenset[str] = frozenset()
@@ -72,7 +76,7 @@ class Catalogue:
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark: all instants before it have been evaluated."""
-        return dict(self._marks)
+        return {name: self._mark_of(one) for name, one in self._rules.items()}
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -88,20 +92,17 @@ class Catalogue:
         self._refuse_conflicts(rules.rules)
         start = TIME_MIN if since is None else since
         added = [
-            Deployed(rule, 0, self._next_position + place, start, version)
+            Deployed(rule, 0, self._next_position + place, start, version, start)
             for place, rule in enumerate(rules.rules)
         ]
         self._arrange([*self._rules.values(), *added])
         self._next_position += len(added)
-        for one in added:
-            self._marks[one.rule.name] = start
         return tuple(self._rules[one.rule.name] for one in added)
 
     def remove(self, name: str) -> Deployed:
         """Remove a rule, and give it back; KeyError when no rule has that name."""
         removed = self._rules[name]
         self._arrange([one for one in self._rules.values() if one is not removed])
-        del self._marks[name]
         return removed
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
@@ -109,23 +110,40 @@ class Catalogue:
 
         Rules whose marks do not rise are left out.
         """
+        risen = self.advance_groups(marks)
+        due = {}
+        for name, one in self._rules.items():
+            if one.group in risen:
+                old, new = risen[one.group]
+                if new > one.floor:
+                    due[name] = (max(old, one.floor), new)
+        return due
+
+    def advance_groups(
+        self, marks: int | Mapping[str, int]
+    ) -> Mapping[frozenset[str], tuple[int, int]]:
+        """Raise the marks; the old and the new mark of each group whose mark rises."""
         if isinstance(marks, int):
             self._floor = max(self._floor, marks)
         else:
             for name, mark in marks.items():
                 self._named[name] = max(self._named.get(name, TIME_MIN), mark)
-        due = {}
-        for name, old in self._marks.items():
-            new = min((self._mark_of_type(used) for used in self._reaches[name]), default=TIME_MAX)
+        risen = {}
+        for group, old in self._groups.items():
+            new = min(map(self.mark_of_type, group), default=TIME_MAX)
             if new > old:
-                due[name] = (old, new)
-        self._marks.update((name, new) for name, (_, new) in due.items())
-        return due
+                risen[group] = (old, new)
+        self._groups.update((group, new) for group, (_, new) in risen.items())
+        return risen
 
-    def _mark_of_type(self, name: str) -> int:
+    def mark_of_type(self, name: str) -> int:
+        """Before it, no event of the type will come from outside."""
         if name in self._defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
         return max(self._floor, self._named.get(name, TIME_MIN))
+
+    def _mark_of(self, one: Deployed) -> int:
+        return max(one.floor, self._groups[one.group])
 
     def _refuse_conflicts(self, rules: Sequence[Rule]) -> None:
         """Raise RuleErrors for names in use and for second schemas (Law 1)."""
@@ -146,17 +164,28 @@ class Catalogue:
             raise RuleErrors(problems)
 
     def _arrange(self, deployed: Sequence[Deployed]) -> None:
-        """Take a new collection of rules: ranks, strict uses, reaches; RuleErrors for a cycle."""
+        """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle.
+
+        A rule whose group changes keeps its mark as its floor. A group starts without a mark:
+        the next ``advance`` raises it.
+        """
         arrangement = arrange([one.rule for one in deployed])
+        reaches = _reaches(arrangement.rules)
         self._rules = {
-            one.rule.name: replace(one, rule=rule, rank=rank)
+            one.rule.name: replace(
+                one,
+                rule=rule,
+                rank=rank,
+                group=reaches[rule.name],
+                floor=self._mark_of(one) if one.rule.name in self._rules else one.floor,
+            )
             for one, rule, rank in zip(deployed, arrangement.rules, arrangement.ranks, strict=True)
         }
+        self._groups = {group: self._groups.get(group, TIME_MIN) for group in set(reaches.values())}
         self._schemas = {
             schema.name: schema for rule in arrangement.rules for schema in _types_of(rule)
         }
         self._defined = frozenset(rule.defines.name for rule in arrangement.rules)
-        self._reaches = _reaches(arrangement.rules)
 
 
 def _types_of(rule: Rule) -> tuple[EventType, ...]:

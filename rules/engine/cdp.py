@@ -1,0 +1,435 @@
+"""The CDP engine: column-based delayed processing on shared, indexed columns (thesis 5.4, 5.7).
+
+Nothing is computed until a terminator's instant is complete; then its rules are evaluated over
+the columns. The host side, here, owns the memory that the kernels work in: it takes batches in,
+waits for marks, orders what has become complete, lets the kernels run, grows what they ask for,
+and reads their matches. The kernels' side is in ``kernels``.
+
+Law 1: an event enters columns once its type's mark has passed it, in the order of (time, E4);
+older ones, and those of a rule that lags behind, are put in their places.
+
+Law 2: what no rule can use any more goes away, with or without terminators: entries and rows
+older than a rule's mark less its reach, strings that nothing mentions, ids for the recognition
+of repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.errors import SchemaError
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, Int64s, Kind
+from rules.engine import timers
+from rules.engine.catalogue import Catalogue, Deployed
+from rules.engine.duplicates import DuplicateFilter
+from rules.engine.engine import NOTHING, Detections
+from rules.engine.interner import Interner
+from rules.engine.kernels import layout
+from rules.engine.kernels.instants import forget_access, process
+from rules.engine.kernels.layout import Memory
+from rules.engine.kernels.memory import rehash
+from rules.engine.linker import Linker
+from rules.engine.rows import MatchReader, RowWriter
+from rules.engine.tables import grown
+from rules.pattern import TIMER, RuleSet
+
+HORIZON_EVENTS = 1024
+"""Horizons are computed anew once this many events have come since the last time."""
+TICKS_MAX = 65_536
+"""So many seconds of ticks are made at a time."""
+_TICK, _PRIMITIVE, _COMPOSITE = -1, 0, 1  # the classes of E4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pending:
+    """Events that wait for their type's mark: rows, and the least and greatest of their times."""
+
+    rows: Int64s
+    least: int
+    greatest: int
+
+
+class CdpEngine:
+    """A Detector; see :class:`rules.engine.engine.Detector`."""
+
+    def __init__(self) -> None:
+        self._catalogue = Catalogue()
+        self._strings = Interner()
+        self._writer = RowWriter(self._strings)
+        self._reader = MatchReader(self._writer)
+        self._linker = Linker(self._strings)
+        self._memory = _new_memory()
+        self._repeats = DuplicateFilter()
+        self._pending: dict[int, list[_Pending]] = {}  # by type
+        self._deferred: Int64s = np.empty((0, 3), np.int64)  # time, rule, row; by time
+        self._timed: tuple[Deployed, ...] = ()  # rules whose terminator is the Timer
+        self._least: int | None = None  # times of the input
+        self._greatest: int | None = None
+        self._events_since_horizon = 0
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
+        return self._catalogue.marks
+
+    @property
+    def duplicates(self) -> int:
+        """How many pushed events were dropped as repeats (E1)."""
+        return self._repeats.dropped
+
+    # --- rules -----------------------------------------------------------------------------
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        for deployed in self._catalogue.deploy(rules, since, version):
+            source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
+            self._linker.link(deployed, source)
+        self._rearrange()
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when no rule has that name."""
+        self._catalogue.remove(name)
+        number = self._linker.linked[name].number
+        self._deferred = self._deferred[self._deferred[:, 1] != number]
+        for access in self._linker.unlink(name):
+            forget_access(self._memory, access)
+        self._rearrange()
+
+    def _rearrange(self) -> None:
+        """Follow the catalogue after rules were added or removed."""
+        rules = self._catalogue.rules
+        by_place = sorted(rules, key=lambda one: one.place)
+        self._writer.sources.place_rules([RULE_SOURCE + one.rule.name for one in by_place])
+        self._linker.refresh(rules)
+        self._timed = tuple(one for one in rules if timers.uses_timer(one.rule))
+        self._fit_scratch()
+        self._set_horizons()
+
+    # --- events ----------------------------------------------------------------------------
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events, in any order; SchemaError when rules know another schema of their type."""
+        known = self._catalogue.schemas.get(batch.type.name)
+        if batch.type.name == TIMER.name or (known is not None and known != batch.type):
+            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        if len(batch) == 0:
+            return
+        least, greatest = int(batch.time.min()), int(batch.time.max())
+        self._least = least if self._least is None else min(self._least, least)
+        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
+        if known is None:
+            return  # no rule uses the type
+        batch = self._repeats.accept(batch)
+        if len(batch):
+            waiting = self._pending.setdefault(self._linker.type_number(batch.type), [])
+            waiting.append(_Pending(self._writer.rows(batch), least, greatest))
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        risen = self._catalogue.advance_groups(marks)
+        groups = self._linker.groups.array
+        for group, (old, new) in risen.items():
+            record = groups[self._linker.group_number(group)]
+            record["evaluated"] = old
+            record["mark"] = new
+        if not risen and not self._pending:
+            return NOTHING
+        for arrivals, inbox, stored in self._portions(risen):
+            self._run(arrivals, inbox, stored)
+        for group, (_, new) in risen.items():
+            groups[self._linker.group_number(group)]["evaluated"] = new
+        found = self._take_matches()
+        if self._events_since_horizon >= HORIZON_EVENTS:
+            self._set_horizons()
+        return found
+
+    def _portions(
+        self, risen: Mapping[frozenset[str], tuple[int, int]]
+    ) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
+        """What has become complete, in order, as arguments of the kernel."""
+        inbox, arrivals = self._complete_arrivals()
+        stored = self._stored_triggers()
+        intervals = self._tick_intervals(risen)
+        if not intervals:
+            yield arrivals, inbox, stored
+            return
+        times = inbox[arrivals[:, 1] + layout.ROW_TIME]
+        start = min(begin for _, begin, _ in intervals)
+        end = max(finish for _, _, finish in intervals)
+        arrived, taken = 0, 0
+        while start < end:
+            stop = min(end, start + TICKS_MAX * MICROSECONDS)
+            last = stop >= end
+            until = len(arrivals) if last else int(np.searchsorted(times, stop))
+            upto = len(stored) if last else int(np.searchsorted(stored[:, 0], stop))
+            ticks = self._ticks(intervals, start, stop)
+            portion = _merge_ticks(
+                ticks, self._linker.type_number(TIMER), arrivals[arrived:until], inbox
+            )
+            yield *portion, stored[taken:upto]
+            arrived, taken, start = until, upto, stop
+
+    def _complete_arrivals(self) -> tuple[Int64s, Int64s]:
+        """Pending events that their types' marks have passed: words, and (type, offset) in order."""
+        chosen: list[tuple[int, Int64s]] = []
+        for number in list(self._pending):
+            mark = self._catalogue.mark_of_type(self._linker.event_types[number].name)
+            left = []
+            for pending in self._pending.pop(number):
+                if pending.greatest < mark or mark == TIME_MAX:
+                    chosen.append((number, pending.rows))
+                elif pending.least >= mark:
+                    left.append(pending)
+                else:
+                    ready = pending.rows[:, layout.ROW_TIME] < mark
+                    chosen.append((number, pending.rows[ready]))
+                    rest = pending.rows[~ready]
+                    least = int(rest[:, layout.ROW_TIME].min())
+                    left.append(_Pending(rest, least, pending.greatest))
+            if left:
+                self._pending[number] = left
+        if not chosen:
+            return np.empty(0, np.int64), np.empty((0, 2), np.int64)
+        self._events_since_horizon += sum(len(rows) for _, rows in chosen)
+        return _in_order(chosen, self._writer.sources.ranks)
+
+    def _stored_triggers(self) -> Int64s:
+        """Terminators that waited for their rules' marks, which have now passed them."""
+        deferred = self._deferred
+        if len(deferred) == 0:
+            return deferred
+        tables = self._linker.tables
+        ready = deferred[:, 0] < tables.groups["mark"][tables.rules["group"][deferred[:, 1]]]
+        self._deferred = deferred[~ready]
+        return np.ascontiguousarray(deferred[ready])
+
+    # --- timers ----------------------------------------------------------------------------
+
+    def _tick_intervals(
+        self, risen: Mapping[frozenset[str], tuple[int, int]]
+    ) -> list[tuple[Deployed, int, int]]:
+        """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
+        intervals = []
+        for deployed in self._timed:
+            if deployed.group not in risen:
+                continue
+            old, new = risen[deployed.group]
+            first = self._least if deployed.since == TIME_MIN else deployed.since
+            last = self._greatest if new == TIME_MAX else new - 1
+            if first is None or last is None:
+                continue
+            begin = max(old, deployed.floor, first)
+            if begin <= last:
+                intervals.append((deployed, begin, last + 1))
+        return intervals
+
+    def _ticks(self, intervals: list[tuple[Deployed, int, int]], start: int, stop: int) -> Int64s:
+        times = [
+            timers.ticks(deployed.rule, max(begin, start), min(finish, stop))
+            for deployed, begin, finish in intervals
+        ]
+        rows: Int64s = self._writer.rows(timers.batch(np.unique(np.concatenate(times))))
+        return rows
+
+    # --- kernels ---------------------------------------------------------------------------
+
+    def _run(self, arrivals: Int64s, inbox: Int64s, stored: Int64s) -> None:
+        """Let the kernels work through a portion, growing what they ask for."""
+        memory = self._memory._replace(
+            source_ranks=self._writer.sources.ranks,
+            strings=self._strings.extents,
+            string_bytes=self._strings.data,
+        )
+        counters = memory.counters
+        counters[layout.ARRIVAL] = counters[layout.STORED] = 0
+        while (status := process(self._linker.tables, memory, arrivals, inbox, stored)) != (
+            layout.DONE
+        ):
+            memory = _grown_memory(memory, status)
+        self._memory = memory
+        if count := int(counters[layout.DEFERRED]):
+            later = np.concatenate([self._deferred, memory.deferred[:count]])
+            self._deferred = later[np.argsort(later[:, 0], kind="stable")]
+            counters[layout.DEFERRED] = 0
+
+    def _take_matches(self) -> Detections:
+        counters, memory = self._memory.counters, self._memory
+        count, top = int(counters[layout.OUT_COUNT]), int(counters[layout.OUT_TOP])
+        counters[layout.OUT_COUNT] = counters[layout.OUT_TOP] = 0
+        return self._reader.detections(
+            memory.out[:top], memory.out_offsets[: count + 1], self._linker.by_number
+        )
+
+    def _fit_scratch(self) -> None:
+        """Make the scratch of evaluation large enough for the deployed rules."""
+        linker, memory = self._linker, self._memory
+        sizes = {
+            "frame": linker.events + 1,
+            "chosen": linker.events,
+            "chosen_types": linker.events,
+            "slots": linker.slots,
+            "slots_defined": linker.slots,
+            "stack": linker.depth + 1,
+            "stack_defined": linker.depth + 1,
+            "cursors": len(linker.tables.steps),
+            "cursor_ends": len(linker.tables.steps),
+            "cursor_lists": len(linker.tables.steps),
+            "matched": len(linker.tables.columns),
+            "composite": layout.HEADER
+            + max((len(type_.attributes) for type_ in linker.event_types), default=0),
+        }
+        larger = {
+            name: grown(getattr(memory, name), size)
+            for name, size in sizes.items()
+            if len(getattr(memory, name)) < size
+        }
+        if larger:
+            self._memory = memory._replace(**larger)
+
+    # --- forgetting ------------------------------------------------------------------------
+
+    def _set_horizons(self) -> None:
+        """Say, for every access and type, from when on events may still be of use (Law 2)."""
+        self._events_since_horizon = 0
+        linker = self._linker
+        marks = self._catalogue.marks
+        accesses, types = linker.accesses.array, linker.types.array
+        horizons = np.full(len(accesses), TIME_MAX, np.int64)
+        stored = np.full(len(types), TIME_MAX, np.int64)
+        columns = linker.tables.columns
+        least = TIME_MAX
+        for linked in linker.by_number.values():
+            mark = marks[linked.deployed.rule.name]
+            type_number = columns[int(linker.tables.rules[linked.number]["column"])]["type"]
+            stored[type_number] = min(stored[type_number], mark)
+            least = min(least, max(TIME_MIN, mark - linked.plan.reach))
+            for access, reach in linked.reaches.items():
+                horizons[access] = min(horizons[access], max(TIME_MIN, mark - reach))
+        accesses["horizon"] = horizons
+        np.minimum.at(stored, columns["type"][accesses["column"]], horizons)
+        types["horizon"] = stored
+        self._repeats.forget(least)
+        if self._strings.wants_sweep:
+            self._strings.forget(self._live(Kind.STRING) | linker.constants())
+        if self._writer.texts.wants_sweep:
+            self._writer.texts.forget(self._live(None))
+
+    def _live(self, kind: Kind | None) -> set[int]:
+        """The codes of strings in stored and pending events; of the texts of ids for None."""
+        live: set[int] = set()
+        heap = self._memory.heap
+        for number, type_ in enumerate(self._linker.event_types):
+            if kind is None:
+                places = [layout.ROW_ID]
+            else:
+                places = [
+                    layout.HEADER + place
+                    for place, attribute in enumerate(type_.attributes)
+                    if attribute.kind is kind
+                ]
+            record = self._linker.types.array[number]
+            width, capacity = int(record["width"]), int(record["capacity"])
+            offset = int(record["offset"])
+            ring = heap[offset : offset + width * capacity].reshape(capacity, width)
+            kept = np.arange(int(record["head"]), int(record["tail"])) & max(0, capacity - 1)
+            parts = [ring[kept], *(one.rows for one in self._pending.get(number, ()))]
+            for place in places:
+                for rows in parts:
+                    live.update(np.unique(rows[:, place]).tolist())
+        return live
+
+
+def _in_order(chosen: list[tuple[int, Int64s]], ranks: Int64s) -> tuple[Int64s, Int64s]:
+    """Rows of several types as one array of words, and (type, offset) by (time, E4)."""
+    inbox = np.concatenate([rows.ravel() for _, rows in chosen])
+    if len(chosen) == 1 and len(chosen[0][1]) == 1:
+        return inbox, np.array([[chosen[0][0], 0]])
+    offsets, types, first = [], [], 0
+    for number, rows in chosen:
+        count, width = rows.shape
+        offsets.append(first + width * np.arange(count))
+        types.append(np.full(count, number))
+        first += rows.size
+    places = np.concatenate(offsets)
+    classes = np.where(inbox[places + layout.ROW_ID] == layout.ID_IS_DIGEST, _COMPOSITE, _PRIMITIVE)
+    order = np.lexsort(
+        (
+            inbox[places + layout.ROW_SEQUENCE],
+            ranks[inbox[places + layout.ROW_SOURCE]],
+            classes,
+            inbox[places + layout.ROW_TIME],
+        )
+    )
+    return inbox, np.stack([np.concatenate(types)[order], places[order]], axis=1)
+
+
+def _merge_ticks(
+    ticks: Int64s, timer: int, arrivals: Int64s, inbox: Int64s
+) -> tuple[Int64s, Int64s]:
+    """Arrivals and words with timer ticks among them, each before what is simultaneous (E4)."""
+    words = np.concatenate([inbox, ticks.ravel()])
+    places = len(inbox) + ticks.shape[1] * np.arange(len(ticks))
+    both = np.concatenate([np.stack([np.full(len(ticks), timer), places], axis=1), arrivals])
+    order = np.argsort(words[both[:, 1] + layout.ROW_TIME], kind="stable")
+    return both[order], words
+
+
+def _new_memory() -> Memory:
+    """Memory for no events at all; everything in it grows."""
+
+    def words(*shape: int) -> Int64s:
+        return np.zeros(shape, np.int64)
+
+    memory = Memory(
+        heap=words(1 << 12),
+        free=np.full(layout.SIZE_CLASSES, -1, np.int64),
+        lists=np.zeros(64, layout.LIST),
+        buckets=np.full(128, -1, np.int64),
+        counters=words(layout.COUNTERS),
+        out=words(1 << 10),
+        out_offsets=words(64),
+        trigger_keys=words(64, 2),
+        trigger_items=words(64, 2),
+        deferred=words(16, 3),
+        consumed=words(64, 3),
+        source_ranks=words(16),
+        strings=words(32),
+        string_bytes=np.zeros(256, np.uint8),
+        frame=words(2),
+        chosen=words(1),
+        chosen_types=words(1),
+        slots=words(1),
+        slots_defined=np.zeros(1, np.bool_),
+        stack=words(2),
+        stack_defined=np.zeros(2, np.bool_),
+        cursors=words(1),
+        cursor_ends=words(1),
+        cursor_lists=words(1),
+        matched=words(1),
+        composite=words(layout.HEADER),
+    )
+    memory.counters[layout.LISTS_FREE] = -1
+    return memory
+
+
+def _grown_memory(memory: Memory, status: int) -> Memory:
+    """Memory with more of what a kernel asked for."""
+    if status == layout.GROW_BUCKETS:
+        buckets = np.full(2 * len(memory.buckets), -1, np.int64)
+        rehash(buckets, memory.lists, memory.counters[layout.LISTS_TOP])
+        return memory._replace(buckets=buckets)
+    names = {
+        layout.GROW_HEAP: ("heap",),
+        layout.GROW_LISTS: ("lists",),
+        layout.GROW_OUT: ("out", "out_offsets"),
+        layout.GROW_TRIGGERS: ("trigger_keys", "trigger_items"),
+        layout.GROW_DEFERRED: ("deferred",),
+        layout.GROW_CONSUMED: ("consumed",),
+    }[status]
+    return memory._replace(
+        **{name: grown(getattr(memory, name), 2 * len(getattr(memory, name))) for name in names}
+    )

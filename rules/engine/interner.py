@@ -1,0 +1,96 @@
+"""Strings as numbers, exactly: equal codes mean equal strings, and nothing is decided by a hash.
+
+A code stands for a string as long as some stored event or rule uses it; ``forget`` gives the
+codes of all others to new strings. Kernels read the strings themselves (to order them, to find a
+part) as UTF-8 in one array, whose byte order is that of code points (tesla.md S10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from matcher.model import Int64s
+
+SWEEP_MIN = 65_536
+"""Fewer strings than this are not worth a sweep."""
+
+
+class Interner:
+    """The owner of a table of strings; ``extents`` and ``data`` are its view for kernels."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
+        self._texts: list[str | None] = []
+        self._free: list[int] = []
+        self._sweep_above = SWEEP_MIN
+        self._top = 0
+        self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
+        self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._codes)
+
+    def code(self, text: str) -> int:
+        """The code of a string; a new one when it has none."""
+        code = self._codes.get(text)
+        return self._add(text) if code is None else code
+
+    def codes(self, texts: Sequence[str]) -> Int64s:
+        """The codes of strings."""
+        known = self._codes
+        return np.fromiter(
+            (known[text] if text in known else self._add(text) for text in texts),
+            np.int64,
+            len(texts),
+        )
+
+    def text(self, code: int) -> str:
+        """The string that a code stands for."""
+        text = self._texts[code]
+        assert text is not None, "a code in use was forgotten"
+        return text
+
+    @property
+    def wants_sweep(self) -> bool:
+        """Whether there are so many strings that ``forget`` is due."""
+        return len(self._codes) > self._sweep_above
+
+    def forget(self, used: Iterable[int]) -> None:
+        """Forget every string but those of the codes in use."""
+        kept = set(used)
+        for text, code in list(self._codes.items()):
+            if code not in kept:
+                del self._codes[text]
+                self._texts[code] = None
+                self._free.append(code)
+        self._sweep_above = max(SWEEP_MIN, 2 * len(self._codes))
+        self._top = 0
+        self.data = np.zeros(256, np.uint8)
+        for text, code in self._codes.items():
+            self._write(code, text)
+
+    def _add(self, text: str) -> int:
+        if self._free:
+            code = self._free.pop()
+            self._texts[code] = text
+        else:
+            code = len(self._texts)
+            self._texts.append(text)
+        self._codes[text] = code
+        self._write(code, text)
+        return code
+
+    def _write(self, code: int, text: str) -> None:
+        encoded = text.encode()
+        end = self._top + len(encoded)
+        if end > len(self.data):
+            self.data = np.resize(self.data, max(end, 2 * len(self.data)))
+        if 2 * code + 1 >= len(self.extents):
+            self.extents = np.resize(self.extents, 2 * len(self.extents))
+        self.data[self._top : end] = np.frombuffer(encoded, np.uint8)
+        self.extents[2 * code] = self._top
+        self.extents[2 * code + 1] = end
+        self._top = end

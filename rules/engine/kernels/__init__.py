@@ -1,0 +1,7 @@
+"""Compiled kernels of the CDP engine: free functions over flat arrays, rules being data to them.
+
+``layout`` names every record and word; ``memory`` keeps the arena, the lists and the hash table;
+``expressions`` runs programs; ``aggregates`` computes over windows; ``detection`` walks the steps
+of one rule for one terminator; ``instants`` drives whole instants. They are compiled once and
+cached, never per rule.
+"""

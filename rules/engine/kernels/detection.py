@@ -1,0 +1,381 @@
+"""Detection of one rule at one terminator: the walk over its steps (thesis 5.4.2).
+
+The steps stand in the order of the text, each needing only what earlier ones have bound, so the
+partial sequences of the thesis need not be stored: the walk goes depth first. A step that fails
+sends it back to the nearest earlier multiple selection with a candidate left. Candidates of
+``each`` are tried in ascending order, so matches come out in the order of their causes (E4).
+
+Evaluation changes nothing but the scratch and the end of the output: a terminator for which the
+output lacks room is simply evaluated again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rules.engine.kernels.aggregates import COUNT, aggregate, gather
+from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
+from rules.engine.kernels.layout import (
+    CAUSE_WORDS,
+    CONSUMED,
+    DONE,
+    ENTRY_WORDS,
+    GROW_CONSUMED,
+    GROW_OUT,
+    ID_IS_DIGEST,
+    ID_IS_SEQUENCE,
+    OUT_COUNT,
+    OUT_HEADER,
+    OUT_HIGH,
+    OUT_LOW,
+    OUT_RULE,
+    OUT_TIME,
+    OUT_TOP,
+    POLICY_EACH,
+    POLICY_FIRST,
+    PROBE_FLOAT,
+    PROBE_FLOAT_TO_INT,
+    PROBE_SAME,
+    ROW_ID,
+    ROW_KEY_HIGH,
+    ROW_KEY_LOW,
+    ROW_SEQUENCE,
+    ROW_SOURCE,
+    ROW_TIME,
+    Memory,
+    Tables,
+)
+from rules.engine.kernels.memory import find_list, find_time, row_offset
+from rules.plan import StepKind
+
+SELECT, NEGATE, TIMED = int(StepKind.SELECT), int(StepKind.NEGATE), int(StepKind.TIMED)
+TEST, LET, AGGREGATE = int(StepKind.TEST), int(StepKind.LET), int(StepKind.AGGREGATE)
+TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
+
+
+@njit(cache=True, nogil=True)
+def key_word(word: int, kind: int) -> tuple[int, bool]:
+    """A probe's value as a key word, and whether any entry can have it."""
+    if kind == PROBE_SAME:
+        return word, True
+    if kind == PROBE_FLOAT:
+        number = as_float(word)
+        return (np.int64(0) if number == 0.0 else word), True
+    if kind == PROBE_FLOAT_TO_INT:
+        number = as_float(word)
+        if not (-TWO_63 <= number < TWO_63) or np.floor(number) != number:
+            return 0, False
+        return np.int64(number), True
+    number = np.float64(word)
+    return as_word(number), number < TWO_63 and np.int64(number) == word
+
+
+@njit(cache=True, nogil=True)
+def list_of(tables: Tables, memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
+    """The list that a step's access and probes name, or -1."""
+    first, second = np.int64(0), np.int64(0)
+    if step.first_probe >= 0:
+        if not run(tables, memory, step.first_probe):
+            return -1
+        first, found = key_word(memory.stack[0], step.first_kind)
+        if not found:
+            return -1
+        if step.second_probe >= 0:
+            if not run(tables, memory, step.second_probe):
+                return -1
+            second, found = key_word(memory.stack[0], step.second_kind)
+            if not found:
+                return -1
+    return find_list(memory, step.access, first, second)
+
+
+@njit(cache=True, nogil=True)
+def earliest(memory: Memory, step, since: int) -> int:  # type: ignore[no-untyped-def]
+    """The early end of a step's span, included; never before the rule holds (S15)."""
+    if step.earlier >= 0:
+        time = memory.heap[memory.frame[step.earlier + 1] + ROW_TIME]
+        if step.kind == NEGATE:
+            time += 1  # a negation between two events leaves the earlier one's instant out (S6)
+    else:
+        late = memory.heap[memory.frame[step.anchor + 1] + ROW_TIME]
+        time = late - step.duration
+        if time > late:
+            time = TIME_LEAST
+    return max(time, since)
+
+
+@njit(cache=True, nogil=True)
+def latest(memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
+    """The late end of a step's span, included; before the terminator if it is strict (S12)."""
+    time = memory.heap[memory.frame[step.anchor + 1] + ROW_TIME]
+    if step.strict:
+        time = min(time, memory.heap[memory.frame[1] + ROW_TIME] - 1)
+    return time
+
+
+@njit(cache=True, nogil=True)
+def bounds(memory: Memory, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    """The entries of a list inside a step's span: from the first, to the second excluded."""
+    late = latest(memory, step)
+    high = (
+        memory.lists[number].length
+        if late == TIME_GREATEST
+        else find_time(memory, number, late + 1)
+    )
+    low = find_time(memory, number, earliest(memory, step, since))
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def is_chosen(memory: Memory, type_number: int, row: int, events: int) -> bool:
+    """Whether a row is one of the first ``events`` numbered events."""
+    for event in range(events):
+        if memory.chosen[event] == row and memory.chosen_types[event] == type_number:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def fits(tables: Tables, memory: Memory, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+    """Bind a candidate to the step's event; whether it may be selected."""
+    if is_chosen(memory, step.type, row, step.event):
+        return False  # all events of one match are distinct (S1)
+    memory.frame[step.event + 1] = row_offset(tables.types, step.type, row)
+    memory.chosen[step.event] = row
+    memory.chosen_types[step.event] = step.type
+    for inner in range(step.inner, step.inner_end):
+        fill_slot(tables, memory, tables.steps[inner], since)
+    return step.residue < 0 or run(tables, memory, step.residue)
+
+
+@njit(cache=True, nogil=True)
+def next_candidate(tables: Tables, memory: Memory, place: int, since: int) -> bool:
+    """Bind the next candidate of the multiple selection at ``place``, if one is left."""
+    step = tables.steps[place]
+    record = memory.lists[memory.cursor_lists[place]]
+    start = record.offset + record.head * ENTRY_WORDS
+    for candidate in range(memory.cursors[place], memory.cursor_ends[place]):
+        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
+        if fits(tables, memory, step, row, since):
+            memory.cursors[place] = candidate + 1
+            return True
+    memory.cursors[place] = memory.cursor_ends[place]
+    return False
+
+
+@njit(cache=True, nogil=True)
+def select(tables: Tables, memory: Memory, place: int, since: int) -> bool:
+    """Begin a selection: bind its first candidate, or its only one (S1, S2)."""
+    step = tables.steps[place]
+    number = list_of(tables, memory, step)
+    if number < 0:
+        memory.cursors[place] = 0
+        memory.cursor_ends[place] = 0
+        memory.cursor_lists[place] = 0
+        return False
+    low, high = bounds(memory, step, number, since)
+    if step.policy == POLICY_EACH:
+        memory.cursors[place] = low
+        memory.cursor_ends[place] = high
+        memory.cursor_lists[place] = number
+        return next_candidate(tables, memory, place, since)
+    record = memory.lists[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    left = step.rank
+    for distance in range(high - low):
+        candidate = low + distance if step.policy == POLICY_FIRST else high - 1 - distance
+        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
+        if fits(tables, memory, step, row, since):
+            left -= 1
+            if left == 0:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def is_absent(tables: Tables, memory: Memory, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a negation holds; the match's own events do not count (S6)."""
+    number = list_of(tables, memory, step)
+    if number < 0:
+        return True
+    low, high = bounds(memory, step, number, since)
+    record = memory.lists[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    for candidate in range(high - 1, low - 1, -1):
+        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
+        if is_chosen(memory, step.type, row, events):
+            continue
+        memory.frame[0] = row_offset(tables.types, step.type, row)
+        if step.residue < 0 or run(tables, memory, step.residue):
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def fill_slot(tables: Tables, memory: Memory, step, since: int) -> None:  # type: ignore[no-untyped-def]
+    """Compute an aggregate into its slot (S8)."""
+    number = list_of(tables, memory, step)
+    low, high = np.int64(0), np.int64(0)
+    if number >= 0:
+        low, high = bounds(memory, step, number, since)
+    if step.function == COUNT and step.residue < 0:
+        memory.slots[step.slot] = max(0, high - low)
+        memory.slots_defined[step.slot] = True
+        return
+    if high <= low:
+        words = np.empty(0, np.int64)
+    else:
+        words = gather(tables, memory, step, number, low, high)
+    value, defined = aggregate(memory, step.function, step.kind_of_value, words)
+    memory.slots[step.slot] = value
+    memory.slots_defined[step.slot] = defined
+
+
+@njit(cache=True, nogil=True)
+def perform(tables: Tables, memory: Memory, place: int, since: int, events: int) -> bool:
+    """Take one step forward; whether the match may go on."""
+    step = tables.steps[place]
+    kind = step.kind
+    if kind == SELECT:
+        return select(tables, memory, place, since)
+    if kind == NEGATE:
+        return is_absent(tables, memory, step, since, events)
+    if kind == TEST:
+        return run(tables, memory, step.residue)
+    if kind == AGGREGATE:
+        fill_slot(tables, memory, step, since)
+        return True
+    if kind == LET:
+        if not run(tables, memory, step.program):
+            return False
+        memory.slots[step.slot] = memory.stack[0]
+        memory.slots_defined[step.slot] = True
+        return True
+    time = memory.heap[memory.frame[step.event + 1] + ROW_TIME]
+    return earliest(memory, step, since) <= time <= latest(memory, step)
+
+
+@njit(cache=True, nogil=True)
+def rotate(number, bits):  # type: ignore[no-untyped-def]
+    """Rotate a 64-bit word to the left."""
+    return (number << np.uint64(bits)) | (number >> np.uint64(64 - bits))
+
+
+@njit(cache=True, nogil=True)
+def finish(number):  # type: ignore[no-untyped-def]
+    """The finalizer of MurmurHash3."""
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return number ^ (number >> np.uint64(33))
+
+
+@njit(cache=True, nogil=True)
+def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
+    """The key of a composite event: the compiled twin of ``matcher.identity.composite_key``."""
+    first, second = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+    for event in range(1, events + 1):
+        row = frame[event]
+        word = np.uint64(heap[row + ROW_KEY_HIGH])
+        high ^= rotate(word * first, 31) * second
+        high = (rotate(high, 27) + low) * np.uint64(5) + np.uint64(0x52DCE729)
+        word = np.uint64(heap[row + ROW_KEY_LOW])
+        low ^= rotate(word * second, 33) * first
+        low = (rotate(low, 31) + high) * np.uint64(5) + np.uint64(0x38495AB5)
+    length = np.uint64(16 * events)
+    high, low = high ^ length, low ^ length
+    high += low
+    low += high
+    high, low = finish(high), finish(low)
+    high += low
+    low += high
+    return high, low
+
+
+@njit(cache=True, nogil=True)
+def emit(tables: Tables, memory: Memory, rule_number: int) -> int:
+    """Write the composite event of the present match; an undefined value fails the match (S9)."""
+    rule = tables.rules[rule_number]
+    counters, out, heap, frame = memory.counters, memory.out, memory.heap, memory.frame
+    top = counters[OUT_TOP]
+    if top + rule.record > len(out) or counters[OUT_COUNT] + 1 >= len(memory.out_offsets):
+        return GROW_OUT
+    for value in range(rule.value_count):
+        if not run(tables, memory, tables.values[rule.first_value + value]):
+            return DONE
+        out[top + OUT_HEADER + value] = memory.stack[0]
+    events = rule.events
+    if rule.consumes:
+        if counters[CONSUMED] + events > len(memory.consumed):
+            return GROW_CONSUMED
+        for event in range(events):
+            if rule.consumes >> event & 1:
+                place = counters[CONSUMED]
+                memory.consumed[place, 0] = rule_number
+                memory.consumed[place, 1] = memory.chosen_types[event]
+                memory.consumed[place, 2] = memory.chosen[event]
+                counters[CONSUMED] = place + 1
+    high, low = digest(heap, frame, events, np.uint64(rule.key_high), np.uint64(rule.key_low))
+    out[top + OUT_RULE] = rule_number
+    out[top + OUT_TIME] = heap[frame[1] + ROW_TIME]
+    out[top + OUT_HIGH] = np.int64(high)
+    out[top + OUT_LOW] = np.int64(low)
+    cause = top + OUT_HEADER + rule.value_count
+    for event in range(1, events + 1):
+        row = frame[event]
+        kind = heap[row + ROW_ID]
+        out[cause] = heap[row + ROW_SOURCE] * 4 + (
+            0 if kind == ID_IS_SEQUENCE else (1 if kind == ID_IS_DIGEST else 2)
+        )
+        if kind == ID_IS_SEQUENCE:
+            out[cause + 1] = heap[row + ROW_SEQUENCE]
+            out[cause + 2] = 0
+        elif kind == ID_IS_DIGEST:
+            out[cause + 1] = heap[row + ROW_KEY_HIGH]
+            out[cause + 2] = heap[row + ROW_KEY_LOW]
+        else:
+            out[cause + 1] = heap[row + ROW_SEQUENCE]
+            out[cause + 2] = kind
+        cause += CAUSE_WORDS
+    counters[OUT_TOP] = cause
+    counters[OUT_COUNT] += 1
+    memory.out_offsets[counters[OUT_COUNT]] = cause
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def detect(tables: Tables, memory: Memory, rule_number: int, row: int) -> int:
+    """Evaluate a rule at a terminator, and write every match. A status other than DONE undoes it."""
+    rule = tables.rules[rule_number]
+    counters = memory.counters
+    top, count, consumed = counters[OUT_TOP], counters[OUT_COUNT], counters[CONSUMED]
+    terminator = tables.columns[rule.column].type
+    for event in range(rule.events):
+        memory.chosen[event] = -1  # what another rule left there is no event of this match
+    memory.frame[1] = row_offset(tables.types, terminator, row)
+    memory.chosen[0] = row
+    memory.chosen_types[0] = terminator
+    place = rule.first_step
+    forward = True
+    while True:
+        if forward and place == rule.last_step:
+            status = emit(tables, memory, rule_number)
+            if status != DONE:
+                counters[OUT_TOP], counters[OUT_COUNT] = top, count
+                counters[CONSUMED] = consumed
+                return status
+            forward = False
+            place = rule.previous
+        elif forward:
+            if perform(tables, memory, place, rule.since, rule.events):
+                place += 1
+            else:
+                forward = False
+                place = tables.steps[place].previous
+        elif place < 0:
+            return DONE
+        elif next_candidate(tables, memory, place, rule.since):
+            forward = True
+            place += 1
+        else:
+            place = tables.steps[place].previous

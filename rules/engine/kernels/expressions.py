@@ -1,0 +1,275 @@
+"""The stack machine that runs the programs of ``plan`` (tesla.md S9, S10).
+
+A word is an int, the bits of a float, 0 or 1, or the code of a string. Beside every word on the
+stack stands whether it is defined: division by zero, int overflow and a float that is not finite
+make a word undefined, and it makes undefined what is computed from it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from rules.engine.kernels.layout import Memory, Tables
+from rules.pattern import Comparison
+from rules.plan import COMPARISONS, Op
+
+END, CHECK, LOAD, CONST, SLOT = (
+    int(Op.END),
+    int(Op.CHECK),
+    int(Op.LOAD),
+    int(Op.CONST),
+    int(Op.SLOT),
+)
+TO_FLOAT, NEGATE_I, NEGATE_F = int(Op.TO_FLOAT), int(Op.NEGATE_I), int(Op.NEGATE_F)
+ADD_I, SUBTRACT_I, MULTIPLY_I = int(Op.ADD_I), int(Op.SUBTRACT_I), int(Op.MULTIPLY_I)
+MODULO_I = int(Op.MODULO_I)
+ADD_F, SUBTRACT_F, MULTIPLY_F = int(Op.ADD_F), int(Op.SUBTRACT_F), int(Op.MULTIPLY_F)
+DIVIDE_F, MODULO_F = int(Op.DIVIDE_F), int(Op.MODULO_F)
+COMPARE_I, COMPARE_F, COMPARE_IF = int(Op.COMPARE_I), int(Op.COMPARE_F), int(Op.COMPARE_IF)
+COMPARE_FI, COMPARE_S = int(Op.COMPARE_FI), int(Op.COMPARE_S)
+NOT, AND, OR = int(Op.NOT), int(Op.AND), int(Op.OR)
+
+EQUAL = COMPARISONS[Comparison.EQUAL]
+UNEQUAL = COMPARISONS[Comparison.UNEQUAL]
+LESS = COMPARISONS[Comparison.LESS]
+LESS_EQUAL = COMPARISONS[Comparison.LESS_EQUAL]
+GREATER = COMPARISONS[Comparison.GREATER]
+GREATER_EQUAL = COMPARISONS[Comparison.GREATER_EQUAL]
+PREFIX = COMPARISONS[Comparison.PREFIX]
+SUFFIX = COMPARISONS[Comparison.SUFFIX]
+
+INT_MIN = -(2**63)
+TWO_63 = 9223372036854775808.0
+
+
+@njit(cache=True, nogil=True, inline="always")
+def as_float(word: int) -> float:
+    """The float whose bits a word is."""
+    return np.int64(word).view(np.float64)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def as_word(number: float) -> int:
+    """The bits of a float."""
+    return np.float64(number).view(np.int64)
+
+
+@njit(cache=True, nogil=True)
+def order_int_float(number: int, other: float) -> int:
+    """-1, 0 or 1 as an int is less than, equal to or greater than a float, exactly (S10)."""
+    if other >= TWO_63:
+        return -1
+    if other < -TWO_63:
+        return 1
+    whole = np.int64(other)
+    if number != whole:
+        return -1 if number < whole else 1
+    rest = other - np.float64(whole)
+    if rest > 0.0:
+        return -1
+    return 1 if rest < 0.0 else 0
+
+
+@njit(cache=True, nogil=True)
+def order_strings(memory: Memory, one: int, other: int) -> int:
+    """-1, 0 or 1 by code point: the byte order of UTF-8 is the same."""
+    if one == other:
+        return 0
+    first, first_end = memory.strings[2 * one], memory.strings[2 * one + 1]
+    second, second_end = memory.strings[2 * other], memory.strings[2 * other + 1]
+    text = memory.string_bytes
+    for place in range(min(first_end - first, second_end - second)):
+        if text[first + place] != text[second + place]:
+            return -1 if text[first + place] < text[second + place] else 1
+    return -1 if first_end - first < second_end - second else 1
+
+
+@njit(cache=True, nogil=True)
+def contains(memory: Memory, whole: int, part: int, comparison: int) -> bool:
+    """``whole prefix|suffix|contains part``."""
+    first, first_end = memory.strings[2 * whole], memory.strings[2 * whole + 1]
+    second, second_end = memory.strings[2 * part], memory.strings[2 * part + 1]
+    text = memory.string_bytes
+    slack = (first_end - first) - (second_end - second)
+    if slack < 0:
+        return False
+    low, high = 0, slack
+    if comparison == PREFIX:
+        high = 0
+    elif comparison == SUFFIX:
+        low = slack
+    for start in range(low, high + 1):
+        place = 0
+        while place < second_end - second and text[first + start + place] == text[second + place]:
+            place += 1
+        if place == second_end - second:
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def decide(comparison: int, order: int) -> bool:
+    """Whether operands in this order satisfy a comparison."""
+    if comparison == EQUAL:
+        return order == 0
+    if comparison == UNEQUAL:
+        return order != 0
+    if comparison == LESS:
+        return order < 0
+    if comparison == LESS_EQUAL:
+        return order <= 0
+    if comparison == GREATER:
+        return order > 0
+    return order >= 0
+
+
+@njit(cache=True, nogil=True)
+def compare(memory: Memory, op: int, comparison: int, left: int, right: int) -> bool:
+    """Compare two defined words as ``op`` says."""
+    if op == COMPARE_I:
+        return decide(comparison, -1 if left < right else (1 if left > right else 0))
+    if op == COMPARE_F:
+        one, other = as_float(left), as_float(right)
+        return decide(comparison, -1 if one < other else (1 if one > other else 0))
+    if op == COMPARE_IF:
+        return decide(comparison, order_int_float(left, as_float(right)))
+    if op == COMPARE_FI:
+        return decide(comparison, -order_int_float(right, as_float(left)))
+    if comparison >= PREFIX:
+        return contains(memory, left, right, comparison)
+    return decide(comparison, order_strings(memory, left, right))
+
+
+@njit(cache=True, nogil=True)
+def compute_int(op: int, left: int, right: int) -> tuple[int, bool]:
+    """Arithmetic of ints, undefined beyond 64 bits."""
+    if op == ADD_I:
+        result = left + right
+        return result, ((left ^ result) & (right ^ result)) >= 0
+    if op == SUBTRACT_I:
+        result = left - right
+        return result, ((left ^ right) & (left ^ result)) >= 0
+    if op == MULTIPLY_I:
+        if left == 0 or right == 0:
+            return 0, True
+        if left == -1:
+            return -right, right != INT_MIN
+        if right == -1:
+            return -left, left != INT_MIN
+        result = left * right
+        return result, result // right == left
+    if right == 0:
+        return 0, False
+    if right == -1:
+        return 0, True  # the machine's remainder of INT_MIN by -1 would trap
+    return left % right, True
+
+
+@njit(cache=True, nogil=True)
+def compute_float(op: int, left: float, right: float) -> float:
+    """Arithmetic of floats; not finite where undefined."""
+    if op == ADD_F:
+        return left + right
+    if op == SUBTRACT_F:
+        return left - right
+    if op == MULTIPLY_F:
+        return left * right
+    if right == 0.0:
+        return np.nan
+    if op == DIVIDE_F:
+        return left / right
+    rest = np.fmod(left, right)
+    if rest != 0.0:
+        return rest + right if (rest < 0.0) != (right < 0.0) else rest
+    return math.copysign(0.0, right)
+
+
+@njit(cache=True, nogil=True)
+def run(tables: Tables, memory: Memory, first: int) -> bool:
+    """Run the program that begins at instruction ``first``.
+
+    A conjunction (with CHECKs): whether all its conditions are true. Any other program: whether
+    its value is defined; the value is left in ``stack[0]``. Numbered events are read through
+    ``frame``.
+    """
+    code, heap, frame = tables.code, memory.heap, memory.frame
+    stack, defined = memory.stack, memory.stack_defined
+    top = -1
+    place = first
+    while True:
+        op = code[place].op
+        if op == LOAD:
+            top += 1
+            stack[top] = heap[frame[code[place].event] + code[place].offset]
+            defined[top] = True
+        elif op == CONST:
+            top += 1
+            stack[top] = code[place].value
+            defined[top] = True
+        elif COMPARE_I <= op <= COMPARE_S:
+            top -= 1
+            if defined[top] and defined[top + 1]:
+                stack[top] = compare(memory, op, code[place].offset, stack[top], stack[top + 1])
+            else:
+                defined[top] = False
+        elif op == CHECK:
+            if not defined[top] or stack[top] == 0:
+                return False
+            top -= 1
+        elif op == END:
+            return top < 0 or defined[top]
+        else:
+            top = run_rare(memory, code[place].op, code[place].offset, top)
+        place += 1
+
+
+@njit(cache=True, nogil=True)
+def run_rare(memory: Memory, op: int, offset: int, top: int) -> int:
+    """The instructions that hot programs seldom have; gives the new top of the stack."""
+    stack, defined = memory.stack, memory.stack_defined
+    if op == SLOT:
+        top += 1
+        stack[top] = memory.slots[offset]
+        defined[top] = memory.slots_defined[offset]
+    elif op == TO_FLOAT:
+        stack[top] = as_word(np.float64(stack[top]))
+    elif op == NEGATE_I:
+        defined[top] = defined[top] and stack[top] != INT_MIN
+        stack[top] = -stack[top]
+    elif op == NEGATE_F:
+        stack[top] = as_word(-as_float(stack[top]))
+    elif ADD_I <= op <= MODULO_I:
+        top -= 1
+        result, fits = compute_int(op, stack[top], stack[top + 1])
+        stack[top] = result
+        defined[top] = defined[top] and defined[top + 1] and fits
+    elif ADD_F <= op <= MODULO_F:
+        top -= 1
+        number = compute_float(op, as_float(stack[top]), as_float(stack[top + 1]))
+        stack[top] = as_word(number)
+        defined[top] = defined[top] and defined[top + 1] and np.isfinite(number)
+    elif op == NOT:
+        stack[top] = 1 - stack[top]
+    else:
+        top = connect(stack, defined, top - offset + 1, offset, op == OR)
+    return top
+
+
+@njit(cache=True, nogil=True)
+def connect(stack, defined, first: int, count: int, any_of: bool) -> int:  # type: ignore[no-untyped-def]
+    """``and`` or ``or`` of ``count`` truth values, some perhaps undefined (S9)."""
+    decisive = 1 if any_of else 0
+    known = True
+    for place in range(first, first + count):
+        if not defined[place]:
+            known = False
+        elif stack[place] == decisive:
+            stack[first] = decisive
+            defined[first] = True
+            return first
+    stack[first] = 1 - decisive
+    defined[first] = known
+    return first

@@ -1,0 +1,250 @@
+"""Where everything stands: the records and words that host and kernels share.
+
+The *heap* is one int64 array. Segments of it, of a power of two words, hold the rows of each
+event type (a ring) and the entries of each list. Nothing else points into it but the offsets kept
+in ``types`` and ``lists``, so the host may grow it between calls.
+
+A *row* is an event: ``HEADER`` words and then its attributes, a word each (an int; the bits of a
+float; 0 or 1; the code of an interned string). An *entry* is two words, time and row number. Row
+numbers only grow; row ``n`` of a type stands at ``n & (capacity - 1)`` of its ring.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from matcher.model import AnyArray, Bools, Int64s
+
+# --- words of a row --------------------------------------------------------------------------
+
+ROW_TIME = 0
+ROW_KEY_HIGH = 1
+ROW_KEY_LOW = 2
+ROW_SOURCE = 3
+ROW_SEQUENCE = 4
+ROW_ID = 5
+HEADER = 6
+
+ID_IS_SEQUENCE = -1
+"""In ``ROW_ID``: the id is the sequence number; otherwise the code of the id's text, or:"""
+ID_IS_DIGEST = -2
+"""In ``ROW_ID``: the id is the key."""
+
+ENTRY_WORDS = 2
+CAUSE_WORDS = 3
+"""Words of a cause in the output: source and kind of id, and two words that name it."""
+
+# --- the words of an output record: these, the attributes, then the causes ---------------------
+
+OUT_RULE = 0
+OUT_TIME = 1
+OUT_HIGH = 2
+OUT_LOW = 3
+OUT_HEADER = 4
+
+_I = np.int64
+
+TYPE = np.dtype(
+    [
+        ("width", _I),  # words of a row
+        ("offset", _I),  # of the ring in the heap
+        ("capacity", _I),  # rows of the ring; 0 before the first event
+        ("head", _I),  # number of the oldest row kept
+        ("tail", _I),  # number of the next row
+        ("horizon", _I),  # rows older than this are of no use
+        ("first_open", _I),  # columns that every event of the type is tested against
+        ("first_dispatch", _I),  # attributes by whose value columns are looked up
+        ("ticks", _I),  # whether it is the Timer, whose events are made anew when needed
+    ]
+)
+DISPATCH = np.dtype([("attribute", _I), ("next", _I)])
+COLUMN = np.dtype(
+    [
+        ("type", _I),
+        ("code", _I),  # first instruction of its conditions; -1: none left
+        ("next", _I),  # in its chain of open or dispatched columns
+        ("first_access", _I),
+        ("first_rule", _I),  # the rules whose terminator it is
+    ]
+)
+ACCESS = np.dtype(
+    [
+        ("column", _I),
+        ("next", _I),  # of the same column
+        ("keys", _I),  # 0, 1 or 2
+        ("first_key", _I),  # offsets in the row
+        ("second_key", _I),
+        ("float_keys", _I),  # bit mask: which keys are floats
+        ("horizon", _I),  # entries older than this are of no use
+    ]
+)
+RULE = np.dtype(
+    [
+        ("type", _I),  # defined
+        ("column", _I),  # of its terminators
+        ("first_step", _I),
+        ("last_step", _I),  # exclusive
+        ("previous", _I),  # the last step that may have another candidate, or -1
+        ("first_value", _I),  # in ``values``
+        ("value_count", _I),
+        ("events", _I),  # numbered events
+        ("since", _I),
+        ("floor", _I),  # every instant before it is done with
+        ("group", _I),
+        ("priority", _I),  # rank, then position: the order within an instant
+        ("key_high", _I),
+        ("key_low", _I),
+        ("source", _I),  # number of "rexmq/rule/<name>"
+        ("next", _I),  # of the same terminator column
+        ("stores", _I),  # whether some rule uses the type it defines
+        ("consumes", _I),  # bit mask over event numbers
+        ("private", _I),  # first of its private accesses, in ``private``
+        ("record", _I),  # words of its output record
+    ]
+)
+GROUP = np.dtype(
+    [
+        ("evaluated", _I),  # every instant before it has been evaluated
+        ("mark", _I),  # every instant before it is to be
+    ]
+)
+STEP = np.dtype(
+    [
+        ("kind", _I),
+        ("previous", _I),  # the nearest earlier step that may have another candidate, or -1
+        ("event", _I),
+        ("type", _I),
+        ("policy", _I),
+        ("rank", _I),
+        ("access", _I),
+        ("first_probe", _I),  # code; -1: none
+        ("second_probe", _I),
+        ("first_kind", _I),  # how the probes' values become key words
+        ("second_kind", _I),
+        ("residue", _I),  # code; -1: none
+        ("anchor", _I),  # the event at the late end
+        ("earlier", _I),  # the event at the early end, or -1
+        ("duration", _I),
+        ("strict", _I),
+        ("slot", _I),
+        ("program", _I),
+        ("function", _I),
+        ("offset", _I),  # of the aggregated attribute in the row; -1: none
+        ("kind_of_value", _I),
+        ("inner", _I),  # steps to compute per candidate
+        ("inner_end", _I),
+    ]
+)
+CODE = np.dtype([("op", np.int32), ("event", np.int32), ("offset", np.int64), ("value", _I)])
+LIST = np.dtype(
+    [
+        ("offset", _I),
+        ("capacity", _I),  # entries; 0 for a free record
+        ("head", _I),
+        ("length", _I),
+        ("access", _I),
+        ("first_key", _I),
+        ("second_key", _I),
+        ("next_free", _I),
+    ]
+)
+
+# How a probe's value becomes a key word: the kinds of value and attribute.
+PROBE_SAME = 0
+PROBE_FLOAT = 1  # both floats: -0.0 is 0.0
+PROBE_FLOAT_TO_INT = 2  # found only where the float is integral
+PROBE_INT_TO_FLOAT = 3  # found only where the int is a float exactly
+
+KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING = 0, 1, 2, 3
+POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
+
+# --- counters ----------------------------------------------------------------------------------
+
+HEAP_TOP = 0  # words in use
+LISTS_TOP = 1
+LISTS_FREE = 2  # first free list record, or -1
+BUCKETS_USED = 3
+SWEEP = 4  # the next list to sweep
+OUT_TOP = 5  # words
+OUT_COUNT = 6  # records
+TRIGGERS = 7  # in the heap of triggers
+TRIGGER_SERIAL = 8
+DEFERRED = 9
+CONSUMED = 10
+# Where an interrupted call goes on.
+PHASE = 11
+ARRIVAL = 12  # next arrival
+STORED = 13  # next stored trigger
+INSTANT = 14
+APPENDED = 15  # lists that the present event already entered
+ROW_WRITTEN = 16  # whether the present event has its row
+PRESENT_ROW = 17
+COMPOSITE = 18  # next composite event to insert
+COMPOSITE_END = 19
+EVALUATED = 20  # terminators evaluated, ever
+COUNTERS = 32
+
+# --- what a call says ----------------------------------------------------------------------------
+
+DONE = 0
+GROW_HEAP = 1
+GROW_LISTS = 2
+GROW_BUCKETS = 3
+GROW_OUT = 4
+GROW_TRIGGERS = 5
+GROW_DEFERRED = 6
+GROW_CONSUMED = 7
+
+SIZE_CLASSES = 48
+"""Free segments are chained by the logarithm of their size."""
+
+
+class Tables(NamedTuple):
+    """Rules as data: what only deploying and removing rules changes."""
+
+    types: AnyArray
+    dispatch: AnyArray
+    columns: AnyArray
+    accesses: AnyArray
+    rules: AnyArray
+    groups: AnyArray
+    steps: AnyArray
+    code: AnyArray
+    values: Int64s  # first instructions of the attributes' programs
+    private: Int64s  # private accesses of consuming rules, each list ended by -1
+    dispatch_keys: Int64s  # [slots, 2]: dispatch record, word
+    dispatch_heads: Int64s  # [slots]: first column, or -1; -2: never used
+
+
+class Memory(NamedTuple):
+    """What events change."""
+
+    heap: Int64s
+    free: Int64s  # [SIZE_CLASSES]: first free segment of each size, or -1
+    lists: AnyArray
+    buckets: Int64s  # open-addressed: list number, or -1
+    counters: Int64s
+    out: Int64s
+    out_offsets: Int64s
+    trigger_keys: Int64s  # [n, 2]: priority, serial
+    trigger_items: Int64s  # [n, 2]: rule, row
+    deferred: Int64s  # [n, 3]: time, rule, row
+    consumed: Int64s  # [n, 3]: rule, type, row
+    source_ranks: Int64s  # by source number: place in byte order
+    strings: Int64s  # offsets of string codes in ``bytes``
+    string_bytes: AnyArray
+    # Scratch of the evaluation of one terminator.
+    frame: Int64s  # heap offsets of rows; place 0 is the candidate's
+    chosen: Int64s  # row numbers of the numbered events
+    chosen_types: Int64s
+    slots: Int64s
+    slots_defined: Bools
+    stack: Int64s
+    stack_defined: Bools
+    cursors: Int64s  # next candidate of each step
+    cursor_ends: Int64s
+    cursor_lists: Int64s
+    matched: Int64s  # columns of the present event
+    composite: Int64s  # the row of a composite event that enters columns

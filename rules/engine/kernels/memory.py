@@ -1,0 +1,333 @@
+"""The arena, the lists of entries, and the hash table that finds a list by access and key.
+
+Law: entries of a list stand in the order of (time, E4) in one contiguous segment of the heap; a
+list without entries that a sweep meets is forgotten, its segment, record and bucket given back.
+A step that lacks room changes nothing and says what must grow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from rules.engine.kernels.layout import (
+    BUCKETS_USED,
+    DONE,
+    ENTRY_WORDS,
+    GROW_BUCKETS,
+    GROW_HEAP,
+    GROW_LISTS,
+    HEAP_TOP,
+    ID_IS_DIGEST,
+    LISTS_FREE,
+    LISTS_TOP,
+    ROW_ID,
+    ROW_SEQUENCE,
+    ROW_SOURCE,
+    SWEEP,
+    Memory,
+    Tables,
+)
+
+FIRST_CAPACITY = 4
+"""Entries of a new list."""
+
+
+@njit(cache=True, nogil=True)
+def logarithm(words: int) -> int:
+    """The least n with 2**n >= words."""
+    n = 0
+    while (1 << n) < words:
+        n += 1
+    return n
+
+
+@njit(cache=True, nogil=True)
+def allocate(memory: Memory, size_class: int) -> int:
+    """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
+    offset = memory.free[size_class]
+    if offset >= 0:
+        memory.free[size_class] = memory.heap[offset]
+        return offset
+    top = memory.counters[HEAP_TOP]
+    size = np.int64(1) << size_class
+    if top + size > len(memory.heap):
+        return -1
+    memory.counters[HEAP_TOP] = top + size
+    return top
+
+
+@njit(cache=True, nogil=True)
+def release(memory: Memory, offset: int, size_class: int) -> None:
+    """Give a segment back."""
+    memory.heap[offset] = memory.free[size_class]
+    memory.free[size_class] = offset
+
+
+@njit(cache=True, nogil=True)
+def row_offset(types, type_number: int, row: int) -> int:  # type: ignore[no-untyped-def]
+    """Where a row stands in the heap."""
+    kind = types[type_number]
+    return kind.offset + (row & (kind.capacity - 1)) * kind.width
+
+
+# --- the hash table ----------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ignore[no-untyped-def]
+    """The first bucket to try for an access and a key."""
+    mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(32)
+    mixed = (mixed + np.uint64(second)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    mixed ^= mixed >> np.uint64(29)
+    mixed = (mixed + np.uint64(access)) * np.uint64(0x165667B19E3779F9)
+    mixed ^= mixed >> np.uint64(32)
+    return np.int64(mixed & np.uint64(len(buckets) - 1))
+
+
+@njit(cache=True, nogil=True)
+def find_list(memory: Memory, access: int, first: int, second: int) -> int:
+    """The list of an access and a key, or -1."""
+    buckets, lists = memory.buckets, memory.lists
+    place = bucket_of(buckets, access, first, second)
+    mask = len(buckets) - 1
+    while True:
+        number = buckets[place]
+        if number < 0:
+            return -1
+        record = lists[number]
+        if record.access == access and record.first_key == first and record.second_key == second:
+            return number
+        place = (place + 1) & mask
+
+
+@njit(cache=True, nogil=True)
+def make_list(memory: Memory, access: int, first: int, second: int) -> int:
+    """A new, empty list for an access and a key that have none: its number, or minus a status."""
+    counters, lists, buckets = memory.counters, memory.lists, memory.buckets
+    if counters[LISTS_FREE] < 0 and counters[LISTS_TOP] == len(lists):
+        return -GROW_LISTS
+    if 2 * (counters[BUCKETS_USED] + 1) > len(buckets):
+        return -GROW_BUCKETS
+    size_class = logarithm(FIRST_CAPACITY * ENTRY_WORDS)
+    offset = allocate(memory, size_class)
+    if offset < 0:
+        return -GROW_HEAP
+    number = counters[LISTS_FREE]
+    if number >= 0:
+        counters[LISTS_FREE] = lists[number].next_free
+    else:
+        number = counters[LISTS_TOP]
+        counters[LISTS_TOP] += 1
+    lists[number].offset = offset
+    lists[number].capacity = FIRST_CAPACITY
+    lists[number].head = 0
+    lists[number].length = 0
+    lists[number].access = access
+    lists[number].first_key = first
+    lists[number].second_key = second
+    put_bucket(buckets, lists, number)
+    counters[BUCKETS_USED] += 1
+    return number
+
+
+@njit(cache=True, nogil=True)
+def put_bucket(buckets, lists, number: int) -> None:  # type: ignore[no-untyped-def]
+    """Enter a list into the hash table, which has room."""
+    record = lists[number]
+    place = bucket_of(buckets, record.access, record.first_key, record.second_key)
+    while buckets[place] >= 0:
+        place = (place + 1) & (len(buckets) - 1)
+    buckets[place] = number
+
+
+@njit(cache=True, nogil=True)
+def rehash(buckets, lists, top: int) -> None:  # type: ignore[no-untyped-def]
+    """Fill an empty, larger hash table with the lists in use."""
+    for number in range(top):
+        if lists[number].capacity > 0:
+            put_bucket(buckets, lists, number)
+
+
+@njit(cache=True, nogil=True)
+def forget_list(memory: Memory, number: int) -> None:
+    """Give back a list's bucket (shifting back what probed past it), segment and record."""
+    buckets, lists, counters = memory.buckets, memory.lists, memory.counters
+    mask = len(buckets) - 1
+    record = lists[number]
+    place = bucket_of(buckets, record.access, record.first_key, record.second_key)
+    while buckets[place] != number:
+        place = (place + 1) & mask
+    hole = place
+    while True:
+        place = (place + 1) & mask
+        other = buckets[place]
+        if other < 0:
+            break
+        home = bucket_of(
+            buckets, lists[other].access, lists[other].first_key, lists[other].second_key
+        )
+        if ((place - home) & mask) >= ((place - hole) & mask):
+            buckets[hole] = other
+            hole = place
+    buckets[hole] = -1
+    counters[BUCKETS_USED] -= 1
+    release(memory, record.offset, logarithm(record.capacity * ENTRY_WORDS))
+    lists[number].capacity = 0
+    lists[number].length = 0
+    lists[number].next_free = counters[LISTS_FREE]
+    counters[LISTS_FREE] = number
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def precedes(tables: Tables, memory: Memory, type_number: int, one: int, other: int) -> bool:
+    """Whether row ``one`` comes before row ``other`` of the same type and instant (E4)."""
+    heap = memory.heap
+    first = row_offset(tables.types, type_number, one)
+    second = row_offset(tables.types, type_number, other)
+    first_composite = heap[first + ROW_ID] == ID_IS_DIGEST
+    second_composite = heap[second + ROW_ID] == ID_IS_DIGEST
+    if first_composite != second_composite:
+        return second_composite
+    first_rank = memory.source_ranks[heap[first + ROW_SOURCE]]
+    second_rank = memory.source_ranks[heap[second + ROW_SOURCE]]
+    if first_rank != second_rank:
+        return first_rank < second_rank
+    if first_composite:
+        return False  # of one rule: they come in the order of their causes
+    return heap[first + ROW_SEQUENCE] < heap[second + ROW_SEQUENCE]
+
+
+@njit(cache=True, nogil=True)
+def insert_entry(
+    tables: Tables, memory: Memory, number: int, type_number: int, time: int, row: int
+) -> int:
+    """Put an entry into its place in a list. GROW_HEAP, and no change, when there is no room."""
+    lists, heap = memory.lists, memory.heap
+    record = lists[number]
+    if record.head + record.length == record.capacity:
+        if record.head > 0 and 2 * record.head >= record.capacity:
+            start = record.offset
+            shift = record.head * ENTRY_WORDS
+            for word in range(record.length * ENTRY_WORDS):
+                heap[start + word] = heap[start + shift + word]
+            lists[number].head = 0
+        else:
+            if not resize(memory, number, 2 * record.capacity):
+                return GROW_HEAP
+        record = lists[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    end = start + record.length * ENTRY_WORDS
+    place = end
+    while place > start:
+        before = heap[place - ENTRY_WORDS]
+        if before < time:
+            break
+        if before == time and not precedes(tables, memory, type_number, row, heap[place - 1]):
+            break
+        place -= ENTRY_WORDS
+    for word in range(end - 1, place - 1, -1):
+        heap[word + ENTRY_WORDS] = heap[word]
+    heap[place] = time
+    heap[place + 1] = row
+    lists[number].length += 1
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def resize(memory: Memory, number: int, capacity: int) -> bool:
+    """Move a list into a segment of ``capacity`` entries; False when the heap has none."""
+    lists, heap = memory.lists, memory.heap
+    record = lists[number]
+    offset = allocate(memory, logarithm(capacity * ENTRY_WORDS))
+    if offset < 0:
+        return False
+    old, size_class = record.offset, logarithm(record.capacity * ENTRY_WORDS)
+    start = old + record.head * ENTRY_WORDS
+    for word in range(record.length * ENTRY_WORDS):
+        heap[offset + word] = heap[start + word]
+    release(memory, old, size_class)
+    lists[number].offset = offset
+    lists[number].capacity = capacity
+    lists[number].head = 0
+    return True
+
+
+@njit(cache=True, nogil=True)
+def remove_entry(memory: Memory, number: int, time: int, row: int) -> None:
+    """Take an entry out of a list, if it is there (a consumed event, S11)."""
+    lists, heap = memory.lists, memory.heap
+    record = lists[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    for place in range(find_time(memory, number, time), record.length):
+        word = start + place * ENTRY_WORDS
+        if heap[word] != time:
+            return
+        if heap[word + 1] == row:
+            for later in range(word, start + (record.length - 1) * ENTRY_WORDS):
+                heap[later] = heap[later + ENTRY_WORDS]
+            lists[number].length -= 1
+            return
+
+
+@njit(cache=True, nogil=True)
+def find_time(memory: Memory, number: int, time: int) -> int:
+    """The number of entries of a list that are earlier than ``time``.
+
+    A few steps from the late end come first: most questions are about what came last.
+    """
+    heap = memory.heap
+    record = memory.lists[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    high = record.length
+    steps = 0
+    while high > 0 and heap[start + (high - 1) * ENTRY_WORDS] >= time:
+        high -= 1
+        steps += 1
+        if steps == 4:
+            low = 0
+            while low < high:
+                middle = (low + high) >> 1
+                if heap[start + middle * ENTRY_WORDS] < time:
+                    low = middle + 1
+                else:
+                    high = middle
+            return low
+    return high
+
+
+@njit(cache=True, nogil=True)
+def prune(memory: Memory, number: int, horizon: int) -> None:
+    """Drop the entries of a list that are earlier than ``horizon``."""
+    lists, heap = memory.lists, memory.heap
+    record = lists[number]
+    start = record.offset
+    head, length = record.head, record.length
+    while length > 0 and heap[start + head * ENTRY_WORDS] < horizon:
+        head += 1
+        length -= 1
+    lists[number].head = head
+    lists[number].length = length
+
+
+@njit(cache=True, nogil=True)
+def sweep(tables: Tables, memory: Memory, count: int) -> None:
+    """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones."""
+    counters, lists = memory.counters, memory.lists
+    for _ in range(min(count, counters[LISTS_TOP])):
+        number = counters[SWEEP]
+        if number >= counters[LISTS_TOP]:
+            number = 0
+        counters[SWEEP] = number + 1
+        if lists[number].capacity == 0:
+            continue
+        prune(memory, number, tables.accesses[lists[number].access].horizon)
+        capacity = lists[number].capacity
+        if lists[number].length == 0:
+            forget_list(memory, number)
+        elif capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
+            resize(memory, number, capacity // 2)

@@ -1,0 +1,573 @@
+"""Plans into tables: the owner of everything that only deploying and removing rules changes.
+
+Law 1: equal columns are one column and equal accesses one access, whichever rules ask for them;
+what no rule asks for any more is unlinked. (Thesis 5.7 keeps columns per rule; sharing them is
+what makes an event cost what is distinct, not what is deployed.)
+
+Law 2: linking a rule touches its own records and the chains that they join, nothing else.
+
+A column whose conditions include ``attribute = constant`` is found through a table of such
+attributes and constants; the others of a type form a chain that every event of the type is
+tested against. Together they are the thesis's Static Index.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s, Kind, Value
+from rules.engine.catalogue import Deployed
+from rules.engine.interner import Interner
+from rules.engine.kernels import layout
+from rules.engine.kernels.aggregates import FUNCTIONS
+from rules.engine.kernels.instants import dispatch_place
+from rules.engine.tables import BlockTable, RecordTable
+from rules.pattern import (
+    CANDIDATE,
+    TIMER,
+    AttributeOf,
+    Compare,
+    Comparison,
+    Expression,
+    Literal,
+    Policy,
+)
+from rules.plan import (
+    TRUE,
+    AccessPlan,
+    ColumnPlan,
+    Instruction,
+    Op,
+    Program,
+    RulePlan,
+    Step,
+    StepKind,
+    compile_rule,
+    conjunction,
+)
+
+_KINDS = {
+    Kind.INT: layout.KIND_INT,
+    Kind.FLOAT: layout.KIND_FLOAT,
+    Kind.BOOL: layout.KIND_BOOL,
+    Kind.STRING: layout.KIND_STRING,
+}
+_POLICIES = {
+    Policy.EACH: layout.POLICY_EACH,
+    Policy.FIRST: layout.POLICY_FIRST,
+    Policy.LAST: layout.POLICY_LAST,
+}
+_PROBES = {  # by the kinds of value and attribute
+    (Kind.FLOAT, Kind.FLOAT): layout.PROBE_FLOAT,
+    (Kind.FLOAT, Kind.INT): layout.PROBE_FLOAT_TO_INT,
+    (Kind.INT, Kind.FLOAT): layout.PROBE_INT_TO_FLOAT,
+}
+
+_NEVER = -2  # in dispatch_heads: a place that was never used
+
+
+@dataclass(slots=True)
+class LinkedRule:
+    """What a rule holds in the tables, to be given back when it is removed."""
+
+    deployed: Deployed
+    plan: RulePlan
+    number: int
+    source: int
+    steps: tuple[int, int]
+    code: tuple[int, int]
+    values: tuple[int, int]
+    private: tuple[int, int]
+    texts: tuple[int, ...]
+    reaches: dict[int, int]  # by access: how long the rule may look back in it
+    uses: tuple[int, ...]  # accesses, once a step
+
+
+@dataclass(slots=True)
+class _LinkedColumn:
+    number: int
+    code: tuple[int, int]
+    texts: tuple[int, ...]
+    dispatch: tuple[int, int] | None  # record and word, for a dispatched column
+    users: int = 0
+
+
+@dataclass(slots=True)
+class _LinkedAccess:
+    number: int
+    key: tuple[ColumnPlan, tuple[int, ...]]
+    users: int = 0
+
+
+class Linker:
+    """Owner of the tables; ``tables`` is their present view for the kernels."""
+
+    def __init__(self, strings: Interner) -> None:
+        self._strings = strings
+        self.types = RecordTable(layout.TYPE)
+        self._dispatch = RecordTable(layout.DISPATCH)
+        self._columns = RecordTable(layout.COLUMN)
+        self.accesses = RecordTable(layout.ACCESS)
+        self.rules = RecordTable(layout.RULE)
+        self.groups = RecordTable(layout.GROUP)
+        self._steps = BlockTable(layout.STEP)
+        self._code = BlockTable(layout.CODE)
+        self._values = BlockTable(np.int64)
+        self._private = BlockTable(np.int64)
+        self._dispatch_keys: Int64s = np.zeros((64, 2), np.int64)
+        self._dispatch_heads: Int64s = np.full(64, _NEVER, np.int64)
+        self._dispatch_used = 0
+        self._dispatch_numbers: dict[tuple[int, int], int] = {}
+        self._type_numbers: dict[str, int] = {}
+        self.event_types: list[EventType] = []
+        self._column_of: dict[ColumnPlan, _LinkedColumn] = {}
+        self._access_of: dict[tuple[ColumnPlan, tuple[int, ...]], _LinkedAccess] = {}
+        self._access_by_number: dict[int, _LinkedAccess] = {}
+        self._group_numbers: dict[frozenset[str], int] = {}
+        self.linked: dict[str, LinkedRule] = {}
+        self.by_number: dict[int, LinkedRule] = {}
+        self.depth = 1
+        self.slots = 1
+        self.events = 1
+        self.tables = self._view()
+
+    # --- types -----------------------------------------------------------------------------
+
+    def type_number(self, type_: EventType) -> int:
+        """The number of an event type; a new one at first."""
+        number = self._type_numbers.get(type_.name)
+        if number is None:
+            number = self.types.add(
+                width=layout.HEADER + len(type_.attributes),
+                horizon=TIME_MAX,
+                first_open=-1,
+                first_dispatch=-1,
+                ticks=type_.name == TIMER.name,
+            )
+            self._type_numbers[type_.name] = number
+            self.event_types.append(type_)
+        return number
+
+    def known_type(self, name: str) -> int | None:
+        """The number of a type that some rule uses or defines, or used to."""
+        return self._type_numbers.get(name)
+
+    # --- rules -----------------------------------------------------------------------------
+
+    def link(self, deployed: Deployed, source: int) -> None:
+        """Enter a deployed rule; ``source`` is the number of its composite events' source."""
+        plan = compile_rule(deployed.rule)
+        assembler = _Assembler(self._strings)
+        values = [assembler.program(program) for program in plan.values]
+        reaches: dict[int, int] = {}
+        uses: list[int] = []
+        outer = [self._fields(step, assembler, reaches, uses) for step in plan.steps]
+        inner = [
+            [self._fields(step, assembler, reaches, uses) for step in one.inner]
+            for one in plan.steps
+        ]
+        code = self._code.add(assembler.instructions)
+        value_block = self._values.add([code + value for value in values])
+        first = self._place_steps(plan.steps, outer, inner, code)
+        private = [
+            number
+            for number in reaches
+            if self._access_by_number[number].key[0].owner == deployed.rule.name
+        ]
+        private_block = self._private.add([*private, -1])
+        column = self._use_column(plan.terminator).number
+        number = self.rules.add(
+            type=self.type_number(deployed.rule.defines),
+            column=column,
+            first_step=first,
+            last_step=first + len(outer),
+            previous=_previous(plan.steps, len(outer), first),
+            first_value=value_block,
+            value_count=len(values),
+            events=len(plan.event_types),
+            key_high=_signed(deployed.key[0]),
+            key_low=_signed(deployed.key[1]),
+            source=source,
+            next=self._columns.array[column]["first_rule"],
+            consumes=sum(1 << event for event in deployed.rule.consuming),
+            private=private_block,
+            record=layout.OUT_HEADER + len(values) + layout.CAUSE_WORDS * len(plan.event_types),
+        )
+        self._columns.array[column]["first_rule"] = number
+        self.depth = max(self.depth, assembler.depth)
+        self.slots = max(self.slots, plan.slots)
+        self.events = max(self.events, len(plan.event_types))
+        self.linked[deployed.rule.name] = self.by_number[number] = LinkedRule(
+            deployed,
+            plan,
+            number,
+            source,
+            (first, len(outer) + sum(map(len, inner))),
+            (code, len(assembler.instructions)),
+            (value_block, len(values)),
+            (private_block, len(private) + 1),
+            tuple(assembler.texts),
+            reaches,
+            tuple(uses),
+        )
+
+    def unlink(self, name: str) -> tuple[int, ...]:
+        """Take a rule out, and with it the columns and accesses that no other rule uses.
+
+        Gives the accesses that are gone: their lists must be forgotten before the next ``link``.
+        """
+        linked = self.linked.pop(name)
+        del self.by_number[linked.number]
+        terminator = linked.plan.terminator
+        column = self._column_of[terminator].number
+        _unchain(self.rules, linked.number, self._columns, column, "first_rule")
+        self._drop_column(terminator)
+        gone = tuple(access for access in linked.uses if self._drop_access(access))
+        self._steps.release(*linked.steps)
+        self._code.release(*linked.code)
+        self._values.release(*linked.values)
+        self._private.release(*linked.private)
+        self.rules.release(linked.number)
+        return gone
+
+    def refresh(self, arrangement: Sequence[Deployed]) -> None:
+        """Take ranks, groups and floors from the catalogue; which types are stored follows."""
+        rules = self.rules.array
+        used: set[int] = set()
+        groups = {deployed.group for deployed in arrangement}
+        for group in [group for group in self._group_numbers if group not in groups]:
+            self.groups.release(self._group_numbers.pop(group))
+        for deployed in arrangement:
+            linked = self.linked[deployed.rule.name]
+            linked.deployed = deployed
+            record = rules[linked.number]
+            record["since"] = deployed.since
+            record["floor"] = max(deployed.floor, deployed.since)
+            record["priority"] = (deployed.rank << 32) + deployed.position
+            record["group"] = self._group(deployed.group)
+            used.update(self.type_number(type_) for type_ in deployed.rule.used_types)
+        for linked in self.by_number.values():
+            record = rules[linked.number]
+            record["stores"] = int(record["type"]) in used
+        self.tables = self._view()
+
+    def group_number(self, group: frozenset[str]) -> int:
+        """The number of a group of rules in use."""
+        return self._group_numbers[group]
+
+    def constants(self) -> set[int]:
+        """The codes of all strings that rules mention."""
+        used = {code for linked in self.linked.values() for code in linked.texts}
+        used.update(code for column in self._column_of.values() for code in column.texts)
+        return used
+
+    def _group(self, group: frozenset[str]) -> int:
+        number = self._group_numbers.get(group)
+        if number is None:
+            number = self.groups.add(evaluated=TIME_MIN, mark=TIME_MIN)
+            self._group_numbers[group] = number
+        return number
+
+    # --- steps -----------------------------------------------------------------------------
+
+    def _fields(
+        self, step: Step, assembler: _Assembler, reaches: dict[int, int], uses: list[int]
+    ) -> dict[str, int]:
+        """A step's record; its instructions still count from the rule's first."""
+        fields = {
+            "kind": int(step.kind),
+            "event": step.event,
+            "policy": _POLICIES[step.policy],
+            "rank": step.rank,
+            "first_probe": -1,
+            "second_probe": -1,
+            "residue": assembler.condition(step.residue),
+            "anchor": step.span.later,
+            "earlier": step.span.earlier,
+            "duration": step.span.duration,
+            "strict": int(step.strict),
+            "slot": step.slot,
+            "program": assembler.condition(step.program),
+            "function": FUNCTIONS[step.function],
+            "offset": layout.HEADER + step.attribute if step.attribute >= 0 else -1,
+            "kind_of_value": _KINDS[step.attribute_kind],
+        }
+        if step.access is None:
+            return fields
+        number = self._use_access(step.access)
+        uses.append(number)
+        reaches[number] = max(reaches.get(number, 0), step.access.reach)
+        type_ = step.access.column.type
+        fields["access"] = number
+        fields["type"] = self.type_number(type_)
+        places = zip(("first", "second"), step.probes, step.access.keys, strict=False)
+        for name, probe, key in places:
+            fields[f"{name}_probe"] = assembler.program(probe.program)
+            kinds = probe.kind, type_.attributes[key].kind
+            fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+        return fields
+
+    def _place_steps(
+        self,
+        steps: Sequence[Step],
+        outer: list[dict[str, int]],
+        inner: list[list[dict[str, int]]],
+        code: int,
+    ) -> int:
+        """Write a rule's steps, the inner ones behind the others: the first's number."""
+        first = self._steps.reserve(len(outer) + sum(map(len, inner)))
+        behind = first + len(outer)
+        for place, fields in enumerate(outer):
+            fields["inner"] = behind
+            behind += len(inner[place])
+            fields["inner_end"] = behind
+            fields["previous"] = _previous(steps, place, first)
+        everything = [*outer, *(fields for group in inner for fields in group)]
+        for place, fields in enumerate(everything, first):
+            for name in ("residue", "program", "first_probe", "second_probe"):
+                if fields[name] >= 0:
+                    fields[name] += code
+            record = self._steps.array[place]
+            for name in layout.STEP.names or ():
+                record[name] = fields.get(name, 0)
+        return first
+
+    # --- columns and accesses --------------------------------------------------------------
+
+    def _use_column(self, plan: ColumnPlan) -> _LinkedColumn:
+        """The column of a plan, with one more user."""
+        linked = self._column_of.get(plan)
+        if linked is None:
+            linked = self._column_of[plan] = self._add_column(plan)
+        linked.users += 1
+        return linked
+
+    def _add_column(self, plan: ColumnPlan) -> _LinkedColumn:
+        type_number = self.type_number(plan.type)
+        chosen = next(filter(_constant_equality, plan.conditions), None)
+        assembler = _Assembler(self._strings)
+        rest = [condition for condition in plan.conditions if condition is not chosen]
+        program = assembler.condition(conjunction(rest))
+        block = (self._code.add(assembler.instructions), len(assembler.instructions))
+        self.depth = max(self.depth, assembler.depth)
+        number = self._columns.add(
+            type=type_number,
+            code=-1 if program < 0 else block[0] + program,
+            next=-1,
+            first_access=-1,
+            first_rule=-1,
+        )
+        columns, types = self._columns.array, self.types.array
+        equality = None if chosen is None else _constant_equality(chosen)
+        if equality is None:
+            columns[number]["next"] = types[type_number]["first_open"]
+            types[type_number]["first_open"] = number
+            return _LinkedColumn(number, block, tuple(assembler.texts), None)
+        word = word_of(equality[1].value, self._strings)
+        if equality[1].kind is Kind.STRING:
+            assembler.texts.append(word)
+        dispatch = self._dispatch_of(type_number, equality[0], word)
+        place = self._dispatch_place(*dispatch)
+        columns[number]["next"] = self._dispatch_heads[place]
+        self._dispatch_heads[place] = number
+        return _LinkedColumn(number, block, tuple(assembler.texts), dispatch)
+
+    def _drop_column(self, plan: ColumnPlan) -> None:
+        linked = self._column_of[plan]
+        linked.users -= 1
+        if linked.users:
+            return
+        del self._column_of[plan]
+        if linked.dispatch is None:
+            type_number = self._type_numbers[plan.type.name]
+            _unchain(self._columns, linked.number, self.types, type_number, "first_open")
+        else:
+            self._unchain_dispatched(linked.number, self._dispatch_place(*linked.dispatch))
+        self._code.release(*linked.code)
+        self._columns.release(linked.number)
+
+    def _unchain_dispatched(self, number: int, place: int) -> None:
+        columns, heads = self._columns.array, self._dispatch_heads
+        following = columns[number]["next"]
+        if heads[place] == number:
+            heads[place] = following
+            return
+        before = int(heads[place])
+        while columns[before]["next"] != number:
+            before = int(columns[before]["next"])
+        columns[before]["next"] = following
+
+    def _use_access(self, plan: AccessPlan) -> int:
+        """The number of a plan's access, with one more user."""
+        key = (plan.column, plan.keys)
+        linked = self._access_of.get(key)
+        if linked is None:
+            column = self._use_column(plan.column)
+            offsets = [layout.HEADER + attribute for attribute in plan.keys] + [0, 0]
+            kinds = [plan.column.type.attributes[attribute].kind for attribute in plan.keys]
+            number = self.accesses.add(
+                column=column.number,
+                next=self._columns.array[column.number]["first_access"],
+                keys=len(plan.keys),
+                first_key=offsets[0],
+                second_key=offsets[1],
+                float_keys=sum((kind is Kind.FLOAT) << bit for bit, kind in enumerate(kinds)),
+                horizon=TIME_MIN,
+            )
+            self._columns.array[column.number]["first_access"] = number
+            linked = self._access_of[key] = _LinkedAccess(number, key)
+            self._access_by_number[number] = linked
+        linked.users += 1
+        return linked.number
+
+    def _drop_access(self, number: int) -> bool:
+        """Take a user from an access; whether it was the last, and the access is gone."""
+        linked = self._access_by_number[number]
+        linked.users -= 1
+        if linked.users:
+            return False
+        del self._access_of[linked.key], self._access_by_number[number]
+        column = self._column_of[linked.key[0]]
+        _unchain(self.accesses, number, self._columns, column.number, "first_access")
+        self._drop_column(linked.key[0])
+        self.accesses.release(number)
+        return True
+
+    def _dispatch_of(self, type_number: int, attribute: int, word: int) -> tuple[int, int]:
+        """The dispatch record of an attribute, made if need be, with a word it looks up."""
+        number = self._dispatch_numbers.get((type_number, attribute))
+        if number is None:
+            types = self.types.array
+            number = self._dispatch.add(
+                attribute=layout.HEADER + attribute, next=types[type_number]["first_dispatch"]
+            )
+            types[type_number]["first_dispatch"] = number
+            self._dispatch_numbers[type_number, attribute] = number
+        return number, word
+
+    def _dispatch_place(self, number: int, word: int) -> int:
+        """Where the table of dispatched columns has this attribute's word; it is there after."""
+        keys, heads = self._dispatch_keys, self._dispatch_heads
+        place = int(dispatch_place(keys, heads, number, word))
+        if heads[place] == _NEVER:
+            if 2 * (self._dispatch_used + 1) > len(heads):
+                self._grow_dispatch()
+                return self._dispatch_place(number, word)
+            self._dispatch_used += 1
+            keys[place] = number, word
+            heads[place] = -1
+        return place
+
+    def _grow_dispatch(self) -> None:
+        """Double the table of dispatched columns, leaving out values that no column asks for."""
+        keys, heads = self._dispatch_keys, self._dispatch_heads
+        self._dispatch_keys = np.zeros((2 * len(heads), 2), np.int64)
+        self._dispatch_heads = np.full(2 * len(heads), _NEVER, np.int64)
+        self._dispatch_used = 0
+        for place in np.flatnonzero(heads >= 0).tolist():
+            number, word = keys[place].tolist()
+            target = int(dispatch_place(self._dispatch_keys, self._dispatch_heads, number, word))
+            self._dispatch_keys[target] = number, word
+            self._dispatch_heads[target] = heads[place]
+            self._dispatch_used += 1
+
+    def _view(self) -> layout.Tables:
+        return layout.Tables(
+            types=self.types.array,
+            dispatch=self._dispatch.array,
+            columns=self._columns.array,
+            accesses=self.accesses.array,
+            rules=self.rules.array,
+            groups=self.groups.array,
+            steps=self._steps.array,
+            code=self._code.array,
+            values=self._values.array,
+            private=self._private.array,
+            dispatch_keys=self._dispatch_keys,
+            dispatch_heads=self._dispatch_heads,
+        )
+
+
+class _Assembler:
+    """Programs of one rule, or one column, as instructions one behind the other."""
+
+    def __init__(self, strings: Interner) -> None:
+        self._strings = strings
+        self.instructions: list[tuple[int, int, int, int]] = []
+        self.texts: list[int] = []
+        self.depth = 1
+
+    def condition(self, program: Program) -> int:
+        """Where a program begins, counted from the first; -1 when there is nothing to test."""
+        return -1 if program is TRUE else self.program(program)
+
+    def program(self, program: Program) -> int:
+        """Append a program: where it begins, counted from the first."""
+        first = len(self.instructions)
+        self.instructions.extend(map(self._instruction, program.code))
+        self.depth = max(self.depth, program.depth)
+        return first
+
+    def _instruction(self, instruction: Instruction) -> tuple[int, int, int, int]:
+        offset = instruction.offset
+        if instruction.op is Op.LOAD:
+            offset += layout.HEADER
+        word = word_of(instruction.value, self._strings)
+        if isinstance(instruction.value, str):
+            self.texts.append(word)
+        return int(instruction.op), instruction.event, offset, word
+
+
+def word_of(value: Value, strings: Interner) -> int:
+    """A constant as the word that rows hold for it."""
+    if isinstance(value, str):
+        return strings.code(value)
+    if isinstance(value, float):
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(value)
+
+
+def _previous(steps: Sequence[Step], place: int, first: int) -> int:
+    """The nearest step before ``place`` that may have another candidate, or -1."""
+    for earlier in range(place - 1, -1, -1):
+        step = steps[earlier]
+        if step.kind is StepKind.SELECT and step.policy is Policy.EACH:
+            return first + earlier
+    return -1
+
+
+def _constant_equality(condition: Expression) -> tuple[int, Literal] | None:
+    """``attribute = constant`` of one kind, a word for a word: the attribute and the constant."""
+    if not (isinstance(condition, Compare) and condition.comparison is Comparison.EQUAL):
+        return None
+    match condition.left, condition.right:
+        case (AttributeOf(event=event) as own, Literal() as constant):
+            pass
+        case (Literal() as constant, AttributeOf(event=event) as own):
+            pass
+        case _:
+            return None
+    if event != CANDIDATE or own.kind is not constant.kind or own.kind is Kind.FLOAT:
+        return None
+    return own.attribute, constant
+
+
+def _unchain(chained: RecordTable, number: int, owners: RecordTable, owner: int, head: str) -> None:
+    """Take a record out of the chain, along ``next``, that begins at ``head`` of its owner."""
+    following = chained.array[number]["next"]
+    place = int(owners.array[owner][head])
+    if place == number:
+        owners.array[owner][head] = following
+        return
+    while chained.array[place]["next"] != number:
+        place = int(chained.array[place]["next"])
+    chained.array[place]["next"] = following
+
+
+def _signed(number: int) -> int:
+    """An unsigned 64-bit number as the signed one of the same bits."""
+    return number - 2**64 if number >= 2**63 else number
