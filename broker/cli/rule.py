@@ -30,8 +30,8 @@ def add(
     text = text_of(file)
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
         deploy = manager.replace if replace else manager.add
-        for name in deploy(text, file=str(file))["rules"]:
-            print(name)
+        for rule in deploy(text, file=str(file))["rules"]:
+            print(rule["name"])
 
 
 def list_rules(
@@ -41,7 +41,7 @@ def list_rules(
 ) -> None:
     """List the deployed rules, and whether they run."""
     from broker import RuleManager
-    from broker.cli.table import table
+    from broker.cli.status import rules_page
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
         rules = manager.list()
@@ -49,7 +49,7 @@ def list_rules(
         for rule in rules:
             print(json.dumps(rule))
         return
-    print(table(rules, ("name", "type", "version", "since", "state")))
+    print(rules_page(rules))
 
 
 def show(
