@@ -2,53 +2,531 @@
 
 ``receive`` or ``receive_frames`` for what came, ``lose`` for a link that broke, ``handle_timer``
 when ``next_timer`` is due; after each of them the host carries out ``take_effects``.
+
+Law 1: a conversation is Hello, then anything that ``HANDLERS`` has, then Goodbye. What is not in
+the table for a link's state costs its sender the link. A request that is refused changes nothing;
+malformed bytes and broken contracts change nothing but their sender's link.
+
+Law 2: each part owns its state: who is connected (link), who publishes (sources, advertisements),
+rules and engine (detection), who subscribes (sinks), who may send (credit). This file only
+composes them, and after every input does, in this order: evaluate, deliver, grant credit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from routing.config import NodeConfig
-from routing.effects import Effect, Peer
-from routing.messages import FromClient
-from rules.engine.engine import Detector
+from matcher.identity import RULE_SOURCE
+from routing import wire
+from routing.advertisements import Advertisements
+from routing.config import Late, NodeConfig
+from routing.credit import PublishCredit
+from routing.deployment import Deployments
+from routing.detection import Detection
+from routing.effects import Close, Effect, Log, Peer, Send
+from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
+from routing.intake import check_schema, in_sequence, take_in, times_of
+from routing.link import Link, Links
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Acks,
+    Advertise,
+    Code,
+    Confirmed,
+    Credit,
+    Deploy,
+    FromClient,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    ListRules,
+    Message,
+    Promise,
+    Publish,
+    Refused,
+    Remove,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+    WhenFull,
+)
+from routing.rates import Rates
+from routing.sinks import Sink, Sinks
+from routing.sources import Source, Sources, Standing
+from routing.status import Overview, time_or_none
+from routing.subscriptions import interest
+from rules.engine.engine import NOTHING, Detector
+from rules.pattern import TIMER
+
+CREDIT_MAX = 2**31 - 1
+"""The most credit that a sink is remembered to have given."""
 
 
 class Node:
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
     def __init__(self, config: NodeConfig, engine: Detector, now: float = 0.0) -> None:
-        raise NotImplementedError
+        self._config = config
+        self._now = self._started_at = self._ticked_at = now
+        self._closed = False
+        self._effects: list[Effect] = []
+        self._links = Links()
+        self._sources = Sources(config.sources_max)
+        self._advertisements = Advertisements(config.types_max)
+        self._deployments = Deployments(config.rules_max)
+        self._sinks = Sinks(self._deployments)
+        self._detection = Detection(
+            config,
+            engine,
+            self._advertisements,
+            self._deployments,
+            on_types=self._check_interests,
+            on_rules=self._sinks.index,
+        )
+        self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
+        self._overview = Overview(
+            self._detection, self._deployments, self._advertisements, self._sources, self._sinks
+        )
+        self._rates = Rates(now)
+
+    # --- inputs ---
 
     def receive(self, peer: Peer, message: FromClient, now: float) -> None:
         """Take in one message. A peer's mistake costs at most that peer its link."""
-        raise NotImplementedError
+        assert not self._closed, "the node has been closed"
+        self._now = now
+        link = self._links.find(peer)
+        try:
+            if link is None:
+                self._greet(peer, message)
+                return
+            link.heard_at = now
+            handler = HANDLERS.get(type(message))
+            if handler is None:
+                raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} is not for a broker")
+            handler(self, link, message)
+        except Refusal as refusal:
+            request = getattr(message, "request", None)
+            self._send(peer, Refused(request, refusal.code, str(refusal)))
+            if request is None:
+                self._expel(peer, refusal.code, str(refusal))
+        except ProtocolError as error:
+            self._expel(peer, error.code, str(error))
+        self._settle()
 
-    def receive_frames(self, peer: Peer, frames: Sequence[bytes], now: float) -> None:
+    def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
-        raise NotImplementedError
+        self._now = now
+        try:
+            message = wire.decode(frames)
+        except VersionMismatch as error:
+            self._rates.malformed += 1
+            self._expel(peer, Code.VERSION, str(error))
+        except WireError as error:
+            self._rates.malformed += 1
+            self._expel(peer, Code.PROTOCOL, str(error))
+        else:
+            self.receive(peer, message, now)  # type: ignore[arg-type]
+            return
+        self._settle()
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke without Goodbye. No effect for it follows; unknown peers are ignored."""
-        raise NotImplementedError
+        self._now = now
+        link = self._links.find(peer)
+        if link is not None:
+            self._drop(link)
+            self._settle()
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: heartbeats, lost clients, silent sources, ticks of Timer."""
-        raise NotImplementedError
+        self._now = self._ticked_at = now
+        self._rates.tick(now)
+        for link in self._links:
+            if link.is_silent(now):
+                self._expel(link.peer, Code.SILENT, f"nothing heard for {link.timeout_s:g} s")
+            elif now - link.sent_at >= self._config.heartbeat_s / 2:
+                self._send(link.peer, Heartbeat())
+        silence_max_s = self._config.source_silence_max_s
+        if silence_max_s is not None:
+            for source in self._sources.overdue(silence_max_s, now):
+                self._leave_out(source)
+        self._settle()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        raise NotImplementedError
+        due = None
+        lost = self._config.source_silence_max_s is not None and any(
+            source.standing is Standing.LOST for source in self._sources
+        )
+        if len(self._links) or lost:
+            due = self._ticked_at + self._config.heartbeat_s / 2
+        if self._detection.watermarks.ticks:
+            slack = self._config.timer_slack_s
+            second = int(self._ticked_at - slack) + 1 + slack
+            due = second if due is None else min(due, second)
+        return due
 
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to every client; the node takes nothing more in."""
-        raise NotImplementedError
+        self._now = now
+        for link in self._links:
+            self._send(link.peer, Goodbye(reason, Code.CLOSING))
+            self._effects.append(Close(link.peer, reason))
+            self._links.remove(link)
+        self._closed = True
+
+    # --- outputs ---
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        raise NotImplementedError
+        effects, self._effects = self._effects, []
+        return effects
 
     def status(self, now: float) -> Mapping[str, Any]:
         """What StatusRequest is answered with: plain data, ready for JSON."""
-        raise NotImplementedError
+        duplicates = sum(source.duplicates for source in self._sources)
+        return {
+            "broker": self._config.name,
+            "version": VERSION,
+            "uptime_s": round(now - self._started_at, 3),
+            "clients": [
+                {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
+                for link in self._links
+            ],
+            **self._overview.facts(now),
+            "totals": {
+                **self._rates.totals,
+                "duplicates": duplicates + self._detection.duplicates,
+            },
+            "rates": self._rates.per_second,
+        }
+
+    # --- links ---
+
+    def _greet(self, peer: Peer, message: FromClient) -> None:
+        """A link that is not known yet: only Hello will do."""
+        if not isinstance(message, Hello):
+            self._log("info", "refused", peer=peer.hex(), reason="no hello")
+            raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
+        if message.version != VERSION:
+            raise Refusal(
+                Code.VERSION,
+                f"protocol version {message.version}, but this broker speaks version {VERSION}",
+            )
+        name = message.name
+        if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
+            raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
+        former = self._links.named(name)
+        if former is not None:
+            if not former.may_be_taken_over(message, self._now):
+                raise Refusal(Code.NAME_TAKEN, f"a live client is named {name!r}")
+            self._expel(former.peer, Code.SILENT, "another link of this client took its place")
+        if len(self._links) >= self._config.clients_max:
+            raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients")
+        self._welcome(peer, message)
+        self._settle()
+
+    def _welcome(self, peer: Peer, hello: Hello) -> None:
+        now, name = self._now, hello.name
+        timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
+        self._links.add(Link(peer, name, hello.instance, timeout_s, now, now, now))
+        source = self._sources.find(name) if name else None
+        welcome = Welcome(
+            VERSION,
+            self._config.name,
+            0 if source is None else source.last_sequence,
+            self._config.publish_credit if name else 0,
+            self._config.heartbeat_s,
+            source is not None and source.standing is Standing.LOST,
+        )
+        self._send(peer, welcome)
+        self._log("info", "welcomed", client=name, peer=peer.hex())
+
+    def _expel(self, peer: Peer, code: Code, reason: str) -> None:
+        """Close a link, whether it is known or not, and say why."""
+        link = self._links.find(peer)
+        self._send(peer, Goodbye(reason, code))
+        self._effects.append(Close(peer, reason))
+        name = "" if link is None else link.name
+        self._log("warning", "closed", client=name, peer=peer.hex(), reason=reason)
+        if link is not None:
+            self._drop(link)
+
+    def _drop(self, link: Link) -> None:
+        """Forget a link that ended without Goodbye; its source keeps its promise."""
+        self._links.remove(link)
+        self._sinks.remove(link.peer)
+        source = link.source
+        if source is not None:
+            self._sources.lose(source, self._now)
+            self._log("warning", "source lost", source=source.name, promise=source.promise)
+
+    def _receive_goodbye(self, link: Link, message: Goodbye) -> None:
+        if message.code is not Code.CLOSING:
+            # It hangs up on this link only; it may come back with more.
+            self._effects.append(Close(link.peer, message.reason))
+            self._drop(link)
+            return
+        self._links.remove(link)
+        self._sinks.remove(link.peer)
+        self._effects.append(Close(link.peer, message.reason or "goodbye"))
+        self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
+        if link.source is not None:
+            self._sources.close(link.source)
+            self._detection.withdraw(link.source, list(link.source.floors))
+
+    def _receive_hello(self, link: Link, message: Hello) -> None:
+        raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")
+
+    def _receive_heartbeat(self, link: Link, message: Heartbeat) -> None:
+        """Being heard is all there is to it."""
+
+    # --- sources ---
+
+    def _source_of(self, link: Link) -> Source:
+        """The link's source, which comes alive when the client first acts as one."""
+        if link.source is None:
+            if not link.name:
+                raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
+            former = self._sources.find(link.name)
+            was = Standing.CLOSED if former is None else former.standing
+            link.source = self._sources.join(link.name, link.peer, self._now)
+            link.source.outstanding = self._config.publish_credit
+            self._detection.resume(link.source, was)
+        return link.source
+
+    def _receive_advertise(self, link: Link, message: Advertise) -> None:
+        self._advertisements.check(message.types, link.name)
+        source = self._source_of(link)
+        floors = self._detection.advertise(source, message.types)
+        detail = {"from": {name: time_or_none(floor) for name, floor in floors.items()}}
+        self._send(link.peer, Confirmed(message.request, detail))
+
+    def _receive_unadvertise(self, link: Link, message: Unadvertise) -> None:
+        source = self._source_of(link)
+        for name in message.types:
+            if name not in source.floors:
+                raise Refusal(Code.UNKNOWN, f"event type {name} was not advertised")
+        self._detection.withdraw(source, list(dict.fromkeys(message.types)))
+        self._send(link.peer, Confirmed(message.request))
+
+    def _receive_publish(self, link: Link, message: Publish) -> None:
+        source = self._source_of(link)
+        events = sum(map(len, message.batches))
+        self._credit.check(source, events)
+        for batch in message.batches:
+            known = self._advertisements.find(batch.type.name)
+            if known is not None and batch.type.name in source.floors:
+                check_schema(batch, known.schema)
+        intake = take_in(source, message.batches)
+        self._credit.spend(source, events)
+        source.last_sequence = intake.last_sequence
+        source.duplicates += intake.duplicates
+        source.rejected += intake.rejected
+        if intake.taken:
+            source.note(*times_of(intake.taken))
+            source.events += events - intake.duplicates - intake.rejected
+            self._rates.received += events - intake.duplicates - intake.rejected
+            self._sinks.offer(intake.taken, in_sequence(intake.taken))
+            self._detection.push(intake.taken)
+        if intake.late:
+            self._report_late(source, intake.late)
+        for rejection in intake.rejections:
+            self._send(link.peer, rejection)
+        self._detection.keep_promise(source, message.promise, self._now)
+        if message.acks is Acks.BROKER:
+            self._send(link.peer, Acknowledged(source.last_sequence))
+
+    def _report_late(self, source: Source, late: Sequence[Any]) -> None:
+        count = sum(map(len, late))
+        source.late += count
+        self._log("warning", "late events", source=source.name, events=count)
+        if self._config.late is Late.DELIVER:
+            self._sinks.offer(tuple(late), in_sequence(late), late=True)
+
+    def _receive_promise(self, link: Link, message: Promise) -> None:
+        self._detection.keep_promise(self._source_of(link), message.mark, self._now)
+
+    def _leave_out(self, source: Source) -> None:
+        self._detection.leave_out(source)
+        self._log(
+            "warning",
+            "source left out",
+            source=source.name,
+            types=sorted(source.floors),
+            nothing_since=time_or_none(source.promise),
+        )
+
+    # --- sinks ---
+
+    def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
+        sink = self._sinks.find(link.peer)
+        asked = (message.when_full, message.limit)
+        if sink is not None and (sink.when_full, sink.limit) != asked:
+            raise Refusal(
+                Code.IN_USE,
+                f"this client's queue is already {sink.when_full.value} with {sink.limit} events",
+            )
+        if message.limit > self._config.queue_events_max:
+            raise Refusal(
+                Code.LIMIT,
+                f"a queue of {message.limit} events (queue_events_max: "
+                f"{self._config.queue_events_max})",
+            )
+        if sink is not None and message.number in sink.interests:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
+        if sink is not None and len(sink.interests) >= self._config.subscriptions_max:
+            raise Refusal(Code.LIMIT, f"more than {self._config.subscriptions_max} subscriptions")
+        added = interest(message.number, message.filter, self._advertisements.schemas)
+        if sink is None:
+            sink = Sink(link.peer, link.name, *asked)
+        sink.interests.add(added)
+        self._sinks.add(sink)
+        self._sinks.index()
+        self._follow()
+        detail = {"type": added.type_name, "waits": added.filter is None}
+        self._send(link.peer, Confirmed(message.request, detail))
+
+    def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
+        sink = self._sinks.find(link.peer)
+        if sink is None or message.number not in sink.interests:
+            raise Refusal(Code.UNKNOWN, f"there is no subscription {message.number}")
+        sink.interests.remove(message.number)
+        self._sinks.index()
+        self._follow()
+        self._send(link.peer, Confirmed(message.request))
+
+    def _receive_credit(self, link: Link, message: Credit) -> None:
+        sink = self._sinks.find(link.peer)
+        if sink is None:
+            raise ProtocolError(Code.PROTOCOL, "credit from a client that has not subscribed")
+        sink.credit = min(sink.credit + message.events, CREDIT_MAX)
+        self._sinks.touch(sink)
+
+    def _check_interests(self) -> None:
+        """Types have become known or were forgotten: subscriptions are checked again."""
+        schemas = self._advertisements.schemas
+        for sink in self._sinks:
+            for one in list(sink.interests):
+                filtered = one.filter
+                known = schemas.get(one.type_name)
+                if known == (None if filtered is None else filtered.type):
+                    continue
+                try:
+                    sink.interests.add(one.checked(schemas))
+                except Refusal as refusal:
+                    sink.interests.remove(one.number)
+                    reason = f"subscription {one.number} ends: {refusal}"
+                    self._send(sink.peer, Refused(None, refusal.code, reason))
+        self._sinks.index()
+
+    # --- rules ---
+
+    def _receive_deploy(self, link: Link, message: Deploy) -> None:
+        deployed = self._detection.deploy(message, self._now)
+        self._follow()
+        marks = self._detection.marks
+        rules = [
+            self._overview.rule(one, marks[one.rule.name], self._now)
+            for one in sorted(deployed, key=lambda one: one.serial)
+        ]
+        self._send(link.peer, Confirmed(message.request, {"rules": rules}))
+        names = [one.rule.name for one in deployed]
+        self._log("info", "deployed", rules=names, client=link.name)
+
+    def _receive_remove(self, link: Link, message: Remove) -> None:
+        self._detection.remove(message.name)
+        self._follow()
+        self._send(link.peer, Confirmed(message.request))
+        self._log("info", "removed", rule=message.name, client=link.name)
+
+    def _receive_list_rules(self, link: Link, message: ListRules) -> None:
+        detail = {"rules": self._overview.rules(self._now)}
+        self._send(link.peer, Confirmed(message.request, detail))
+
+    def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
+        deployed = self._deployments.find(message.name)
+        if deployed is None:
+            raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
+        facts = self._overview.rule(deployed, self._detection.marks[message.name], self._now)
+        self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
+
+    def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        self._send(link.peer, Confirmed(message.request, self.status(self._now)))
+
+    # --- after every input ---
+
+    def _settle(self) -> None:
+        """Evaluate, deliver, grant credit (Law 2)."""
+        detections = self._detection.advance(self._now)
+        if detections is not None and self._sinks.follow_rules:
+            self._sinks.offer_detected(detections, self._detection.marks)
+        if detections is not None:
+            self._rates.detected += len(detections)
+        for sink in self._sinks.take_touched():
+            self._deliver(sink)
+        for grant in self._credit.grants():
+            assert grant.source.peer is not None
+            self._send(grant.source.peer, Credit(grant.events))
+
+    def _follow(self) -> None:
+        """Rules or subscriptions have changed: what is held back may be due."""
+        if self._sinks.follow_rules:
+            self._sinks.offer_detected(NOTHING, self._detection.marks)
+
+    def _deliver(self, sink: Sink) -> None:
+        while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+            self._rates.delivered += len(delivery)
+            self._send(sink.peer, delivery)
+        if sink.excess > 0:
+            _WHEN_FULL[sink.when_full](self, sink)
+
+    def _drop_oldest(self, sink: Sink) -> None:
+        self._rates.dropped += sink.drop_oldest()
+
+    def _disconnect(self, sink: Sink) -> None:
+        self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
+
+    def _block(self, sink: Sink) -> None:
+        """Its sources get no credit (routing.credit)."""
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        link = self._links.find(peer)
+        if link is not None:
+            link.sent_at = self._now
+        self._effects.append(Send(peer, message))
+
+    def _log(self, level: str, text: str, **fields: Any) -> None:
+        self._effects.append(Log(level, text, fields))
+
+
+_WHEN_FULL: Mapping[WhenFull, Callable[[Node, Sink], None]] = {
+    WhenFull.BLOCK: Node._block,
+    WhenFull.DROP_OLDEST: Node._drop_oldest,
+    WhenFull.DISCONNECT: Node._disconnect,
+}
+
+HANDLERS: Mapping[type, Callable[[Node, Link, Any], None]] = {
+    Hello: Node._receive_hello,
+    Advertise: Node._receive_advertise,
+    Unadvertise: Node._receive_unadvertise,
+    Publish: Node._receive_publish,
+    Promise: Node._receive_promise,
+    Subscribe: Node._receive_subscribe,
+    Unsubscribe: Node._receive_unsubscribe,
+    Credit: Node._receive_credit,
+    Deploy: Node._receive_deploy,
+    Remove: Node._receive_remove,
+    ListRules: Node._receive_list_rules,
+    ShowRule: Node._receive_show_rule,
+    StatusRequest: Node._receive_status,
+    Heartbeat: Node._receive_heartbeat,
+    Goodbye: Node._receive_goodbye,
+}
+"""What a welcomed client may send."""

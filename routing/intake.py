@@ -1,0 +1,144 @@
+"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5; 4.2).
+
+Nothing here has a state: :func:`take_in` looks at the message, its source and the advertised
+types, and says what is to be done; or it raises, and nothing was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.model import Bools, EventBatch, EventType, Int64s
+from routing.errors import ProtocolError
+from routing.messages import Code, Rejected
+from routing.sources import Source
+
+RUNS_MAX = 1_000
+"""Runs of sequence numbers named in one Rejected; further ones are told as one run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
+
+    ``duplicates`` and ``rejected`` count events; rejected ones include the late.
+    """
+
+    taken: tuple[EventBatch, ...]
+    late: tuple[EventBatch, ...]
+    rejections: tuple[Rejected, ...]
+    last_sequence: int
+    duplicates: int
+    rejected: int
+
+
+def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
+    """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""
+    last = source.last_sequence
+    _check_identity(source, batches)
+    taken, late, rejections = [], [], []
+    duplicates = rejected = 0
+    for batch in batches:
+        fresh = _without_repeats(batch, last)
+        duplicates += len(batch) - len(fresh)
+        if len(fresh) == 0:
+            continue
+        if fresh.type.name not in source.floors:
+            rejected += len(fresh)
+            rejections.append(_unadvertised(fresh))
+            continue
+        timely, tardy = _split_late(fresh, source.mark(fresh.type.name))
+        if len(tardy):
+            rejected += len(tardy)
+            late.append(tardy)
+            rejections.append(_late(tardy, source))
+        if len(timely):
+            taken.append(timely)
+    highest = max((int(batch.ids.sequence[-1]) for batch in batches), default=last)
+    return Intake(
+        tuple(taken), tuple(late), tuple(rejections), max(last, highest), duplicates, rejected
+    )
+
+
+def in_sequence(batches: Sequence[EventBatch]) -> Int64s | None:
+    """The order of the batches' events by sequence number, as in Delivery; None: as they are."""
+    if len(batches) < 2:
+        return None
+    return np.argsort(np.concatenate([batch.ids.sequence for batch in batches]), kind="stable")
+
+
+def times_of(batches: Sequence[EventBatch]) -> tuple[int, int]:
+    """The first batch's first event time, and the greatest of all."""
+    return int(batches[0].time[0]), max(int(batch.time.max()) for batch in batches)
+
+
+def check_schema(batch: EventBatch, schema: EventType) -> None:
+    """ProtocolError when events come in another shape than was advertised for them."""
+    if batch.type is not schema and batch.type != schema:
+        raise ProtocolError(
+            Code.SCHEMA, f"events of {batch.type}, which was advertised as {schema}"
+        )
+
+
+def _check_identity(source: Source, batches: Sequence[EventBatch]) -> None:
+    for batch in batches:
+        ids = batch.ids
+        if ids.source.values != (source.name,) or ids.digest is not None or batch.causes:
+            raise ProtocolError(
+                Code.BAD_EVENT,
+                f"events of {batch.type.name} that are not by {source.name!r}, who publishes them",
+            )
+        if int(ids.sequence[0]) < 0 or not _rises(ids.sequence):
+            raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
+    if len(batches) > 1:
+        numbers = np.concatenate([batch.ids.sequence for batch in batches])
+        if not _rises(np.sort(numbers)):
+            raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
+
+
+def _rises(numbers: Int64s) -> bool:
+    return len(numbers) == 1 or bool((numbers[1:] > numbers[:-1]).all())
+
+
+def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
+    """What lies above the last number taken; the rest was taken before (4.3)."""
+    if int(batch.ids.sequence[0]) > last:
+        return batch
+    return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
+
+
+def _split_late(batch: EventBatch, mark: int) -> tuple[EventBatch, EventBatch]:
+    if int(batch.time.min()) >= mark:
+        return batch, batch.take(slice(0, 0))
+    late: Bools = batch.time < mark
+    return batch.take(~late), batch.take(late)
+
+
+def _unadvertised(batch: EventBatch) -> Rejected:
+    reason = f"event type {batch.type.name} was not advertised by this client"
+    return Rejected(Code.UNADVERTISED, runs(batch.ids.sequence), reason)
+
+
+def _late(batch: EventBatch, source: Source) -> Rejected:
+    mark = source.mark(batch.type.name)
+    own = source.promise >= source.floors[batch.type.name]
+    whose = "its source had promised" if own else "what had been evaluated before it joined was"
+    reason = (
+        f"{len(batch)} late {batch.type.name}: earliest at {int(batch.time.min())} us, but {whose} "
+        f"up to {mark} us"
+    )
+    return Rejected(Code.LATE, runs(batch.ids.sequence), reason)
+
+
+def runs(numbers: Int64s) -> tuple[tuple[int, int], ...]:
+    """Ascending numbers as runs of (first, last), at most RUNS_MAX of them."""
+    breaks = np.flatnonzero(np.diff(numbers) != 1)
+    firsts = numbers[np.concatenate(([0], breaks + 1))]
+    lasts = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
+    if len(firsts) > RUNS_MAX:
+        firsts, lasts = firsts[:RUNS_MAX], lasts[: RUNS_MAX - 1]
+        lasts = np.append(lasts, numbers[-1])
+    return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))

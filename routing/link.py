@@ -1,0 +1,76 @@
+"""A client's link, as the node knows it after Hello, and the accounts of who is connected.
+
+A name belongs to one live client at a time. A client that reconnects (the same ``instance``), and
+any other once the first has been silent beyond its heartbeats, takes the name over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from routing.effects import Peer
+from routing.messages import Hello
+from routing.sources import Source
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """One client. Times are in seconds of ``now``; ``name`` may be empty, and is then not unique.
+
+    ``source`` is set once the client advertises or publishes.
+    """
+
+    peer: Peer
+    name: str
+    instance: int
+    timeout_s: float
+    joined_at: float
+    heard_at: float
+    sent_at: float
+    source: Source | None = None
+
+    def is_silent(self, now: float) -> bool:
+        """Whether nothing was heard for longer than the client promised."""
+        return now - self.heard_at > self.timeout_s
+
+    def may_be_taken_over(self, hello: Hello, now: float) -> bool:
+        """Whether ``hello``, on another link, is the same client again or this one is dead."""
+        same = self.instance != 0 and self.instance == hello.instance
+        return same or self.is_silent(now)
+
+
+class Links:
+    """The clients by peer and, those that have one, by name."""
+
+    def __init__(self) -> None:
+        self._by_peer: dict[Peer, Link] = {}
+        self._by_name: dict[str, Link] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(list(self._by_peer.values()))
+
+    def find(self, peer: Peer) -> Link | None:
+        """The client at that peer, once it has said Hello."""
+        return self._by_peer.get(peer)
+
+    def named(self, name: str) -> Link | None:
+        """The client of that name."""
+        return self._by_name.get(name) if name else None
+
+    def add(self, link: Link) -> None:
+        """A client was welcomed."""
+        assert link.peer not in self._by_peer
+        self._by_peer[link.peer] = link
+        if link.name:
+            assert link.name not in self._by_name
+            self._by_name[link.name] = link
+
+    def remove(self, link: Link) -> None:
+        """A client is gone."""
+        del self._by_peer[link.peer]
+        if link.name:
+            del self._by_name[link.name]

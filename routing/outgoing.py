@@ -1,0 +1,232 @@
+"""A client's events on their way to the broker: numbered, bounded, kept until acknowledged.
+
+Law 1: sequence numbers strictly increase, from above the last one that the broker has of this
+name; they are given once, so an event that is sent again bears the number that it had.
+
+Law 2: events leave in the order of their numbers, as far as the broker's credit reaches, and
+promises leave behind the events before them.
+
+Law 3: what is not acknowledged is kept, at most ``unacknowledged_max`` events, and goes out again
+on the next link; without acknowledgements only what waits for credit is kept.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventIds, Int64s, StringColumn
+from routing.config import SessionConfig
+from routing.errors import SessionError, SessionFull
+from routing.intake import in_sequence
+from routing.messages import Acks, Promise, Publish
+
+NO_TIME = TIME_MIN
+"""The time of an event that is to be stamped."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """Events that go out together, ``last`` their greatest number, and the promise after them."""
+
+    batches: tuple[EventBatch, ...]
+    events: int
+    last: int
+    promise: int | None
+
+    def cut(self, events: int) -> tuple[Item, Item]:
+        """The first so many, and the rest with the promise; neither is empty."""
+        numbers = np.sort(np.concatenate([batch.ids.sequence for batch in self.batches]))
+        last = int(numbers[events - 1])
+        head, rest = [], []
+        for batch in self.batches:
+            place = int(np.searchsorted(batch.ids.sequence, last, side="right"))
+            head += [batch.take(slice(0, place))] if place else []
+            rest += [batch.take(slice(place, None))] if place < len(batch) else []
+        return (
+            Item(tuple(head), events, last, None),
+            Item(tuple(rest), self.events - events, self.last, self.promise),
+        )
+
+
+class Outgoing:
+    """The source's side of one session."""
+
+    def __init__(self, config: SessionConfig) -> None:
+        self._config = config
+        self._acks = Acks.BROKER if config.acknowledged else Acks.NONE
+        self._waiting: deque[Item] = deque()
+        self._sent: deque[Item] = deque()
+        self._promise: int | None = None
+        self._latest = TIME_MIN
+        self._stamp = TIME_MIN
+        self.credit = 0
+        self.unacknowledged = 0
+        self.last_sequence = 0
+        self.is_numbered = False
+        """Whether the broker has said where the numbers start."""
+
+    @property
+    def room(self) -> int:
+        """How many events may be added."""
+        return self._config.unacknowledged_max - self.unacknowledged if self.is_numbered else 0
+
+    # --- links ---
+
+    def begin(self, last_sequence: int, credit: int) -> int:
+        """A link begins; gives the number up to which everything is acknowledged.
+
+        Raises SessionError when the broker has events of this name that are not this session's.
+        """
+        if self.is_numbered and last_sequence > self.last_sequence:
+            raise SessionError(
+                f"the broker has event {last_sequence} of {self._config.name!r}, but this client "
+                f"has published up to {self.last_sequence}: another one has used its name"
+            )
+        if not self.is_numbered:
+            self.last_sequence = last_sequence
+            self.is_numbered = True
+        self._waiting.extendleft(reversed(self._sent))
+        self._sent.clear()
+        while self._waiting and self._waiting[0].last <= last_sequence:
+            self.unacknowledged -= self._waiting.popleft().events
+        self.credit = credit
+        if self._promise is not None:
+            self._say(self._promise)  # the broker may be another one than before
+        return last_sequence
+
+    def acknowledge(self, sequence: int) -> None:
+        """The broker has dealt with everything up to ``sequence``."""
+        while self._sent and self._sent[0].last <= sequence:
+            self.unacknowledged -= self._sent.popleft().events
+
+    def take(self) -> Iterator[Publish | Promise]:
+        """The messages that may go out now (Law 2)."""
+        while self._waiting:
+            item = self._waiting[0]
+            if item.events == 0:
+                self._waiting.popleft()
+                if item.promise is not None:
+                    yield Promise(item.promise)
+                continue
+            if self.credit == 0:
+                return
+            self._waiting.popleft()
+            if item.events > self.credit:
+                item, rest = item.cut(self.credit)
+                self._waiting.appendleft(rest)
+            self.credit -= item.events
+            if self._config.acknowledged:
+                self._sent.append(item)
+            else:
+                self.unacknowledged -= item.events
+            yield Publish(item.batches, item.promise, self._acks)
+
+    # --- events ---
+
+    def add(
+        self, batches: Sequence[EventBatch], now: float, promise: int | None, numbered: bool
+    ) -> tuple[int, int]:
+        """Number, stamp and queue events; gives their first and last number.
+
+        Raises SessionFull without room, SessionError for times or numbers that do not increase
+        as they must; either way nothing is queued.
+        """
+        events = sum(map(len, batches))
+        if events == 0:
+            raise SessionError("there is no event to publish")
+        if events > self.room:
+            raise SessionFull(f"{events} events, but there is room for {self.room}")
+        order = in_sequence(batches)
+        timed = self._timed(batches, order, now)
+        named = self._numbered(timed, order, events, numbered)
+        if self._config.increasing:
+            times = np.concatenate([batch.time for batch in named])
+            promise = self._check_increasing(times if order is None else times[order])
+        elif self._config.disorder_us is not None:
+            promise = round(now * MICROSECONDS) - self._config.disorder_us
+        first = min(int(batch.ids.sequence[0]) for batch in named)
+        self.last_sequence = max(int(batch.ids.sequence[-1]) for batch in named)
+        self._stamp = max(self._stamp, max(int(batch.time.max()) for batch in timed))
+        self._promise = _later(self._promise, promise)
+        self._queue(Item(tuple(named), events, self.last_sequence, promise))
+        return first, self.last_sequence
+
+    def promise(self, mark: int) -> None:
+        """Nothing earlier than ``mark`` will follow."""
+        if self._promise is None or mark > self._promise:
+            self._promise = mark
+            self._say(mark)
+
+    def promise_by_clock(self, now: float) -> None:
+        """A live source promises by its clock, events or none."""
+        if self._config.disorder_us is not None and self.is_numbered:
+            self.promise(round(now * MICROSECONDS) - self._config.disorder_us)
+
+    def _queue(self, item: Item) -> None:
+        self.unacknowledged += item.events
+        while item.events > self._config.publish_events_max:
+            head, item = item.cut(self._config.publish_events_max)
+            self._waiting.append(head)
+        self._waiting.append(item)
+
+    def _say(self, mark: int) -> None:
+        if self._waiting:
+            last = self._waiting[-1]
+            self._waiting[-1] = replace(last, promise=_later(last.promise, mark))
+        else:
+            self._waiting.append(Item((), 0, self.last_sequence, mark))
+
+    def _timed(
+        self, batches: Sequence[EventBatch], order: Int64s | None, now: float
+    ) -> list[EventBatch]:
+        """The batches with events without a time stamped: strictly rising in their order."""
+        if not any(bool((batch.time == NO_TIME).any()) for batch in batches):
+            return list(batches)
+        times = np.concatenate([batch.time for batch in batches])
+        places = np.arange(len(times)) if order is None else order
+        blank = places[times[places] == NO_TIME]
+        times[blank] = max(round(now * MICROSECONDS), self._stamp + 1) + np.arange(len(blank))
+        pieces = np.split(times, np.cumsum([len(batch) for batch in batches])[:-1])
+        return [replace(batch, time=own) for batch, own in zip(batches, pieces, strict=True)]
+
+    def _numbered(
+        self, batches: Sequence[EventBatch], order: Int64s | None, events: int, numbered: bool
+    ) -> list[EventBatch]:
+        """The batches as this source's own."""
+        if numbered:
+            numbers = [batch.ids.sequence for batch in batches]
+            flat = np.concatenate(numbers)
+            rising = flat if order is None else flat[order]
+            if int(rising[0]) <= self.last_sequence or (rising[1:] <= rising[:-1]).any():
+                raise SessionError(
+                    f"sequence numbers must increase, from above {self.last_sequence}"
+                )
+        else:
+            flat = np.empty(events, np.int64)
+            places = slice(None) if order is None else order
+            flat[places] = np.arange(self.last_sequence + 1, self.last_sequence + 1 + events)
+            numbers = np.split(flat, np.cumsum([len(batch) for batch in batches])[:-1])
+        return [self._own(batch, own) for batch, own in zip(batches, numbers, strict=True)]
+
+    def _own(self, batch: EventBatch, sequence: Int64s) -> EventBatch:
+        source = StringColumn.constant(self._config.name, len(batch))
+        return replace(batch, ids=EventIds(source, sequence, batch.ids.text), causes=None)
+
+    def _check_increasing(self, times: Int64s) -> int:
+        if int(times[0]) <= self._latest or (times[1:] <= times[:-1]).any():
+            raise SessionError(
+                f"this source's times strictly increase, but an event at {int(times.min())} us "
+                f"does not follow {self._latest} us, or a later one does not follow it"
+            )
+        self._latest = int(times[-1])
+        return self._latest + 1
+
+
+def _later(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return max(one, other)

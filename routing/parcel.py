@@ -1,0 +1,86 @@
+"""Events on their way to one sink, with the subscriptions that each of them matched.
+
+A parcel is a Delivery without the link's accounts. It can be cut after any event, so that credit
+and bounds are kept to the event, and parcels can be joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.model import EventBatch, Int64s
+
+Numbers = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parcel:
+    """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery."""
+
+    batches: tuple[EventBatch, ...]
+    subscriptions: tuple[Numbers, ...]
+    order: Int64s | None = None
+    late: bool = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    @property
+    def places(self) -> Int64s:
+        """``order``, spelled out where it is None."""
+        return np.arange(len(self)) if self.order is None else self.order
+
+    def cut(self, events: int) -> tuple[Parcel, Parcel]:
+        """The first ``events`` and the rest, neither of them empty."""
+        places = self.places
+        head = select(self.batches, self.subscriptions, places[:events], self.late)
+        return head, select(self.batches, self.subscriptions, places[events:], self.late)
+
+
+def select(
+    batches: Sequence[EventBatch],
+    subscriptions: Sequence[Numbers],
+    places: Int64s,
+    late: bool = False,
+) -> Parcel:
+    """The events at ``places`` of the concatenated batches, delivered in that order."""
+    starts = np.cumsum([0, *map(len, batches)])
+    owners = np.searchsorted(starts, places, side="right") - 1
+    parts, numbers, positions = [], [], []
+    for number in np.unique(owners).tolist():
+        chosen = np.flatnonzero(owners == number)
+        parts.append(batches[number].take(places[chosen] - starts[number]))
+        numbers.append(subscriptions[number])
+        positions.append(chosen)
+    return Parcel(tuple(parts), tuple(numbers), order_of(positions), late)
+
+
+def order_of(positions: Sequence[Int64s]) -> Int64s | None:
+    """The order of events by their ``positions`` (distinct), given for each batch."""
+    if not positions:
+        return None
+    flat = positions[0] if len(positions) == 1 else np.concatenate(positions)
+    if (flat[1:] > flat[:-1]).all():
+        return None
+    return np.argsort(flat)
+
+
+def join(parcels: Sequence[Parcel]) -> Parcel:
+    """Parcels of one lateness, one after another."""
+    if len(parcels) == 1:
+        return parcels[0]
+    order = None
+    if any(parcel.order is not None for parcel in parcels):
+        starts = np.cumsum([0, *map(len, parcels)])
+        order = np.concatenate(
+            [parcel.places + start for parcel, start in zip(parcels, starts, strict=False)]
+        )
+    return Parcel(
+        tuple(batch for parcel in parcels for batch in parcel.batches),
+        tuple(numbers for parcel in parcels for numbers in parcel.subscriptions),
+        order,
+        parcels[0].late,
+    )

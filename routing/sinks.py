@@ -1,0 +1,233 @@
+"""The sinks, each with its own bounded queue: a slow one slows nobody who did not ask for it.
+
+Law 1: a primitive event is due at once, in the order of its arrival; a composite event when the
+marks of all rules that define the sink's types have passed it (:mod:`routing.holdback`).
+
+Law 2: what is due goes out as far as the sink's credit reaches; the rest waits in its queue. When
+queue and held-back events exceed the sink's limit, its own choice decides: ``drop-oldest`` drops
+and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting more credit
+(:mod:`routing.credit`), so its limit may be exceeded by what they may still have under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MAX, EventBatch, Int64s
+from routing.deployment import Deployed, Deployments
+from routing.effects import Peer
+from routing.holdback import HoldBack
+from routing.messages import Delivery, WhenFull
+from routing.parcel import Parcel, join
+from routing.subscriptions import Interests
+from rules.engine.engine import Detections
+from rules.pattern import TIMER
+
+JOINED_BATCHES_MAX = 64
+"""Batches that waited in a queue and go out in one Delivery."""
+
+
+class Sink:
+    """One sink: what it asked for, what waits for it, and the credit it has given."""
+
+    def __init__(self, peer: Peer, name: str, when_full: WhenFull, limit: int) -> None:
+        self.peer = peer
+        self.name = name
+        self.when_full = when_full
+        self.limit = limit
+        self.credit = 0
+        self.interests = Interests()
+        self.rules: tuple[Deployed, ...] = ()
+        """The rules that define what it subscribed to."""
+        self.feeds: frozenset[str] = frozenset()
+        """The published types that its events come or are made from."""
+        self.mark = TIME_MAX
+        """Composite events before it are due."""
+        self.delivered = 0
+        self.dropped = 0
+        self._unreported = 0
+        self._queue: deque[Parcel] = deque()
+        self._queued = 0
+        self._held = HoldBack()
+
+    @property
+    def queued(self) -> int:
+        """Events that are due and wait for credit."""
+        return self._queued
+
+    @property
+    def held(self) -> int:
+        """Composite events that are not due yet."""
+        return len(self._held)
+
+    @property
+    def excess(self) -> int:
+        """By how many events the limit is exceeded; at 0 the queue is just full."""
+        return self._queued + len(self._held) - self.limit
+
+    def offer(self, parcel: Parcel) -> None:
+        """Queue events that are due."""
+        self._queue.append(parcel)
+        self._queued += len(parcel)
+
+    def offer_detected(self, parcel: Parcel, places: Int64s) -> None:
+        """Take composite events in (Law 1). ``release`` must follow."""
+        if len(self._held) or max(int(batch.time.max()) for batch in parcel.batches) >= self.mark:
+            self._held.hold(parcel, places)
+        else:
+            self.offer(parcel)
+
+    def release(self) -> None:
+        """Queue what ``mark`` has passed."""
+        due = self._held.release(self.mark)
+        if due is not None:
+            self.offer(due)
+
+    def take(self, events_max: int) -> Delivery | None:
+        """What is to be sent now; None when nothing is due or there is no credit."""
+        room = min(self.credit, events_max)
+        if not self._queue or room == 0:
+            return None
+        parcels: list[Parcel] = []
+        events = batches = 0
+        while self._queue and events < room and batches < JOINED_BATCHES_MAX:
+            if parcels and self._queue[0].late != parcels[0].late:
+                break
+            parcel = self._pop(room - events)
+            parcels.append(parcel)
+            events += len(parcel)
+            batches += len(parcel.batches)
+        joined = join(parcels)
+        self.credit -= events
+        self.delivered += events
+        dropped, self._unreported = self._unreported, 0
+        return Delivery(joined.batches, joined.subscriptions, joined.order, dropped, joined.late)
+
+    def drop_oldest(self) -> int:
+        """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
+        excess = left = self.excess
+        while left > 0 and self._queue:
+            left -= len(self._pop(left))
+        if left > 0:
+            self._held.drop(left)
+        self.dropped += excess
+        self._unreported += excess
+        return excess
+
+    def _pop(self, events_max: int) -> Parcel:
+        parcel = self._queue.popleft()
+        if len(parcel) > events_max:
+            parcel, rest = parcel.cut(events_max)
+            self._queue.appendleft(rest)
+        self._queued -= len(parcel)
+        return parcel
+
+
+class Sinks:
+    """All sinks, and what is offered to them."""
+
+    def __init__(self, deployments: Deployments) -> None:
+        self._deployments = deployments
+        self._sinks: dict[Peer, Sink] = {}
+        self._by_type: dict[str, list[Sink]] = {}
+        self._composite: list[Sink] = []
+        self._touched: dict[Peer, Sink] = {}
+
+    def __iter__(self) -> Iterator[Sink]:
+        return iter(self._sinks.values())
+
+    def find(self, peer: Peer) -> Sink | None:
+        """The sink at that link, if it has subscribed."""
+        return self._sinks.get(peer)
+
+    def add(self, sink: Sink) -> None:
+        """A link subscribes for the first time. ``index`` must follow."""
+        self._sinks[sink.peer] = sink
+
+    def remove(self, peer: Peer) -> None:
+        """The link is gone, or its last subscription."""
+        self._touched.pop(peer, None)
+        if self._sinks.pop(peer, None) is not None:
+            self.index()
+
+    def index(self) -> None:
+        """Work out anew who wants what: subscriptions or rules have changed."""
+        self._by_type = {}
+        for sink in self._sinks.values():
+            names = sink.interests.type_names
+            for name in names:
+                self._by_type.setdefault(name, []).append(sink)
+            sink.rules = tuple(
+                deployed for name in names for deployed in self._deployments.defining(name)
+            )
+            needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
+            sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
+            if not sink.rules and sink.mark != TIME_MAX:
+                sink.mark = TIME_MAX  # nothing is left to wait for
+                sink.release()
+                self.touch(sink)
+        self._composite = [sink for sink in self._sinks.values() if sink.rules]
+
+    @property
+    def follow_rules(self) -> bool:
+        """Whether any sink gets composite events, so that ``offer_detected`` has to be called."""
+        return bool(self._composite)
+
+    def touch(self, sink: Sink) -> None:
+        """Something may have to be sent to the sink."""
+        self._touched[sink.peer] = sink
+
+    def take_touched(self) -> list[Sink]:
+        """The sinks that something may have to be sent to."""
+        if not self._touched:
+            return []
+        touched, self._touched = self._touched, {}
+        return list(touched.values())
+
+    def offer(
+        self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
+    ) -> None:
+        """Queue published events for those who want them."""
+        for sink in self._interested(batches):
+            parcel = sink.interests.match(batches, order, late)
+            if parcel is not None:
+                sink.offer(parcel)
+                self.touch(sink)
+
+    def offer_detected(self, detections: Detections, marks: Mapping[str, int]) -> None:
+        """Queue composite events, and what the rules' new ``marks`` release."""
+        for sink in self._composite:
+            sink.mark = min(marks[deployed.rule.name] for deployed in sink.rules)
+        for sink in self._interested(detections.batches):
+            parcel = sink.interests.match(detections.batches, detections.order)
+            if parcel is not None:
+                sink.offer_detected(parcel, self._places(parcel.batches))
+        for sink in self._composite:
+            # Only now, since what was just detected may come before what was held.
+            sink.release()
+            self.touch(sink)
+
+    def _interested(self, batches: Iterable[EventBatch]) -> list[Sink]:
+        found: dict[Peer, Sink] = {}
+        for batch in batches:
+            for sink in self._by_type.get(batch.type.name, ()):
+                found[sink.peer] = sink
+        return list(found.values())
+
+    def _places(self, batches: Iterable[EventBatch]) -> Int64s:
+        """The places of the events' rules (E4), one row an event."""
+        columns = []
+        for batch in batches:
+            source = batch.ids.source
+            places = np.array([self._place(name) for name in source.values], np.int64)
+            columns.append(places[source.codes])
+        return np.concatenate(columns)
+
+    def _place(self, source: str) -> tuple[int, int]:
+        deployed = self._deployments.find(source.removeprefix(RULE_SOURCE))
+        # A dictionary may name rules that are gone and that none of its events is from.
+        return (0, 0) if deployed is None else deployed.place

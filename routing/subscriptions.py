@@ -1,0 +1,143 @@
+"""What a sink asked for, and which events of a batch that is.
+
+An event that several subscriptions of one sink match is delivered once, with all their numbers.
+A subscription to a type that is not known yet waits, unchecked, and is checked when the type
+appears; it waits again when the type is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.model import EventBatch, EventType, Int64s
+from routing.errors import Refusal
+from routing.messages import Code
+from routing.parcel import Numbers, Parcel, order_of
+from rules.errors import RuleErrors
+from rules.parser import parse_filter
+from rules.subscription import Subscription, parse_subscription
+
+PER_TYPE_MAX = 62
+"""Subscriptions of one sink to one type: their matches are the bits of one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """One subscription; ``filter`` is None while its type is not known."""
+
+    number: int
+    text: str
+    type_name: str
+    filter: Subscription | None
+
+    def checked(self, schemas: Mapping[str, EventType]) -> Interest:
+        """The same with its filter checked against its type, if that is known.
+
+        Raises Refusal when the filter does not fit the type.
+        """
+        if self.type_name not in schemas:
+            return Interest(self.number, self.text, self.type_name, None)
+        try:
+            found = parse_subscription(self.text, schemas)
+        except RuleErrors as errors:
+            raise Refusal(Code.BAD_FILTER, str(errors)) from None
+        return Interest(self.number, self.text, self.type_name, found)
+
+
+def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Interest:
+    """A new subscription; Refusal when its text cannot be a filter."""
+    try:
+        name = parse_filter(text).type.text
+    except RuleErrors as errors:
+        raise Refusal(Code.BAD_FILTER, str(errors)) from None
+    return Interest(number, text, name, None).checked(schemas)
+
+
+class Interests:
+    """The subscriptions of one sink."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Interest] = {}
+        self._by_type: dict[str, list[Interest]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __iter__(self) -> Iterator[Interest]:
+        return iter(self._by_number.values())
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """The types that are subscribed to, known or not."""
+        return list(self._by_type)
+
+    def add(self, added: Interest) -> None:
+        """Add or replace a subscription; Refusal when its type has too many."""
+        same = self._by_type.get(added.type_name, [])
+        if added.number not in self._by_number and len(same) >= PER_TYPE_MAX:
+            raise Refusal(
+                Code.LIMIT, f"more than {PER_TYPE_MAX} subscriptions to {added.type_name}"
+            )
+        self._by_number[added.number] = added
+        self._index()
+
+    def remove(self, number: int) -> None:
+        """End a subscription."""
+        del self._by_number[number]
+        self._index()
+
+    def match(
+        self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
+    ) -> Parcel | None:
+        """The events that match, in the order given for all of them; None when there are none."""
+        parts: list[EventBatch] = []
+        subscriptions: list[Numbers] = []
+        places: list[Int64s] = []
+        start = 0
+        for batch in batches:
+            for numbers, rows in self._patterns(batch):
+                parts.append(batch if rows is None else batch.take(rows))
+                subscriptions.append(numbers)
+                places.append(start + (np.arange(len(batch)) if rows is None else rows))
+            start += len(batch)
+        if not parts:
+            return None
+        if order is None:
+            matched = order_of(places)
+        else:
+            ranks = np.empty(start, np.int64)
+            ranks[order] = np.arange(start)
+            matched = order_of([ranks[own] for own in places])
+        return Parcel(tuple(parts), tuple(subscriptions), matched, late)
+
+    def _patterns(self, batch: EventBatch) -> Iterator[tuple[Numbers, Int64s | None]]:
+        """For each set of subscriptions that some events match: these events (None: all)."""
+        bits: Int64s | None = None
+        active = [one for one in self._by_type.get(batch.type.name, ()) if one.filter is not None]
+        if all(not one.filter.conditions for one in active if one.filter is not None):
+            if active:
+                yield tuple(one.number for one in active), None
+            return
+        for place, one in enumerate(active):
+            assert one.filter is not None
+            matched = one.filter.mask(batch).astype(np.int64) << place
+            bits = matched if bits is None else bits | matched
+        assert bits is not None
+        for pattern in np.unique(bits).tolist():
+            if pattern:
+                numbers = tuple(
+                    one.number for place, one in enumerate(active) if pattern >> place & 1
+                )
+                rows = np.flatnonzero(bits == pattern)
+                yield numbers, None if len(rows) == len(batch) else rows
+
+    def _index(self) -> None:
+        self._by_type = {}
+        for one in self._by_number.values():
+            self._by_type.setdefault(one.type_name, []).append(one)
