@@ -163,8 +163,8 @@ class Connection:
         elif isinstance(result, Lost):
             self._lost(result)
         else:
-            if isinstance(result, Welcome):
-                self._pause_s = PAUSE_MIN_S
+            if isinstance(result, Welcome):  # whatever stood in the way before does no more
+                self._pause_s, self.problem = PAUSE_MIN_S, None
             self._take(result)
 
     def _answer(self, result: Confirmed | Refused) -> None:

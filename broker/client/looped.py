@@ -61,15 +61,16 @@ class Looped:
         self._waiting.add(changed)
         try:
             async with asyncio.timeout(timeout_s):
-                while not holds():
-                    self._connection.check()
+                while self._connection.failure is None and not holds():
                     await changed.wait()
                     changed.clear()
         except TimeoutError:
-            return holds()
+            pass
         finally:
             self._waiting.discard(changed)
-        return True
+        if not holds():
+            self._connection.check()
+        return holds()
 
     async def ask(self, request: Callable[[], int], timeout_s: float) -> Mapping[str, Any]:
         """Make a request of the session and wait for its answer. Raises RefusedError."""

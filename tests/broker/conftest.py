@@ -1,0 +1,31 @@
+"""A real broker, in a process of its own, for the tests of clients and commands."""
+
+import itertools
+
+import pytest
+
+from broker.process import BrokerProcess
+from matcher.model import EventType
+
+TEMP = EventType.of("Temp", area="string", value="float")
+
+
+@pytest.fixture(scope="module")
+def broker():
+    """One broker a module; its tests keep apart by the names that they use."""
+    with BrokerProcess("--heartbeat-s", "0.5") as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def endpoint(broker):
+    return broker.endpoint
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def temp():
+    """An event type that no other test uses: ``Temp7(area: string, value: float)``."""
+    return EventType(f"Temp{next(_numbers)}", TEMP.attributes)

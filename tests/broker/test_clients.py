@@ -1,0 +1,366 @@
+"""Publishers, subscribers and rule managers against a real broker, in both forms."""
+
+import asyncio
+import itertools
+import time
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker import (
+    AsyncPublisher,
+    AsyncRuleManager,
+    AsyncSubscriber,
+    BrokerUnreachable,
+    ClientClosed,
+    LateEvents,
+    Publisher,
+    RefusedError,
+    RuleManager,
+    Subscriber,
+)
+from matcher.errors import BadEvent, SchemaError
+from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn
+
+SECOND = MICROSECONDS
+
+
+def hot(temp, limit=45):
+    """A rule ``Hot...`` over a test's own type, and its name."""
+    name = f"Hot{temp.name}"
+    text = f"define {name}(v: float) from {temp.name}(value > {limit}) as t where v = t.value"
+    return name, text
+
+
+def received(subscriber, count):
+    return [subscriber.receive(timeout_s=10) for _ in range(count)]
+
+
+def test_an_event_goes_from_a_publisher_to_a_subscriber(endpoint, temp):
+    with (
+        Publisher(endpoint, name="one", types=[temp]) as publisher,
+        Subscriber(endpoint, f"{temp.name}(value > 20)") as subscriber,
+    ):
+        publisher.publish(temp.name, area="cold", value=1.0, at=SECOND)
+        publisher.publish(temp.name, {"area": "hot", "value": 46.5}, at=2 * SECOND, id="a-17")
+        event = subscriber.receive(timeout_s=10)
+    assert event == Event(
+        temp.name, 2 * SECOND, "one", "a-17", {"area": "hot", "value": 46.5}, event.sequence
+    )
+
+
+def test_rows_of_the_event_model_can_be_published(endpoint, temp):
+    row = Event(temp.name, 5, "ignored", "x-1", {"area": "a", "value": 1.5})
+    with (
+        Publisher(endpoint, name="rows", types=[temp]) as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+        publisher.publish(row)
+        event = subscriber.receive(timeout_s=10)
+    assert (event.source, event.id, event.time, dict(event.data)) == ("rows", "x-1", 5, row.data)
+
+
+def test_an_event_without_a_time_is_stamped_now_and_in_order(endpoint, temp):
+    with (
+        Publisher(endpoint, name="stamped", types=[temp], increasing=True) as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+        before = time.time()
+        for number in range(100):
+            publisher.publish(temp.name, area="a", value=number)
+        times = [event.time / MICROSECONDS for event in received(subscriber, 100)]
+    assert before - 0.001 <= times[0] <= times[-1] <= time.time() + 0.001
+    assert all(earlier < later for earlier, later in itertools.pairwise(times))
+
+
+def batch_forms(temp):
+    rows = [{"area": "a", "value": 1.5, "time": 1.5}, {"area": "b", "value": 2.5, "time": 2.5}]
+    ids = EventIds(StringColumn.constant("x", 2), np.arange(2))
+    columns = (StringColumn.from_strings(["a", "b"]), np.array([1.5, 2.5]))
+    batch = EventBatch(temp, np.array([1_500_000, 2_500_000]), ids, columns)
+    table = pa.Table.from_pylist(rows)
+    return {"rows": rows, "batch": batch, "table": table, "record": table.to_batches()[0]}
+
+
+@pytest.mark.parametrize("form", ["rows", "batch", "table", "record"])
+def test_many_events_can_be_published_in_every_form(endpoint, temp, form):
+    with (
+        Publisher(endpoint, name=f"many {form}", types=[temp]) as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+        publisher.publish_batch(
+            batch_forms(temp)[form], type=None if form == "batch" else temp.name
+        )
+        events = received(subscriber, 2)
+    assert [(e.time, dict(e.data)) for e in events] == [
+        (1_500_000, {"area": "a", "value": 1.5}),
+        (2_500_000, {"area": "b", "value": 2.5}),
+    ]
+
+
+def test_a_large_batch_arrives_whole_and_in_order(endpoint, temp):
+    count = 50_000
+    ids = EventIds(StringColumn.constant("", count), np.arange(count))
+    columns = (StringColumn.constant("a", count), np.arange(count, dtype=np.float64))
+    batch = EventBatch(temp, np.arange(count), ids, columns)
+    with (
+        Publisher(endpoint, name="large") as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+        publisher.publish_batch(batch)
+        values = []
+        while len(values) < count:
+            delivery = subscriber.receive_delivery(timeout_s=10)
+            assert delivery.order is None
+            for part in delivery.batches:
+                values.extend(part.column("value").tolist())
+    assert values == list(range(count))
+
+
+def test_events_given_one_by_one_and_in_batches_keep_their_order(endpoint, temp):
+    with (
+        Publisher(endpoint, name="mixed", types=[temp], delay_s=10.0) as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+        for start in range(0, 30, 3):
+            publisher.publish(temp.name, area="a", value=start, at=start)
+            rows = [{"area": "b", "value": start + n, "time": 0} for n in (1, 2)]
+            publisher.publish_batch(rows)
+        values = [event.data["value"] for event in received(subscriber, 30)]
+    assert values == list(range(30))
+
+
+def test_the_callers_mistakes_are_raised_at_once(endpoint, temp):
+    with Publisher(endpoint, name="mistaken", types=[temp]) as publisher:
+        with pytest.raises(BadEvent, match="attribute value: expected float, found string"):
+            publisher.publish(temp.name, area="a", value="hot")
+        with pytest.raises(SchemaError, match="event type Other was not advertised"):
+            publisher.publish("Other", value=1)
+        with pytest.raises(SchemaError, match="event type Other was not advertised"):
+            publisher.publish_batch([{"value": 1}], type="Other")
+        with pytest.raises(BadEvent, match="row 2"):
+            publisher.publish_batch([{"area": "a", "value": 1}, {"area": "a"}])
+    with pytest.raises(ClientClosed):
+        publisher.publish(temp.name, area="a", value=1.0)
+
+
+def test_times_that_should_increase_and_do_not_are_refused(endpoint, temp):
+    with Publisher(endpoint, name="increasing", types=[temp], increasing=True) as publisher:
+        publisher.publish(temp.name, area="a", value=1.0, at=10)
+        with pytest.raises(BadEvent, match="does not increase"):
+            publisher.publish(temp.name, area="a", value=1.0, at=10)
+
+
+def test_a_schema_that_disagrees_with_anothers_is_refused(endpoint, temp):
+    other = EventType.of(temp.name, area="int")
+    with Publisher(endpoint, name="first schema", types=[temp]):
+        with pytest.raises(RefusedError, match=temp.name) as caught:
+            Publisher(endpoint, name="second schema", types=[other])
+        assert caught.value.code == "schema"
+
+
+def test_a_second_live_client_of_a_name_is_refused(endpoint, temp):
+    with Publisher(endpoint, name="the one", types=[temp]):
+        with pytest.raises(RefusedError, match="the one") as caught:
+            Publisher(endpoint, name="the one", types=[temp], connect_timeout_s=0.3)
+        assert caught.value.code == "name-taken"
+
+
+def test_late_events_are_refused_by_name(endpoint, temp):
+    publisher = Publisher(endpoint, name="late", types=[temp])
+    publisher.promise(10 * SECOND)
+    publisher.publish(temp.name, area="a", value=1.0, at=9 * SECOND)
+    with pytest.raises(LateEvents):
+        publisher.wait()
+    assert publisher.rejected == 1
+    publisher.close()
+
+
+def test_a_filter_that_is_refused_says_where_and_why(endpoint, temp):
+    with pytest.raises(RefusedError) as caught:
+        Subscriber(endpoint, f"{temp.name}(value >)")
+    assert caught.value.code == "bad-filter"
+    assert "^" in str(caught.value)
+
+
+def test_rules_are_deployed_listed_shown_replaced_and_removed(endpoint, temp):
+    name, text = hot(temp)
+    with Publisher(endpoint, name="for rules", types=[temp]), RuleManager(endpoint) as manager:
+        assert [rule["name"] for rule in manager.add(text)["rules"]] == [name]
+        with pytest.raises(RefusedError, match=name):
+            manager.add(text)
+        manager.replace(hot(temp, 50)[1])
+        assert "50" in manager.show(name)["text"]
+        assert name in [rule["name"] for rule in manager.list()]
+        manager.remove(name)
+        assert name not in [rule["name"] for rule in manager.list()]
+        with pytest.raises(RefusedError, match=name) as caught:
+            manager.remove(name)
+        assert caught.value.code == "unknown"
+
+
+def test_a_rule_that_is_refused_points_at_its_text(endpoint):
+    with RuleManager(endpoint) as manager, pytest.raises(RefusedError) as caught:
+        manager.add("define Fire() from Smoke(area = ", file="fire.tesla")
+    assert caught.value.code == "bad-rules"
+    assert "fire.tesla:1:" in str(caught.value)
+
+
+def test_a_rule_fires_at_once_for_a_source_whose_times_increase(endpoint, temp):
+    name, rule = hot(temp)
+    with (
+        Publisher(endpoint, name="quick", types=[temp], increasing=True) as publisher,
+        RuleManager(endpoint) as manager,
+        Subscriber(endpoint, f"{name}()") as subscriber,
+    ):
+        manager.add(rule)
+        publisher.publish(temp.name, area="a", value=46.0)
+        event = subscriber.receive(timeout_s=10)
+        assert event.data == {"v": 46.0}
+        assert len(event.cause) == 1
+        manager.remove(name)
+
+
+def test_a_live_source_promises_by_its_clock_while_it_is_idle(endpoint, temp):
+    name, rule = hot(temp)
+    with (
+        Publisher(
+            endpoint, name="live", types=[temp], disorder=timedelta(seconds=0.1)
+        ) as publisher,
+        RuleManager(endpoint) as manager,
+        Subscriber(endpoint, f"{name}()") as subscriber,
+    ):
+        manager.add(rule)
+        publisher.publish(temp.name, area="a", value=46.0)
+        assert subscriber.receive(timeout_s=10).data == {"v": 46.0}
+        manager.remove(name)
+
+
+def test_the_slowest_of_two_publishers_holds_a_rule_back(endpoint, temp):
+    name, rule = hot(temp)
+    with (
+        Publisher(endpoint, name="ahead", types=[temp]) as ahead,
+        Publisher(endpoint, name="an hour behind", types=[temp]) as behind,
+        RuleManager(endpoint) as manager,
+        Subscriber(endpoint, f"{name}()") as subscriber,
+    ):
+        manager.add(rule)
+        ahead.publish(temp.name, area="a", value=50.0, at=7200 * SECOND)
+        ahead.promise(7201 * SECOND)
+        ahead.wait()
+        behind.publish(temp.name, area="a", value=60.0, at=3600 * SECOND)
+        behind.promise(3601 * SECOND)
+        assert subscriber.receive(timeout_s=10).data == {"v": 60.0}
+        with pytest.raises(TimeoutError):
+            subscriber.receive(timeout_s=0.2)
+        behind.promise(datetime.fromtimestamp(7201, UTC))
+        assert subscriber.receive(timeout_s=10).data == {"v": 50.0}
+        manager.remove(name)
+
+
+def test_a_subscription_can_be_ended(endpoint, temp):
+    with (
+        Publisher(endpoint, name="ended", types=[temp]) as publisher,
+        Subscriber(endpoint) as subscriber,
+    ):
+        hot = subscriber.subscribe(f"{temp.name}(value > 20)")
+        subscriber.subscribe(f'{temp.name}(area = "end")')
+        publisher.publish(temp.name, area="a", value=30.0)
+        assert subscriber.receive(timeout_s=10).data["value"] == 30.0
+        subscriber.unsubscribe(hot)
+        publisher.publish(temp.name, area="a", value=40.0)
+        publisher.publish(temp.name, area="end", value=0.0)
+        assert subscriber.receive(timeout_s=10).data["area"] == "end"
+
+
+def test_closing_a_subscriber_ends_its_iteration(endpoint, temp):
+    with Publisher(endpoint, name="iterated", types=[temp]) as publisher:
+        subscriber = Subscriber(endpoint, f"{temp.name}()")
+        publisher.publish(temp.name, area="a", value=1.0)
+        seen = []
+        for event in subscriber:
+            seen.append(event.data["value"])
+            subscriber.close()
+    assert seen == [1.0]
+
+
+def test_publishing_without_acknowledgements(endpoint, temp):
+    with (
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+        Publisher(endpoint, name="careless", types=[temp], acks="none") as publisher,
+    ):
+        for number in range(10):
+            publisher.publish(temp.name, area="a", value=number)
+        publisher.flush()
+        assert [event.data["value"] for event in received(subscriber, 10)] == list(range(10))
+
+
+def test_no_broker_is_a_clear_error():
+    with pytest.raises(BrokerUnreachable, match="no broker answers at tcp"):
+        Publisher("tcp://127.0.0.1:1", name="lonely", connect_timeout_s=0.3)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"acks": "all"}, {"batch_events": 0}, {"increasing": True, "disorder": timedelta(seconds=1)}],
+)
+def test_arguments_that_make_no_sense_are_refused(endpoint, arguments):
+    with pytest.raises(ValueError, match=r"acks|batch_events|increasing"):
+        Publisher(endpoint, name="nonsense", **arguments)
+
+
+def test_the_asynchronous_clients_do_the_same(endpoint, temp):
+    name, rule = hot(temp)
+
+    async def story():
+        async with (
+            AsyncPublisher(endpoint, name="async", types=[temp], increasing=True) as publisher,
+            AsyncRuleManager(endpoint) as manager,
+            AsyncSubscriber(endpoint, f"{name}()", f"{temp.name}(value < 20)") as subscriber,
+        ):
+            await manager.add(rule)
+            assert name in [one["name"] for one in await manager.list()]
+            assert (await manager.status())["rules"]
+            await publisher.publish(temp.name, area="a", value=1.0, at=SECOND)
+            await publisher.publish_batch([{"area": "b", "value": 50.0, "time": 2}])
+            await publisher.wait()
+            seen = []
+            async for event in subscriber:
+                seen.append((event.type, event.time))
+                if len(seen) == 2:
+                    break
+            with pytest.raises(TimeoutError):
+                await subscriber.receive(timeout_s=0.05)
+            number = await subscriber.subscribe(f"{temp.name}()")
+            await subscriber.unsubscribe(number)
+            await manager.remove(name)
+            with pytest.raises(RefusedError, match=name):
+                await manager.show(name)
+            with pytest.raises(BadEvent):
+                await publisher.publish(temp.name, area="a", value="x")
+            return seen
+
+    assert asyncio.run(story()) == [(temp.name, SECOND), (name, 2 * SECOND)]
+
+
+def test_the_asynchronous_publisher_hears_of_late_events(endpoint, temp):
+    async def story():
+        async with AsyncPublisher(endpoint, name="async late", types=[temp]) as publisher:
+            await publisher.promise(10)
+            await publisher.publish(temp.name, area="a", value=1.0, at=9)
+            with pytest.raises(LateEvents):
+                await publisher.wait()
+            await publisher.flush()
+
+    asyncio.run(story())
+
+
+def test_the_asynchronous_client_says_when_there_is_no_broker():
+    async def story():
+        async with AsyncSubscriber("tcp://127.0.0.1:1", "T()", connect_timeout_s=0.3):
+            pass
+
+    with pytest.raises(BrokerUnreachable):
+        asyncio.run(story())
