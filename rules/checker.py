@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from matcher.model import EventType
 from rules import ast
 from rules.clauses import check_rule
-from rules.dependencies import arrange
-from rules.errors import Problem, RuleErrors
+from rules.dependencies import TerminatorCycles, arrange, describe_cycle
+from rules.errors import Problem, RuleErrors, Span
 from rules.pattern import Rule, RuleSet
 from rules.schemas import Schemas
 from rules.scope import Report, Types
@@ -47,8 +47,9 @@ def check_reading(
         rules = [rule for rule in checked if rule is not None]
         try:
             return RuleSet(arrange(rules).rules, schemas.known)
-        except RuleErrors as refused:
-            report.problems.extend(_placed(problem, file) for problem in refused.problems)
+        except TerminatorCycles as refused:
+            for cycle in refused.cycles:
+                report(describe_cycle(cycle), _place_of(cycle, file))
     raise RuleErrors(
         sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE),
         file.text,
@@ -161,6 +162,12 @@ def _types_in(rule: ast.Rule) -> set[str]:
     return names
 
 
-def _placed(problem: Problem, file: ast.File) -> Problem:
-    """A problem of the rules together; its place is that of the rules named in it."""
-    return problem
+def _place_of(cycle: Sequence[str], file: ast.File) -> Span:
+    """The terminator of the first rule on a cycle."""
+    return next(
+        rule.terminator.span
+        for rule in file.statements
+        if isinstance(rule, ast.Rule)
+        and rule.terminator.type.text in cycle
+        and rule.type.text in cycle
+    )

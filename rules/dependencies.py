@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from rules.errors import Problem, RuleErrors
 from rules.pattern import (
@@ -33,6 +34,9 @@ from rules.pattern import (
     uses_of,
 )
 
+if TYPE_CHECKING:
+    import networkx as nx
+
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
@@ -45,8 +49,30 @@ class Arrangement:
     ranks: tuple[int, ...]
 
 
+class TerminatorCycles(RuleErrors):
+    """Types whose rules wait for each other as terminators, and so could never fire (S12).
+
+    ``cycles`` holds the types of each, every one the terminator of a rule of the next, and the
+    last of one of the first.
+    """
+
+    def __init__(self, cycles: Sequence[tuple[str, ...]]) -> None:
+        super().__init__([Problem(describe_cycle(cycle)) for cycle in cycles])
+        self.cycles = tuple(cycles)
+
+    def __reduce__(self) -> tuple[type[RuleErrors], tuple[Any, ...]]:
+        """Pickled by its parts."""
+        return TerminatorCycles, (self.cycles,)
+
+
+def describe_cycle(cycle: Sequence[str]) -> str:
+    """The message for one cycle."""
+    path = " -> ".join((*cycle, cycle[0]))
+    return f"a cycle of terminators could never fire: {path} (tesla.md S12)"
+
+
 def arrange(rules: Sequence[Rule]) -> Arrangement:
-    """Rank rules and decide what is strict; RuleErrors for a cycle of terminators (S12)."""
+    """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
     import networkx as nx  # heavy, and not needed to read rules
 
     uses = nx.DiGraph((use.name, rule.defines.name) for rule in rules for use in rule.used_types)
@@ -64,16 +90,27 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
         order.add_edges_from(
             (use.type.name, rule.defines.name) for use in uses_of(rule) if not use.strict
         )
-    try:
-        generations = list(nx.topological_generations(order))
-    except nx.NetworkXUnfeasible:
-        cycle = [edge[0] for edge in nx.find_cycle(order)]
-        path = " -> ".join([*cycle, cycle[0]])
-        raise RuleErrors(
-            [Problem(f"a cycle of terminators could never fire: {path} (tesla.md S12)")]
-        ) from None
-    rank_of = {name: rank for rank, names in enumerate(generations) for name in names}
+    cycles = _cycles(order)
+    if cycles:
+        raise TerminatorCycles(cycles)
+    rank_of = {
+        name: rank for rank, names in enumerate(nx.topological_generations(order)) for name in names
+    }
     return Arrangement(decided, tuple(rank_of[rule.defines.name] for rule in decided))
+
+
+def _cycles(graph: nx.DiGraph) -> list[tuple[str, ...]]:
+    """One cycle of each knot of a graph, each from its least name on, in order."""
+    import networkx as nx
+
+    cycles = []
+    for component in nx.strongly_connected_components(graph):
+        name = min(component)
+        if len(component) > 1 or graph.has_edge(name, name):
+            names = [edge[0] for edge in nx.find_cycle(graph.subgraph(component), name)]
+            place = names.index(min(names))
+            cycles.append((*names[place:], *names[:place]))
+    return sorted(cycles)
 
 
 def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:

@@ -7,85 +7,92 @@ from collections.abc import Collection, Mapping, Sequence
 from rules.errors import did_you_mean
 from rules.tokens import RESERVED, Token
 
-_AFTER: Mapping[str, str] = {
-    "WITHIN": "a duration, like 5 min",
-    "_FROM": "the name of an event",
-    "BETWEEN": "the name of an event",
-    "EACH": "an event, like Temp(value > 45)",
-    "FIRST": "an event, like Temp(value > 45)",
-    "LAST": "an event, like Temp(value > 45)",
-    "FUNCTION": "( and an event",
-    "DEFINE": "the type of the composite event",
-    "EVENT": "the type of the event",
-    "RULE": "the name of the rule",
-    "_AS": "a name for the event",
-    "_CONSUMING": "the name of an event",
-    "_WHERE": "an attribute of the composite event",
-    "_COLON": "a type: int, float, bool or string",
-    "_DOT": "the name of an attribute",
+_AN_EVENT = "an event, like Temp(value > 45)"
+_A_KIND = "a type: int, float, bool or string"
+_AFTER: Mapping[tuple[str, ...], str] = {
+    ("DURATION", "_FROM"): "the name of an event",
+    ("FUNCTION", "_LPAR"): _AN_EVENT,
+    ("_FROM",): _AN_EVENT,
+    ("EACH",): _AN_EVENT,
+    ("FIRST",): _AN_EVENT,
+    ("LAST",): _AN_EVENT,
+    ("BETWEEN",): "the name of an event",
+    ("DEFINE",): "the type of the composite event",
+    ("EVENT",): "the type of the event",
+    ("RULE",): "the name of the rule",
+    ("_AS",): "a name for the event",
+    ("_CONSUMING",): "the name of an event",
+    ("_WHERE",): "an attribute of the composite event",
+    ("_DOT",): "the name of an attribute",
 }
-"""What a name is, by what stands before it."""
+"""What a name is, by the one or two tokens before it."""
 
 _OPERANDS = frozenset({"NUMBER", "STRING", "PARAMETER", "FUNCTION", "TRUE", "FALSE"})
 _OPERATORS = frozenset({"COMPARISON", "PLUS", "STAR", "SLASH", "PERCENT"})
-_WORDS: Sequence[tuple[str, str]] = (
-    ("DURATION", "a duration, like 5 min"),
-    ("KIND", "a type: int, float, bool or string"),
-    ("_LPAR", "("),
-    ("RPAR", ")"),
-    ("_COMMA", ","),
-    ("_COLON", ":"),
-    ("_AND", "and"),
-    ("_OR", "or"),
-    ("_AS", "as"),
-    ("_FROM", "from"),
-    ("WITHIN", "within"),
-    ("BETWEEN", "between"),
-    ("_WHERE", "where"),
-    ("_CONSUMING", "consuming"),
-    ("DEFINE", "define"),
-    ("EVENT", "event"),
-    ("RULE", "rule"),
-    ("$END", "the end of the statement"),
-)
-_KEYWORDS = frozenset(RESERVED)
+_DESCRIBED: Mapping[str, str] = {"DURATION": "a duration, like 5 min", "KIND": _A_KIND}
+_LITERALLY: Mapping[str, str] = {
+    "_LPAR": "(",
+    "RPAR": ")",
+    "_COMMA": ",",
+    "_COLON": ":",
+    "_AND": "and",
+    "_OR": "or",
+    "_AS": "as",
+    "_FROM": "from",
+    "WITHIN": "within",
+    "BETWEEN": "between",
+    "_WHERE": "where",
+    "_CONSUMING": "consuming",
+    "DEFINE": "define",
+    "EVENT": "event",
+    "RULE": "rule",
+}
+_END = "the end of the statement"
 
 
 def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -> str:
     """``expected X, Y or Z, found W``."""
-    wanted = _wanted(before, frozenset(expected))
+    wanted = _wanted(tuple(token.type for token in before[-2:]), frozenset(expected))
     said = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
     return f"expected {said}, found {_shown(found)}"
 
 
 def hint(found: Token, expected: Collection[str]) -> str | None:
-    """A word that was meant, or one that may not be a name."""
-    if found.text.lower() in _KEYWORDS and "NAME" in expected:
+    """A word that was meant, one that may not be a name, or an ``or`` that needs parentheses."""
+    if found.type == "_OR":
+        return "alternatives stand in parentheses: (a = 1 or b = 2)"
+    if found.text.lower() in RESERVED and "NAME" in expected:
         return f"{found.text} is a reserved word"
     if found.type == "NAME":
-        words = [word for kind, word in _WORDS if kind in expected and word.isalpha()]
+        words = [word for kind, word in _LITERALLY.items() if kind in expected and word.isalpha()]
         return did_you_mean(found.text, words)
     return None
 
 
-def _wanted(before: Sequence[Token], expected: frozenset[str]) -> list[str]:
+def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
     wanted = []
-    last = before[-1].type if before else ""
-    if expected & {"EACH", "RANK"}:
-        wanted.append("each, first or last with an event, not, the name of an event")
+    if "EACH" in expected:
+        wanted.append('an event with "each", "first", "last" or "not"')
     if expected & _OPERANDS:
         wanted.append("an expression")
     elif "NAME" in expected:
-        wanted.append(_AFTER.get(last, "a name"))
+        wanted.append(_AFTER.get(before) or _AFTER.get(before[-1:], "a name"))
     if expected & _OPERATORS:
         wanted.append("an operator")
     elif "EQUAL" in expected:
-        wanted.append("=")
-    wanted.extend(word for kind, word in _WORDS if kind in expected)
+        wanted.append('"="')
+    wanted.extend(text for kind, text in _DESCRIBED.items() if kind in expected)
+    if not expected & _OPERANDS:  # a parenthesis opens an expression like any other
+        wanted.extend(['"("'] if "_LPAR" in expected else ())
+    wanted.extend(
+        f'"{text}"' for kind, text in _LITERALLY.items() if kind in expected and kind != "_LPAR"
+    )
+    if "$END" in expected:
+        wanted.append(_END)
     return wanted or ["nothing more"]
 
 
 def _shown(found: Token) -> str:
     if found.type == "$END":
-        return "the end of the statement"
-    return found.text if len(found.text) <= 40 else f"{found.text[:40]}..."
+        return _END
+    return f'"{found.text}"' if len(found.text) <= 40 else f'"{found.text[:40]}..."'

@@ -134,10 +134,11 @@ class Expressions:
             return None
         place = type_.index(name.text)
         if place is None:
+            words = (*type_.names, *WEEKDAYS) if type_ is TIMER else type_.names
             self.report(
                 f"{type_.name} has no attribute {name.text}",
                 name.span,
-                did_you_mean(name.text, type_.names) or f"it is {type_}",
+                did_you_mean(name.text, words) or f"it is {type_}",
             )
             return None
         return AttributeOf(number, place, type_.attributes[place].kind)

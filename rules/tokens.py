@@ -378,10 +378,14 @@ class _Recognition:
         if result and result[-1].type == "_AND":
             return word.upper()
         ranked = [token.type for token in result[-3:]] == ["_AND", "NUMBER", "MINUS"]
-        if word != "each" and ranked and isinstance(result[-2].value, int):
-            result[-2] = result[-2]._replace(type="RANK")
-            return word.upper()
-        return "NAME"
+        if word == "each" or not ranked:
+            return "NAME"
+        rank = result[-2]
+        if not isinstance(rank.value, int):
+            self.problems.append(Problem(f"k of {word} must be a whole number", rank.span))
+            rank = rank._replace(value=1)
+        result[-2] = rank._replace(type="RANK")
+        return word.upper()
 
     def _function(self, place: int, word: str) -> str:
         if self._ahead(place + 1).type != "_LPAR":

@@ -1,0 +1,398 @@
+"""Meaning of names, parameters, types and clauses, as checked rules; and refusals, as printed.
+
+``testdata/refused.txt`` holds the refusals: a title, rules, ``----`` and what RuleErrors prints.
+``python tests/rules/test_checker.py`` writes the file anew; read the difference before you
+believe it.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import rules
+from matcher.model import EventType, Kind
+from rules.pattern import (
+    CANDIDATE,
+    Aggregate,
+    Arithmetic,
+    AttributeOf,
+    Between,
+    Compare,
+    Comparison,
+    Constraint,
+    Convert,
+    Function,
+    Let,
+    Literal,
+    Negated,
+    Operator,
+    Or,
+    Policy,
+    Rule,
+    Selected,
+    Slot,
+    Timed,
+    Within,
+)
+
+REFUSED = Path(__file__).with_name("testdata") / "refused.txt"
+BETWEEN_CASES, BEFORE_MESSAGE = "====\n", "----\n"
+SCHEMAS = """
+event Smoke(area: string, level: int)
+event Temp(area: string, value: float)
+event Rain(area: string, mm: float)
+event Flag(up: bool, n: int)
+"""
+MINUTE = 60_000_000
+
+
+def rule_of(text: str) -> Rule:
+    return rules.load(SCHEMAS + text).rules[-1]
+
+
+def refused_cases() -> list[tuple[str, str]]:
+    cases = []
+    for case in REFUSED.read_text("utf-8").split(BETWEEN_CASES):
+        text, _, message = case.partition(BEFORE_MESSAGE)
+        cases.append((text, message))
+    return cases
+
+
+def message_of(text: str) -> str:
+    try:
+        rules.load(text)
+    except rules.RuleErrors as errors:
+        return f"{errors}\n"
+    return "accepted\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), refused_cases(), ids=lambda value: value.partition("\n")[0][2:60]
+)
+def test_refusals_are_reported_all_at_once(text: str, message: str) -> None:
+    assert message_of(text) == message
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def test_events_are_numbered_and_known_by_type_or_alias() -> None:
+    rule = rule_of(
+        "define A(x: float) from Smoke() and last Temp() as t within 5 min from Smoke "
+        "and each Rain() within 3 min from t where x = Rain.mm"
+    )
+    assert rule.event_names == ("Smoke", "t", "Rain")
+    assert [clause.event for clause in rule.selected] == [1, 2]
+    assert [clause.window for clause in rule.selected] == [
+        Within(5 * MINUTE, 0),
+        Within(3 * MINUTE, 1),
+    ]
+    assert rule.values == (AttributeOf(2, 1, Kind.FLOAT),)
+
+
+def test_an_event_with_an_alias_keeps_the_name_of_its_type() -> None:
+    rule = rule_of(
+        "define A() from Smoke() as s and last Temp() as t within 5 min from Smoke "
+        "and t within 1 min from s and Temp within 2 min from Smoke"
+    )
+    assert rule.clauses[1:] == (Timed(1, Within(MINUTE, 0)), Timed(1, Within(2 * MINUTE, 0)))
+
+
+def test_events_that_share_a_type_are_shown_numbered() -> None:
+    rule = rule_of(
+        "define A() from Smoke() as s and each Temp() within 1 s from s "
+        "and each Temp() within 1 s from s"
+    )
+    assert rule.event_names == ("s", "Temp", "Temp#2")
+
+
+def test_rules_without_a_name_are_called_after_their_type() -> None:
+    text = """define A() from Smoke() rule A: define A() from Temp() define A() from Rain()
+              define B() from Smoke() rule x: define B() from Temp()"""
+    assert [rule.name for rule in rules.load(SCHEMAS + text).rules] == [
+        "A#2",
+        "A",
+        "A#3",
+        "B",
+        "x",
+    ]
+
+
+def test_bare_weekdays_are_values_at_a_timer() -> None:
+    rule = rule_of("define A() from Timer(H = 9, D = Friday) and Timer.D != Monday")
+    assert rule.conditions[1] == Compare(
+        Comparison.EQUAL, AttributeOf(0, 5, Kind.STRING), Literal("Friday", Kind.STRING)
+    )
+    assert rule.clauses == (
+        Constraint(
+            Compare(
+                Comparison.UNEQUAL, AttributeOf(0, 5, Kind.STRING), Literal("Monday", Kind.STRING)
+            )
+        ),
+    )
+
+
+# --- parameters (S3, S5) ---------------------------------------------------------------------
+
+
+def test_a_parameter_stands_for_the_attribute_it_was_bound_to() -> None:
+    rule = rule_of(
+        "define A() from Smoke(area = $a, $l = level) and "
+        "each Temp(value > $l * 2 and $a = area) within 5 min from Smoke"
+    )
+    assert rule.conditions == ()
+    level = AttributeOf(0, 1, Kind.INT)
+    twice = Arithmetic(Operator.MULTIPLY, level, Literal(2, Kind.INT), Kind.INT)
+    assert rule.selected[0].conditions == (
+        Compare(Comparison.GREATER, AttributeOf(1, 1, Kind.FLOAT), twice),
+        Compare(Comparison.EQUAL, AttributeOf(0, 0, Kind.STRING), AttributeOf(1, 0, Kind.STRING)),
+    )
+
+
+def test_positional_parameters_bind_and_use_by_place() -> None:
+    rule = rule_of(
+        "define A() from Smoke($a, $l) and not Temp($a, value > $l) within 1 min from Smoke"
+    )
+    assert rule.conditions == ()
+    assert rule.clauses[0].conditions == (
+        Compare(
+            Comparison.EQUAL, AttributeOf(CANDIDATE, 0, Kind.STRING), AttributeOf(0, 0, Kind.STRING)
+        ),
+        Compare(
+            Comparison.GREATER, AttributeOf(CANDIDATE, 1, Kind.FLOAT), AttributeOf(0, 1, Kind.INT)
+        ),
+    )
+
+
+def test_in_a_chain_the_binding_counts_first() -> None:
+    rule = rule_of(
+        "define A(t: float) from Smoke(area = $a) and "
+        "45 < $t = Avg(Temp(area = $a).value within 5 min from Smoke) where t = $t"
+    )
+    let, constraint = rule.clauses
+    assert isinstance(let, Let)
+    assert let.slot == 0
+    assert isinstance(let.value, Aggregate)
+    assert constraint == Constraint(
+        Compare(Comparison.LESS, Literal(45, Kind.INT), Slot(0, Kind.FLOAT))
+    )
+    assert rule.values == (Slot(0, Kind.FLOAT),)
+    assert rule.slots == (Kind.FLOAT,)
+
+
+def test_a_chain_within_an_event_binds_to_its_own_attribute() -> None:
+    rule = rule_of("define A() from Smoke(3 < $l = level < 9)")
+    level = AttributeOf(0, 1, Kind.INT)
+    assert rule.conditions == (
+        Compare(Comparison.LESS, Literal(3, Kind.INT), level),
+        Compare(Comparison.LESS, level, Literal(9, Kind.INT)),
+    )
+
+
+def test_one_binding_may_make_another_possible() -> None:
+    rule = rule_of("define A(x: int) from Smoke() and $a = $b = Smoke.level + 1 where x = $a")
+    assert [type(clause) for clause in rule.clauses] == [Let]
+    assert rule.values == (Slot(0, Kind.INT),)
+
+
+def test_what_needs_no_computing_gets_no_slot() -> None:
+    rule = rule_of(
+        "define A(x: int, y: int) from Smoke() and $a = Smoke.level and $c = 7 where x = $a, y = $c"
+    )
+    assert rule.clauses == ()
+    assert rule.values == (AttributeOf(0, 1, Kind.INT), Literal(7, Kind.INT))
+
+
+def test_parentheses_around_and_change_nothing() -> None:
+    plain = rule_of("define A() from Smoke(level = $x, $x > 3 and level < 9)")
+    nested = rule_of("define A() from Smoke(((level = $x and $x > 3) and level < 9))")
+    assert plain.conditions == nested.conditions
+
+
+# --- clauses ---------------------------------------------------------------------------------
+
+
+def test_selection_policies_and_ranks() -> None:
+    rule = rule_of(
+        "define A() from Smoke() and each Temp() within 1 s from Smoke and "
+        "FIRST Rain() as r within 1 s from Smoke and 3-last Flag() within 1 s from Smoke and "
+        "2 - first Rain() as q within 1 s from r"
+    )
+    assert [(clause.policy, clause.rank) for clause in rule.selected] == [
+        (Policy.EACH, 0),
+        (Policy.FIRST, 1),
+        (Policy.LAST, 3),
+        (Policy.FIRST, 2),
+    ]
+
+
+@pytest.mark.parametrize("names", ["Smoke and Temp", "Temp and Smoke"])
+def test_between_takes_its_names_in_either_order(names: str) -> None:
+    rule = rule_of(
+        "define A() from Smoke() and last Rain() within 5 min from Smoke and "
+        f"last Temp() within 5 min from Rain and not Flag(up = true) between {names}"
+    )
+    negated = rule.clauses[-1]
+    assert isinstance(negated, Negated)
+    assert negated.window == Between(earlier=2, later=0)  # anchored through Rain
+
+
+@pytest.mark.parametrize(
+    "aggregate",
+    [
+        "Sum(Temp(area = $a, value > 3).value within 5 min from Smoke)",
+        "sum(Temp(area = $a, value > 3).value) within 5 min. from Smoke",
+    ],
+)
+def test_both_forms_of_aggregates_mean_the_same(aggregate: str) -> None:
+    rule = rule_of(f"define A(x: float) from Smoke($a) where x = {aggregate}")
+    area, value = AttributeOf(CANDIDATE, 0, Kind.STRING), AttributeOf(CANDIDATE, 1, Kind.FLOAT)
+    assert rule.values == (
+        Aggregate(
+            Function.SUM,
+            EventType.of("Temp", area="string", value="float"),
+            (
+                Compare(Comparison.EQUAL, area, AttributeOf(0, 0, Kind.STRING)),
+                Compare(Comparison.GREATER, value, Literal(3, Kind.INT)),
+            ),
+            1,
+            Within(5 * MINUTE, 0),
+            False,
+            Kind.FLOAT,
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "kind"),
+    [
+        ("Count(Smoke() within 1 s from Rain)", Kind.INT),
+        ("Count(Smoke().level within 1 s from Rain)", Kind.INT),
+        ("Sum(Smoke().level within 1 s from Rain)", Kind.INT),
+        ("Min(Smoke().level within 1 s from Rain)", Kind.INT),
+        ("Max(Smoke().area within 1 s from Rain)", Kind.STRING),
+        ("Avg(Smoke().level within 1 s from Rain)", Kind.FLOAT),
+        ("StdDev(Smoke().level within 1 s from Rain)", Kind.FLOAT),
+        ("1 + 2", Kind.INT),
+        ("1 / 2", Kind.FLOAT),
+        ("3 % 2", Kind.INT),
+        ("3 % 2.0", Kind.FLOAT),
+        ("-Rain.mm", Kind.FLOAT),
+        ("Rain.mm > 3", Kind.BOOL),
+    ],
+)
+def test_kinds_of_values_follow_from_where(aggregate: str, kind: Kind) -> None:
+    found = rule_of(f"define A(x) from Rain() where x = {aggregate}")
+    assert found.defines.attributes[0].kind is kind
+
+
+def test_an_aggregate_in_the_condition_of_an_aggregate() -> None:
+    rule = rule_of(
+        "define A() from Smoke() and 3 < Count(Temp(value > "
+        "Avg(Rain(mm > 1).mm within 1 h from Smoke)) within 1 h from Smoke)"
+    )
+    [constraint] = rule.clauses
+    outer = constraint.condition.right
+    inner = outer.conditions[0].right
+    assert inner.type.name == "Rain"
+    assert inner.conditions[0].left == AttributeOf(CANDIDATE, 1, Kind.FLOAT)
+
+
+def test_or_and_not_stay_whole() -> None:
+    rule = rule_of("define A() from Smoke((level > 3 or area = 'x') and not level = 5)")
+    assert isinstance(rule.conditions[0], Or)
+    assert len(rule.conditions) == 2
+
+
+def test_an_int_given_to_a_float_is_converted() -> None:
+    rule = rule_of("define A(x: double) from Smoke() where x = Smoke.level")
+    assert rule.values == (Convert(AttributeOf(0, 1, Kind.INT)),)
+
+
+def test_consumed_events_are_listed_ascending() -> None:
+    rule = rule_of(
+        "define A() from Smoke() and each Temp() within 1 s from Smoke and "
+        "each Rain() within 1 s from Temp consuming Rain, Smoke"
+    )
+    assert rule.consuming == (0, 2)
+
+
+def test_values_stand_in_the_order_of_the_type() -> None:
+    rule = rule_of("define A(x: int, y: int) from Smoke() where y = 2 and x = 1")
+    assert rule.values == (Literal(1, Kind.INT), Literal(2, Kind.INT))
+
+
+# --- types of rules --------------------------------------------------------------------------
+
+
+def test_a_recursive_type_gets_its_kinds_from_its_other_rule() -> None:
+    checked = rules.load(
+        SCHEMAS + "define R(n, v) from Rain(mm = $m) and last R(v <= $m) within 1 h from Rain "
+        "where n = R.n + 1, v = $m "
+        "define R(n, v) from Rain() where n = 1, v = Rain.mm"
+    )
+    assert checked.schemas["R"] == EventType.of("R", n="int", v="float")
+    [use] = checked.rules[0].selected
+    assert use.strict  # a cycle sees the strict past (S12)
+
+
+def test_types_are_found_through_hierarchies_in_any_order() -> None:
+    count = 200
+    chain = [f"define T{i}(x) from T{i + 1}() where x = T{i + 1}.x" for i in range(count)]
+    checked = rules.load(
+        f"{SCHEMAS} {' '.join(chain)} define T{count}(x) from Rain() where x = Rain.mm"
+    )
+    assert {str(checked.schemas[f"T{i}"]) for i in range(count)} == {
+        f"T{i}(x: float)" for i in range(count)
+    }
+    assert not any(use.strict for rule in checked.rules for use in rule.selected)
+
+
+def test_rules_of_a_type_complete_each_others_schema() -> None:
+    text = """define A(x: float, y) from Smoke() where x = 1, y = Smoke.area
+              define A(x, y) from Smoke() where x = 2, y = "b" """
+    checked = rules.load(SCHEMAS + text)
+    assert checked.schemas["A"] == EventType.of("A", x="float", y="string")
+    assert checked.rules[1].values[0] == Convert(Literal(2, Kind.INT))
+
+
+def test_known_types_need_no_declaration_and_appear_among_the_schemas() -> None:
+    known = {"Wind": EventType.of("Wind", speed="float")}
+    checked = rules.load("define A(v) from Wind() where v = Wind.speed", known=known)
+    assert checked.schemas == {**known, "A": EventType.of("A", v="float")}
+    with pytest.raises(rules.RuleErrors, match="another schema for Wind"):
+        rules.load("event Wind(speed: int)", known=known)
+
+
+def test_a_type_may_be_published_and_defined() -> None:
+    text = "define Rain(area, mm) from Smoke() where area = Smoke.area, mm = 3"
+    assert rule_of(text).values[1] == Convert(Literal(3, Kind.INT))
+
+
+def test_the_same_schema_may_be_declared_twice() -> None:
+    assert rules.load("event A(x: int) event A(x: int)").schemas == {
+        "A": EventType.of("A", x="int")
+    }
+
+
+def test_nothing_at_all_is_a_rules_file() -> None:
+    assert rules.load("") == rules.load(" \n# nothing\n") == rules.RuleSet((), {})
+
+
+def test_selected_conditions_of_a_rule_are_canonical_text() -> None:
+    rule = rule_of(
+        "define A ( ) from Smoke( area==$a )and each Temp(area=$a) within 300s from Smoke;"
+    )
+    assert rule.text == (
+        "define A()\nfrom Smoke(area = $a) and\n     each Temp(area = $a) within 5 min from Smoke"
+    )
+    assert isinstance(rule.clauses[0], Selected)
+
+
+if __name__ == "__main__":
+    REFUSED.write_text(
+        BETWEEN_CASES.join(
+            f"{text}{BEFORE_MESSAGE}{message_of(text)}" for text, _ in refused_cases()
+        ),
+        "utf-8",
+    )
