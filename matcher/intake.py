@@ -9,14 +9,42 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from matcher.errors import BadEvent
-from matcher.model import EventType
+from matcher.model import EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 
 REASONS_MAX = 100
 """Distinct reasons counted apart; what comes beyond is counted as OTHER_REASONS."""
 OTHER_REASONS = "other reasons"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where events come from: ``file`` as messages name it, and their ``source`` by default."""
+
+    file: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Events read in one piece, a batch a type; ``end`` is the last line or row in it."""
+
+    end: int
+    batches: list[EventBatch]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Glance:
+    """The times int64[n] of a piece of a file, not sorted; ``end`` is the last line or row in it.
+
+    A glance may hold times of events that a reading refuses, and be cut at other places.
+    """
+
+    end: int
+    times: Int64s
 
 
 class Intake:

@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from matcher.errors import BadEvent
-from matcher.intake import Intake
+from matcher.intake import Chunk, Glance, Intake, Place
 from matcher.model import (
     Column,
     EventBatch,
@@ -47,6 +47,7 @@ LINE_BYTES_MAX = 64 * 2**20
 _Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 _NO_DATA = Raw(b"{}")
+_NO_TIMES = np.empty(0, np.int64)
 
 
 class _Envelope(Struct, gc=False):
@@ -79,46 +80,49 @@ _STAMPS = msgspec.json.Decoder(_Stamp)
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
-def read(stream: BinaryIO, file: str, source: str, intake: Intake) -> Iterator[list[EventBatch]]:
-    """The events of each chunk, a batch a type; within a batch in the order of the file.
+def read(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Chunk]:
+    """The events of each chunk; within a batch in the order of the file.
 
-    ``file`` names the place of bad events, ``source`` is the default source. Raises BadEvent
-    unless ``intake`` skips them.
+    Every event names its type, so that ``type_name``, for forms in which it need not, says
+    nothing here. Raises BadEvent unless ``intake`` skips them.
     """
-    reader = _Reader(file, source, intake)
-    for first_line, chunk in _chunks(stream, file):
-        yield reader.batches(chunk, first_line)
+    reader = _Reader(place, intake)
+    for first_line, end, chunk in _chunks(stream, place.file):
+        yield Chunk(end, reader.batches(chunk, first_line))
 
 
-def scan(stream: BinaryIO, file: str, intake: Intake) -> Iterator[Int64s]:
-    """The times of each chunk, as :func:`read` cuts them; ``intake`` learns the schemas.
+def scan(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Glance]:
+    """The times of each chunk; ``intake`` learns the schemas and counts nothing.
 
     A cheap first look: attributes are read only in chunks that bring a new type. Bad events are
     left for :func:`read` to report.
     """
-    reader = _Reader(file, "scan", Intake(intake.schemas, skip_bad=True))
+    reader = _Reader(place, Intake(intake.schemas, skip_bad=True))
     known = set(intake.schemas)
-    for first_line, chunk in _chunks(stream, file):
+    for first_line, end, chunk in _chunks(stream, place.file):
         stamps = _decoded(_STAMPS, chunk)
         if stamps is not None and known.issuperset(map(attrgetter("type"), stamps)):
             times = times_of(list(map(attrgetter("time"), stamps)))
             if times is not None:
-                yield times
+                yield Glance(end, times)
                 continue
         batches = reader.batches(chunk, first_line)
         for batch in batches:
             if batch.type.name not in known:
                 known.add(batch.type.name)
                 intake.learn(batch.type)
-        yield np.concatenate([np.empty(0, np.int64), *(batch.time for batch in batches)])
+        yield Glance(end, np.concatenate([_NO_TIMES, *(batch.time for batch in batches)]))
 
 
 class _Reader:
     """Turns the chunks of one file into batches; all that it learns is the intake's."""
 
-    def __init__(self, file: str, source: str, intake: Intake) -> None:
-        self._file = file
-        self._source = source
+    def __init__(self, place: Place, intake: Intake) -> None:
+        self._place = place
         self._intake = intake
 
     def batches(self, chunk: bytes, first_line: int) -> list[EventBatch]:
@@ -235,7 +239,7 @@ class _Reader:
         sequence = _filled(list(map(attrgetter("sequence"), envelopes)), lines)
         sources = list(map(attrgetter("source"), envelopes))
         if UNSET in set(sources):
-            sources = [self._source if source is UNSET else source for source in sources]
+            sources = [self._place.source if source is UNSET else source for source in sources]
         ids = list(map(attrgetter("id"), envelopes))
         kinds = set(map(type, ids))
         if kinds <= {UnsetType}:
@@ -248,23 +252,23 @@ class _Reader:
         return EventIds(StringColumn.from_strings(sources), sequence, id_texts(ids, sequence))
 
     def _refuse(self, reason: str, line: int, type_name: str | None = None) -> None:
-        self._intake.refuse(reason, f"{self._file}:{line}", type_name)
+        self._intake.refuse(reason, f"{self._place.file}:{line}", type_name)
 
 
-def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, bytes]]:
-    """Chunks of whole lines, each with the number of its first line, from 1."""
+def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
+    """Chunks of whole lines, each after the numbers of its first and last line, from 1."""
     line, rest = 1, b""
     while True:
         block = stream.read(CHUNK_BYTES)
         if line == 1 and not rest:
             block = block.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
-        cut = block.rfind(b"\n") + 1
+        cut = block.rfind(b"\n") + 1 if block else 0
         if cut or not block:
-            chunk = (rest + block[:cut]) if block else rest
-            rest = block[cut:]
+            chunk, rest = rest + block[:cut], block[cut:]
+            end = line + chunk.count(b"\n")
             if chunk:
-                yield line, chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
-            line += chunk.count(b"\n")
+                yield line, end - chunk.endswith(b"\n"), chunk.replace(b"\r\n", b"\n")
+            line = end
         else:
             rest += block
         if len(rest) > LINE_BYTES_MAX:
@@ -367,5 +371,5 @@ def read_text(
     """All events of a text, a batch a type in each chunk; for small inputs."""
     data = text.encode() if isinstance(text, str) else text
     lines = io.BytesIO(data.removesuffix(b"\n") + b"\n")
-    chunks = read(lines, file, file, Intake() if intake is None else intake)
-    return [batch for batches in chunks for batch in batches]
+    chunks = read(lines, Place(file, file), Intake() if intake is None else intake)
+    return [batch for chunk in chunks for batch in chunk.batches]

@@ -317,6 +317,11 @@ class EventBatch:
     def __len__(self) -> int:
         return len(self.time)
 
+    @property
+    def is_composite(self) -> bool:
+        """Whether an engine made these events (tesla.md section 4)."""
+        return self.causes is not None or self.ids.digest is not None
+
     def column(self, name: str) -> Column:
         """The column of attribute ``name``; KeyError when the type lacks it."""
         place = self.type.index(name)

@@ -60,7 +60,6 @@ def json_lines(
 
 def _lines(batch: EventBatch, full_cause: bool, seconds: bool) -> list[_Line]:
     ids = batch.ids
-    composite = batch.causes is not None or ids.digest is not None
     causes: Any = itertools.repeat(UNSET)
     if batch.causes is not None:
         causes = batch.causes.printed_rows(full=full_cause)
@@ -72,7 +71,7 @@ def _lines(batch: EventBatch, full_cause: bool, seconds: bool) -> list[_Line]:
             _seconds(batch.time) if seconds else _timestamps(batch.time),
             ids.source.tolist(),
             ids.printed(),
-            itertools.repeat(UNSET) if composite else ids.sequence.tolist(),
+            itertools.repeat(UNSET) if batch.is_composite else ids.sequence.tolist(),
             _data(batch),
             causes,
         )

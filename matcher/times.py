@@ -74,6 +74,8 @@ def times_of(values: Sequence[Any]) -> Int64s | None:
         return _of_whole_seconds(values)
     if kinds <= {int, float}:
         return of_float_seconds(np.array(values, np.float64))
+    if any(type(value) is float and abs(value) >= SECONDS_EXACT_IN_FLOAT for value in values):
+        return None
     try:
         return np.fromiter(map(time_of, values), np.int64, len(values))
     except BadEvent:

@@ -8,7 +8,7 @@ import pytest
 
 from matcher import jsonlines
 from matcher.errors import BadEvent
-from matcher.intake import Intake
+from matcher.intake import Intake, Place
 from matcher.model import EventBatch, EventType
 from matcher.printing import json_lines
 
@@ -163,7 +163,9 @@ def test_chunks_change_nothing_but_the_cuts(size: int, monkeypatch: pytest.Monke
     assert found == expected
     stream = io.BytesIO(text.rstrip().encode())
     intake = Intake()
-    times = np.concatenate(list(jsonlines.scan(stream, "f", intake)))
+    times = np.concatenate(
+        [glance.times for glance in jsonlines.scan(stream, Place("f", "f"), intake)]
+    )
     assert times.tolist() == [event.time for event in expected]
     assert intake.schemas == {"Temp": TEMP}
 
@@ -174,12 +176,14 @@ def test_a_scan_cuts_the_chunks_that_a_reading_cuts(monkeypatch: pytest.MonkeyPa
     lines = [f'{{"type": "{next(names)}", "time": {n}.5}}\n' for n in range(200)]
     lines[50] = "nonsense\n"
     text = "".join(lines).encode()
-    scanned = list(jsonlines.scan(io.BytesIO(text), "f", Intake()))
+    scanned = list(jsonlines.scan(io.BytesIO(text), Place("f", "f"), Intake()))
     intake = Intake(skip_bad=True)
-    read = list(jsonlines.read(io.BytesIO(text), "f", "f", intake))
-    assert [sorted(times.tolist()) for times in scanned] == [
-        sorted(time for batch in batches for time in batch.time.tolist()) for batches in read
+    read = list(jsonlines.read(io.BytesIO(text), Place("f", "f"), intake))
+    assert [(glance.end, sorted(glance.times.tolist())) for glance in scanned] == [
+        (chunk.end, sorted(time for batch in chunk.batches for time in batch.time.tolist()))
+        for chunk in read
     ]
+    assert read[-1].end == 200
 
 
 def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

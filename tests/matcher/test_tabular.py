@@ -1,0 +1,202 @@
+"""Batches and Arrow tables: cli.md Files, tesla.md E5."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from matcher.errors import BadEvent, SchemaError
+from matcher.intake import Intake, Place
+from matcher.model import Event, EventBatch, EventIds, EventType, StringColumn
+from matcher.rows import batch_of_events
+from matcher.tabular import from_arrow, to_arrow
+
+TEMP = EventType.of("Temp", area="string", value="float", count="int", alarm="bool")
+HERE = Place("temps.parquet", "temps")
+
+
+def read(table: pa.Table | pa.RecordBatch, **options: object) -> EventBatch:
+    intake = options.pop("intake", None) or Intake()
+    return from_arrow(table, HERE, intake, **options)  # type: ignore[arg-type]
+
+
+def table(**columns: object) -> pa.Table:
+    return pa.table({"type": ["T"] * 3, "time": [1, 2, 3], **columns})
+
+
+def test_a_batch_and_its_table_are_the_same_events() -> None:
+    events = [
+        Event(
+            "Temp",
+            5,
+            "s",
+            "7",
+            {"area": "é\0", "value": -0.0, "count": 2**63 - 1, "alarm": True},
+            7,
+        ),
+        Event(
+            "Temp",
+            -1,
+            "t",
+            "x",
+            {"area": "", "value": 5e-324, "count": -(2**63), "alarm": False},
+            2,
+        ),
+    ]
+    batch = batch_of_events(TEMP, events)
+    for dictionaries in (True, False):
+        again = read(to_arrow(batch, dictionaries=dictionaries))
+        assert again.type == TEMP
+        assert list(again.events()) == events
+        assert str(again.column("value")[0]) == "-0.0"
+
+
+def test_numbers_and_times_are_not_copied() -> None:
+    batch = batch_of_events(
+        TEMP,
+        [Event("Temp", 5, "s", "1", {"area": "a", "value": 1.5, "count": 1, "alarm": True}, 1)],
+    )
+    record_batch = to_arrow(batch)
+    assert np.shares_memory(record_batch.column("value").to_numpy(), batch.column("value"))
+    assert np.shares_memory(record_batch.column("time").view(pa.int64()).to_numpy(), batch.time)
+    again = read(record_batch)
+    for name in ("value", "count"):
+        assert np.shares_memory(again.column(name), batch.column(name))
+    assert np.shares_memory(again.ids.sequence, batch.ids.sequence)
+
+
+def test_an_attribute_may_not_have_the_name_of_a_reserved_column() -> None:
+    event_type = EventType.of("T", time="int")
+    with pytest.raises(SchemaError, match="attribute time"):
+        to_arrow(
+            EventBatch(
+                event_type,
+                np.empty(0, np.int64),
+                EventIds(StringColumn.constant("", 0), np.empty(0, np.int64)),
+                (np.empty(0, np.int64),),
+            )
+        )
+
+
+TIMES = [
+    ([1, 2, 3], [1_000_000, 2_000_000, 3_000_000]),
+    ([0.5, 1.25, 3.0], [500_000, 1_250_000, 3_000_000]),
+    (["1970-01-01T00:00:01Z", "2.5", "1970-01-01T01:00:00+01:00"], [1_000_000, 2_500_000, 0]),
+    ([Decimal("0.000001"), Decimal("2.500000"), Decimal("3.000000")], [1, 2_500_000, 3_000_000]),
+    (pa.array([1, 2, 3], pa.timestamp("s")), [1_000_000, 2_000_000, 3_000_000]),
+    (pa.array([1, 2, 3], pa.timestamp("ms", "Europe/Rome")), [1000, 2000, 3000]),
+    (pa.array([1, 2, -3], pa.timestamp("us", "UTC")), [1, 2, -3]),
+    (pa.array([1000, 2000, -3000], pa.timestamp("ns")), [1, 2, -3]),
+    (pa.array([2**63 - 2, -(2**63) + 2, 0], pa.timestamp("us")), [2**63 - 2, -(2**63) + 2, 0]),
+    (pa.array([1, 2, 3], pa.uint8()), [1_000_000, 2_000_000, 3_000_000]),
+]
+
+
+@pytest.mark.parametrize(("column", "times"), TIMES)
+def test_times_come_in_every_form(column: object, times: list[int]) -> None:
+    assert read(table(time=column)).time.tolist() == times
+
+
+BAD = [
+    ("time", [1, None, 3], "no time"),
+    ("time", pa.array([1000, 2001, 3000], pa.timestamp("ns")), "finer"),
+    ("time", pa.array([1, 2**62, 3], pa.timestamp("s")), "fits in 64 bits"),
+    ("time", ["1", "now", "2"], "neither RFC 3339"),
+    ("time", [1.0, float("nan"), 3.0], "fits in 64 bits"),
+    ("time", [1.0, 1e-7, 3.0], "finer"),
+    ("time", [1, 2**62, 3], "fits in 64 bits"),
+    ("x", [1.0, None, 3.0], "attribute x: expected float, found null"),
+    ("x", [1.0, float("inf"), 3.0], "attribute x: expected a finite float"),
+    ("n", pa.array([1, 2**63, 3], pa.uint64()), "attribute n: an int beyond 64 bits"),
+    ("n", [1, None, 3], "attribute n: expected int, found null"),
+    ("b", [True, None, True], "attribute b: expected bool, found null"),
+    ("s", ["a", None, "c"], "attribute s: expected string, found null"),
+    ("s", pa.array(["a", None, "c"]).dictionary_encode(), "expected string, found null"),
+    ("s", pa.array([b"a", b"\xff", b"c"]).view(pa.string()), "attribute s: text that is not UTF-8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "column", "reason"), BAD)
+def test_a_bad_row_is_raised_with_its_place_or_skipped(
+    name: str, column: object, reason: str
+) -> None:
+    given = table(**{name: column})
+    with pytest.raises(BadEvent, match=reason) as caught:
+        read(given, first_row=10)
+    assert caught.value.place == "temps.parquet:row 11"
+    intake = Intake(skip_bad=True)
+    batch = read(given, intake=intake, first_row=10)
+    assert batch.ids.printed() == ["10", "12"]
+    assert (intake.events, intake.bad.total()) == (2, 1)
+
+
+def test_a_declared_schema_decides() -> None:
+    declared = {"T": EventType.of("T", x="float", s="string")}
+    given = table(x=[1, 2, 3], s=["a", "b", "a"], more=[None, None, None])
+    intake = Intake(declared)
+    batch = read(given, intake=intake)
+    assert batch.column("x").tolist() == [1.0, 2.0, 3.0]
+    assert intake.surplus == 3
+    with pytest.raises(BadEvent, match="attribute s is missing"):
+        read(table(x=[1, 2, 3]), intake=Intake(declared))
+    with pytest.raises(BadEvent, match="attribute x: expected float, found string"):
+        read(table(x=["1"] * 3, s=["a"] * 3), intake=Intake(declared))
+
+
+def test_each_bad_row_is_counted_once() -> None:
+    declared = {"T": EventType.of("T", x="float", s="string")}
+    intake = Intake(declared, skip_bad=True)
+    assert len(read(table(s=[None, "a", "b"]), intake=intake)) == 0
+    assert intake.bad == {"attribute x is missing": 3}
+
+
+def test_a_column_of_no_kind_cannot_be_inferred() -> None:
+    with pytest.raises(SchemaError, match=r"temps.parquet: column l of event T is of type list"):
+        read(table(l=[[1], [2], [3]]))
+
+
+def test_the_type_is_named_by_column_or_option() -> None:
+    without = pa.table({"time": [1], "type": ["rain"], "x": [1]})
+    assert read(without).type.name == "rain"
+    named = read(without, type_name="Weather")
+    assert named.type == EventType.of("Weather", type="string", x="int")
+    with pytest.raises(SchemaError, match="no column 'type'"):
+        read(pa.table({"time": [1]}))
+    with pytest.raises(SchemaError, match=r"holds \['A', 'B'\]"):
+        read(pa.table({"time": [1, 2], "type": ["A", "B"]}))
+
+
+def test_identities_are_read_and_left_out() -> None:
+    given = table(
+        source=["a", None, "a"], sequence=pa.array([5, 6, None], pa.int32()), id=["x", None, "3"]
+    )
+    batch = read(given)
+    assert batch.ids.source.tolist() == ["a", "temps", "a"]
+    assert batch.ids.sequence.tolist() == [5, 6, 3]
+    assert batch.ids.printed() == ["x", "6", "3"]
+    assert read(table(id=[1, 2, 3])).ids.text is None
+    with pytest.raises(SchemaError, match="column sequence"):
+        read(table(sequence=["1", "2", "3"]))
+    with pytest.raises(SchemaError, match="column id"):
+        read(table(id=[1.5, 2.5, 3.5]))
+
+
+def test_dictionaries_that_arrow_allows_are_made_proper() -> None:
+    doubled = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), ["a", "a", "b"])
+    batch = read(table(s=doubled))
+    column = batch.column("s")
+    assert isinstance(column, StringColumn)
+    assert (column.tolist(), column.values) == (["a", "a", "b"], ("a", "b"))
+
+
+def test_other_arrow_types_are_taken_for_their_kind() -> None:
+    given = table(
+        a=pa.array(["a", "b", "c"], pa.large_string()),
+        b=pa.array(["a", "b", "c"], pa.string_view()),
+        c=pa.array([1, 2, 3], pa.uint16()),
+        d=pa.array([1, 2, 3], pa.float32()),
+    )
+    batch = read(given)
+    assert batch.type == EventType.of("T", a="string", b="string", c="int", d="float")
+    assert batch.event(2).data == {"a": "c", "b": "c", "c": 3, "d": 3.0}
