@@ -1,0 +1,470 @@
+"""A Node and its Sessions in one process: real encoded bytes, no network, time as told.
+
+Each link carries frames in order, both ways; a link that is cut carries nothing more. Everything
+that comes out is written down: results of the sessions, closed links and log lines of the node.
+Times in scripts are seconds; events are written ``Temp@10("Room1", 24.5)``, with ``id=`` before
+the type where the source names them, and ``Temp@now(...)`` where the session is to stamp them.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from datadriven import Case
+
+import rules.engine
+from matcher.model import (
+    MICROSECONDS,
+    Attribute,
+    Event,
+    EventBatch,
+    EventIds,
+    EventType,
+    Kind,
+    StringColumn,
+)
+from matcher.rows import batch_of_events
+from routing import wire
+from routing.config import Late, NodeConfig, SessionConfig
+from routing.effects import Close, Effect, Log, Send
+from routing.errors import SessionError
+from routing.messages import (
+    Acknowledged,
+    Confirmed,
+    Delivery,
+    Message,
+    Refused,
+    Rejected,
+    Welcome,
+    WhenFull,
+)
+from routing.node import Node
+from routing.session import NO_TIME, Lost, Result, Session
+
+EVENT = re.compile(r"(?:(\w+)=)?(\w+)@(now|-?[\d.]+)(?:\(([^()]*)\))?")
+SCHEMA = re.compile(r"(\w+)\(([^()]*)\)")
+
+
+def ticks(seconds: str | float) -> int:
+    return round(float(seconds) * MICROSECONDS)
+
+
+def seconds(time: int | None) -> str:
+    return "none" if time is None else f"{time / MICROSECONDS:g}"
+
+
+def schema_of(text: str) -> EventType:
+    """``Temp(room: string, value: float)``."""
+    found = SCHEMA.fullmatch(text.strip())
+    assert found, f"not a schema: {text}"
+    pairs = [part.split(":") for part in found[2].split(",") if part.strip()]
+    return EventType(found[1], tuple(Attribute(n.strip(), Kind(k.strip())) for n, k in pairs))
+
+
+def batches_of(text: str, schemas: Mapping[str, EventType]) -> list[EventBatch]:
+    """The events of a text, one batch a type; their sequence numbers are their places."""
+    by_type: dict[str, list[Event]] = {}
+    for place, found in enumerate(EVENT.finditer(text), start=1):
+        name, kind, time, values = found.groups()
+        data = dict(zip(schemas[kind].names, json.loads(f"[{values or ''}]"), strict=True))
+        moment = NO_TIME if time == "now" else ticks(time)
+        event = Event(kind, moment, "", name or str(place), data, place)
+        by_type.setdefault(kind, []).append(event)
+    return [_batch(schemas[kind], events) for kind, events in by_type.items()]
+
+
+def _batch(schema: EventType, events: list[Event]) -> EventBatch:
+    batch = batch_of_events(schema, events)
+    if any(not event.id.isdigit() for event in events):
+        return batch
+    ids = EventIds(batch.ids.source, batch.ids.sequence)
+    return EventBatch(batch.type, batch.time, ids, batch.columns)
+
+
+@dataclass
+class Client:
+    """A session and its present link; ``peer`` is None without one."""
+
+    name: str
+    session: Session
+    links: int = 0
+    peer: bytes | None = None
+    hears: bool = True
+    speaks: bool = True
+    consumes: bool = True
+    schemas: dict[str, EventType] = field(default_factory=dict)
+
+
+class Conversation:
+    """One node, any number of clients, and a clock."""
+
+    def __init__(self, engine: str = "naive") -> None:
+        self.engine = engine
+        self.now = 0.0
+        self.node = self.new_node()
+        self.clients: dict[str, Client] = {}
+        self.bytes = 0
+        self._lines: list[str] = []
+
+    def new_node(self, **options: Any) -> Node:
+        config = NodeConfig(**{"wall_clock": False, **options})
+        return Node(config, rules.engine.make(self.engine), self.now)
+
+    # --- driving ---
+
+    def settle(self) -> None:
+        """Carry messages until nothing moves."""
+        moved = True
+        while moved:
+            moved = False
+            for client in self.clients.values():
+                for effect in client.session.take_effects():
+                    moved = True
+                    self._carry_out_of(client, effect)
+            for effect in self.node.take_effects():
+                moved = True
+                self._carry_out(effect)
+            for client in self.clients.values():
+                for result in client.session.take_results():
+                    moved = True
+                    self._note_result(client, result)
+
+    def pass_time(self, until: float) -> None:
+        """Let timers fire up to ``until``."""
+        while True:
+            due = [self.node.next_timer()]
+            due += [client.session.next_timer() for client in self.clients.values()]
+            moment = min((one for one in due if one is not None), default=until)
+            if moment >= until:
+                break
+            self.now = max(self.now, moment)
+            self._fire()
+        self.now = until
+        self._fire()
+
+    def take_lines(self) -> list[str]:
+        lines, self._lines = self._lines, []
+        return lines
+
+    def link(self, client: Client) -> None:
+        """Give a client a fresh link."""
+        client.links += 1
+        client.peer = f"{client.name}/{client.links}".encode()
+        client.hears = client.speaks = True
+        client.session.connect(self.now)
+
+    def add(self, name: str, config: SessionConfig) -> Client:
+        client = Client(name, Session(config))
+        self.clients[name] = client
+        self.link(client)
+        return client
+
+    def _fire(self) -> None:
+        for client in self.clients.values():
+            due = client.session.next_timer()
+            if due is not None and due <= self.now:
+                client.session.handle_timer(self.now)
+        due = self.node.next_timer()
+        if due is not None and due <= self.now:
+            self.node.handle_timer(self.now)
+        self.settle()
+
+    def _carry_out_of(self, client: Client, effect: Effect) -> None:
+        match effect:
+            case Send(_, message):
+                if client.peer is not None and client.speaks:
+                    self.node.receive_frames(client.peer, self._frames(message), self.now)
+            case Close():
+                client.peer = None
+            case Log():
+                pass  # a Lost says the same
+
+    def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case Send(peer, message):
+                frames = self._frames(message)
+                for client in self.clients.values():
+                    if client.peer == peer and client.hears:
+                        client.session.receive_frames(frames, self.now)
+            case Close(peer, reason):
+                self._lines.append(f"node: closes {peer.decode()}: {reason}")
+            case Log(level, text, fields):
+                if level != "info":
+                    shown = {k: v for k, v in fields.items() if k not in ("peer", "client")}
+                    facts = " ".join(f"{name}={value}" for name, value in shown.items())
+                    self._lines.append(f"node: {level}: {text} {facts}")
+
+    def _frames(self, message: Message) -> list[bytes]:
+        frames = wire.encode(message)
+        self.bytes += sum(map(len, frames))
+        return frames
+
+    # --- what is written down ---
+
+    def _note_result(self, client: Client, result: Result) -> None:
+        if isinstance(result, Delivery) and client.consumes:
+            client.session.consume(len(result))
+        for line in _describe(result):
+            self._lines.append(f"{client.name}: {line}")
+
+    # --- commands ---
+
+    def perform(self, case: Case) -> str:
+        """A command of a script; gives what came of it."""
+        try:
+            COMMANDS[case.command](self, case)
+        except SessionError as error:
+            self._lines.append(f"{type(error).__name__}: {error}")
+        self.settle()
+        return "\n".join(self.take_lines())
+
+    def _of(self, case: Case) -> Client:
+        return self.clients[case.arguments[0]]
+
+    def _node(self, case: Case) -> None:
+        """A fresh node; the old one and its memory are gone, and all links with it."""
+        options: dict[str, Any] = {
+            key: float(value) if "." in value or key.endswith("_s") else int(value)
+            for key, value in case.options.items()
+            if key != "late"
+        }
+        if "late" in case.options:
+            options["late"] = Late(case.options["late"])
+        for client in self.clients.values():
+            client.peer = None
+        self.node = self.new_node(**options)
+
+    def _connect(self, case: Case) -> None:
+        """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [window=N] ..."""
+        options = case.options
+        for name in case.arguments:
+            config = SessionConfig(
+                options.get("as", name),
+                instance=int(options.get("instance", 0)),
+                increasing="increasing" in options,
+                disorder_us=ticks(options["disorder"]) if "disorder" in options else None,
+                acknowledged=options.get("acks") != "none",
+                delivery_credit=int(options.get("window", 16_384)),
+                unacknowledged_max=int(options.get("keep", 65_536)),
+            )
+            self.add(name, config).consumes = "reads" not in options
+
+    def _reconnect(self, case: Case) -> None:
+        self.link(self._of(case))
+
+    def _advertise(self, case: Case) -> None:
+        client = self._of(case)
+        types = [schema_of(line) for line in case.body.splitlines()]
+        client.schemas.update((schema.name, schema) for schema in types)
+        client.session.advertise(types)
+
+    def _unadvertise(self, case: Case) -> None:
+        self._of(case).session.unadvertise(case.arguments[1:])
+
+    def _publish(self, case: Case) -> None:
+        """publish NAME [promise=S] [numbered=1], and the events."""
+        client = self._of(case)
+        mark = ticks(case.options["promise"]) if "promise" in case.options else None
+        batches = batches_of(case.body, client.schemas)
+        client.session.publish_all(batches, self.now, mark, numbered="numbered" in case.options)
+
+    def _flood(self, case: Case) -> None:
+        """flood NAME TYPE from=S step=S count=N: many events of a type, their numbers as values."""
+        client, options = self._of(case), case.options
+        schema = client.schemas[case.arguments[1]]
+        count = int(options["count"])
+        time = ticks(options["from"]) + ticks(options.get("step", 1)) * np.arange(count)
+        ids = EventIds(StringColumn.constant("", count), np.arange(count))
+        columns = (np.arange(1, count + 1, dtype=np.float64),)
+        batch = EventBatch(schema, time, ids, columns)
+        first, last = client.session.publish(batch, self.now)
+        self._lines.append(f"{client.name}: numbered {first} to {last}")
+
+    def _promise(self, case: Case) -> None:
+        self._of(case).session.promise(ticks(case.arguments[1]))
+
+    def _subscribe(self, case: Case) -> None:
+        """subscribe NAME [when_full=...] [limit=N], and a filter a line."""
+        when_full = WhenFull(case.options.get("when_full", "block"))
+        limit = int(case.options.get("limit", 65_536))
+        for line in case.body.splitlines():
+            self._of(case).session.subscribe(line, when_full, limit)
+
+    def _unsubscribe(self, case: Case) -> None:
+        self._of(case).session.unsubscribe(int(case.arguments[1]))
+
+    def _consume(self, case: Case) -> None:
+        self._of(case).session.consume(int(case.arguments[1]))
+
+    def _deploy(self, case: Case) -> None:
+        self._of(case).session.deploy(case.body, "replace" in case.arguments)
+
+    def _remove(self, case: Case) -> None:
+        self._of(case).session.remove(case.arguments[1])
+
+    def _list(self, case: Case) -> None:
+        self._of(case).session.list_rules()
+
+    def _show(self, case: Case) -> None:
+        self._of(case).session.show_rule(case.arguments[1])
+
+    def _tick(self, case: Case) -> None:
+        self.pass_time(self.now + float(case.arguments[0]))
+
+    def _lose(self, case: Case) -> None:
+        """lose NAME: the link breaks, and both ends notice."""
+        client = self._of(case)
+        assert client.peer is not None
+        peer, client.peer = client.peer, None
+        client.session.lose(self.now)
+        self.node.lose(peer, self.now)
+
+    def _break(self, case: Case) -> None:
+        """break NAME: the link carries nothing more, and nobody notices."""
+        client = self._of(case)
+        client.hears = client.speaks = False
+
+    def _mute(self, case: Case) -> None:
+        """mute NAME: what the node sends is lost on its way (and the link is then broken)."""
+        self._of(case).hears = False
+
+    def _kill(self, case: Case) -> None:
+        """kill NAME: the client is gone without a word."""
+        del self.clients[case.arguments[0]]
+
+    def _close(self, case: Case) -> None:
+        self._of(case).session.close(self.now)
+
+    def _raw(self, case: Case) -> None:
+        """raw NAME: frames, one a line, in hexadecimal or quoted, on the client's own link."""
+        client = self._of(case)
+        frames = [
+            line[1:-1].encode() if line.startswith('"') else bytes.fromhex(line)
+            for line in case.body.splitlines()
+        ]
+        assert client.peer is not None
+        self.node.receive_frames(client.peer, frames, self.now)
+
+    def _stop(self, case: Case) -> None:
+        self.node.close(" ".join(case.arguments), self.now)
+
+    def _state(self, case: Case) -> None:
+        """state sources|types|rules|sinks|totals: a part of the node's status."""
+        status = self.node.status(self.now)
+        for part in case.arguments:
+            self._lines += _STATES[part](status[part])
+
+    def _waiting(self, case: Case) -> None:
+        """waiting NAME...: how many events of a source are not acknowledged."""
+        for name in case.arguments:
+            self._lines.append(f"{name}: {self.clients[name].session.unacknowledged} events wait")
+
+
+COMMANDS: Mapping[str, Callable[[Conversation, Case], None]] = {
+    name.removeprefix("_"): getattr(Conversation, name)
+    for name in (
+        "_node _connect _reconnect _advertise _unadvertise _publish _flood _promise _subscribe "
+        "_unsubscribe _consume _deploy _remove _list _show _tick _lose _break _mute _kill _close "
+        "_raw _stop _state _waiting"
+    ).split()
+}
+
+
+def _describe(result: Result) -> Iterator[str]:
+    match result:
+        case Welcome(_, broker, last, credit, _, resumed):
+            again = ", resumed" if resumed else ""
+            yield f"welcome from {broker}, last sequence {last}, credit {credit}{again}"
+        case Confirmed(request, detail):
+            yield f"confirmed {request}{_detail(detail)}"
+        case Refused(request, code, reason):
+            first, *others = reason.splitlines()
+            yield f"refused {request} ({code.value}): {first}"
+            yield from others
+        case Acknowledged(sequence):
+            yield f"acknowledged {sequence}"
+        case Rejected(code, sequences, reason):
+            runs = " ".join(f"{first}-{last}" for first, last in sequences)
+            yield f"rejected {runs} ({code.value}): {reason}"
+        case Delivery():
+            late = " late" if result.late else ""
+            if result.dropped:
+                yield f"dropped {result.dropped}"
+            for event, numbers in events_of(result):
+                yield f"gets{late} {printed(event)} for {','.join(map(str, numbers))}"
+        case Lost(code, reason, retry):
+            yield f"lost ({code.value}{'' if retry else ', for good'}): {reason}"
+
+
+def events_of(delivery: Delivery) -> list[tuple[Event, tuple[int, ...]]]:
+    """The events of a delivery in order, each with the subscriptions that it matched."""
+    rows = [
+        (event, numbers)
+        for batch, numbers in zip(delivery.batches, delivery.subscriptions, strict=True)
+        for event in batch.events()
+    ]
+    return rows if delivery.order is None else [rows[place] for place in delivery.order.tolist()]
+
+
+def printed(event: Event) -> str:
+    values = ", ".join(json.dumps(value) for value in event.data.values())
+    named = f"{event.type}@{seconds(event.time)}({values})"
+    causes = " ".join(event.cause_full)
+    return f"{named} <- {causes}" if causes else f"{event.source}#{event.id} {named}"
+
+
+def _detail(detail: Mapping[str, Any]) -> str:
+    if "rules" in detail:
+        return "".join("\n  " + _rule(facts) for facts in detail["rules"])
+    if "text" in detail:
+        return f" {_rule(detail)}\n  " + detail["text"].replace("\n", "\n  ")
+    floors = {name: mark for name, mark in detail.get("from", {}).items() if mark is not None}
+    if floors:
+        return " from " + ", ".join(f"{name}@{seconds(mark)}" for name, mark in floors.items())
+    return " waits for the type" if detail.get("waits") else ""
+
+
+def _rule(facts: Mapping[str, Any]) -> str:
+    return (
+        f"{facts['name']} since {seconds(facts['since'])} version {facts['version']} "
+        f"mark {seconds(facts['mark'])}: {facts['says']}"
+    )
+
+
+def _sources(found: list[Mapping[str, Any]]) -> Iterator[str]:
+    for one in found:
+        counts = " ".join(
+            f"{name} {one[name]}"
+            for name in ("events", "late", "duplicates", "rejected")
+            if one[name] or name == "events"
+        )
+        withheld = f", withheld: {one['withheld']}" if one["withheld"] else ""
+        yield (
+            f"source {one['name']} ({one['standing']}) types {','.join(one['types']) or 'none'}, "
+            f"sequence {one['last_sequence']}, promise {seconds(one['promise'])}, {counts}{withheld}"
+        )
+
+
+def _types(found: list[Mapping[str, Any]]) -> Iterator[str]:
+    for one in found:
+        yield f"type {one['schema']} by {','.join(one['sources']) or 'none'}, mark {seconds(one['mark'])}"
+
+
+def _sinks(found: list[Mapping[str, Any]]) -> Iterator[str]:
+    for one in found:
+        yield (
+            f"sink {one['name']} {one['when_full']} {one['limit']}: queued {one['queued']}, "
+            f"held {one['held']}, delivered {one['delivered']}, dropped {one['dropped']}"
+        )
+
+
+_STATES: Mapping[str, Callable[[Any], Any]] = {
+    "sources": _sources,
+    "types": _types,
+    "sinks": _sinks,
+    "rules": lambda found: [f"rule {_rule(one)}" for one in found],
+    "totals": lambda found: [" ".join(f"{name} {value}" for name, value in found.items())],
+}
