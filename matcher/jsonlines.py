@@ -47,7 +47,6 @@ LINE_BYTES_MAX = 64 * 2**20
 _Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 _NO_DATA = Raw(b"{}")
-_NO_TIMES = np.empty(0, np.int64)
 
 
 class _Envelope(Struct, gc=False):
@@ -101,21 +100,18 @@ def scan(
     A cheap first look: attributes are read only in chunks that bring a new type. Bad events are
     left for :func:`read` to report.
     """
-    reader = _Reader(place, Intake(intake.schemas, skip_bad=True))
-    known = set(intake.schemas)
+    aside = Intake(intake.schemas, skip_bad=True)
+    reader = _Reader(place, aside)
     for first_line, end, chunk in _chunks(stream, place.file):
-        stamps = _decoded(_STAMPS, chunk)
-        if stamps is not None and known.issuperset(map(attrgetter("type"), stamps)):
-            times = times_of(list(map(attrgetter("time"), stamps)))
-            if times is not None:
-                yield Glance(end, times)
-                continue
-        batches = reader.batches(chunk, first_line)
-        for batch in batches:
-            if batch.type.name not in known:
-                known.add(batch.type.name)
-                intake.learn(batch.type)
-        yield Glance(end, np.concatenate([_NO_TIMES, *(batch.time for batch in batches)]))
+        stamps: Any = _decoded(_STAMPS, chunk)
+        times = None if stamps is None else times_of(list(map(attrgetter("time"), stamps)))
+        if times is None:
+            stamps, _, times = reader.envelopes(chunk, first_line)
+        if not set(map(attrgetter("type"), stamps)) <= aside.schemas.keys():
+            for batch in reader.batches(chunk, first_line):
+                if batch.type.name not in intake.schemas:
+                    intake.learn(batch.type)
+        yield Glance(end, times)
 
 
 class _Reader:
@@ -127,19 +123,23 @@ class _Reader:
 
     def batches(self, chunk: bytes, first_line: int) -> list[EventBatch]:
         """The good events of a chunk whose first line has the given number."""
-        envelopes: list[Any] | None = _decoded(_ENVELOPES, chunk)
-        times = None
-        if envelopes is not None:
-            times = times_of(list(map(attrgetter("time"), envelopes)))
-            lines = np.arange(first_line, first_line + len(envelopes), dtype=np.int64)
-        if envelopes is None or times is None:
-            envelopes, lines, times = self._line_by_line(chunk, first_line)
+        envelopes, lines, times = self.envelopes(chunk, first_line)
         batches = [
             self._batch(name, [envelopes[place] for place in places], lines[places], times[places])
             for name, places in _places_by_type(envelopes)
         ]
         self._intake.events += sum(map(len, batches))
         return [batch for batch in batches if len(batch)]
+
+    def envelopes(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
+        """The chunk's events, attributes not looked at, with their lines and their times."""
+        envelopes = _decoded(_ENVELOPES, chunk)
+        if envelopes is not None:
+            times = times_of(list(map(attrgetter("time"), envelopes)))
+            if times is not None:
+                lines = np.arange(first_line, first_line + len(envelopes), dtype=np.int64)
+                return envelopes, lines, times
+        return self._line_by_line(chunk, first_line)
 
     def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
         envelopes, lines, times = [], [], []
