@@ -86,7 +86,7 @@ class AsyncPublisher:
         source.add(event, {**data, **attributes} if data else attributes, at, id)
         if source.is_due:
             driver.pump()
-        else:
+        elif len(source.outbox) == 1:  # its deadline is that of those that follow
             driver.rearm()
 
     async def publish_batch(

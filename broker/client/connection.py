@@ -50,6 +50,8 @@ class Connection:
         """What the broker refused without having been asked, until a call raises it."""
         self.pumped: Callable[[], None] = lambda: None
         """Called in each pump, for what the client does of its own accord."""
+        self.settled: Callable[[], None] = lambda: None
+        """Called at each pump's end."""
         self.own_deadline: Callable[[], float | None] = lambda: None
         """When ``pumped`` wants to be called at the latest."""
         self._take = take
@@ -89,7 +91,8 @@ class Connection:
             self._carry_out()
             # Sending may have consumed the descriptor's signal, so this comes last.
             if not self._receive():
-                return
+                break
+        self.settled()
 
     # --- for the client ---
 

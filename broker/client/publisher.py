@@ -24,7 +24,7 @@ from routing.config import SessionConfig
 Acks = Literal["broker", "none"]
 
 BATCH_EVENTS = 1_024
-DELAY_S = 0.0005
+DELAY_S = 0.002
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 UNACKNOWLEDGED_MAX = 65_536
@@ -69,8 +69,9 @@ class Publisher:
     them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
     ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds.
 
-    One event at a time is gathered into batches of at most ``batch_events``, none of which
-    waits longer than ``delay_s`` seconds (plus the millisecond of a sleeping thread).
+    Events published one at a time leave at once where they come slowly, and gather in batches
+    of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
+    (plus the millisecond of a sleeping thread).
 
     Raises BrokerUnreachable when no broker welcomes it within ``connect_timeout_s``, and
     RefusedError when one refuses its name or types. Any thread may use it.
@@ -144,7 +145,7 @@ class Publisher:
             source.add(event, {**data, **attributes} if data else attributes, at, id)
             if source.is_due:
                 driver.pump()
-            else:
+            elif len(source.outbox) == 1:  # its deadline is that of those that follow
                 driver.rearm()
 
     def publish_batch(

@@ -1,9 +1,11 @@
 """What both publishers do between waits: gather events, hand them to the session, hear of refusals.
 
-An event after a pause leaves at once. The following ones wait until ``delay_s`` seconds have
-passed since, or ``batch_events`` have gathered: one at a time they would cost the broker many
-times what they cost together. Whatever was gathered leaves before the session's own timer acts,
-for that may promise by the clock that nothing earlier will follow.
+An event after a pause leaves at once; in a stream, events gather, for one at a time they would
+cost everybody many times what they cost together. They gather for some times as long as the last
+sending took, up to ``delay_s`` seconds or ``batch_events``: a slow stream's events thus never
+wait, and a fast one's batches grow until the pace is kept, on a busy machine more than on an idle
+one. Whatever was gathered leaves before the session's own timer acts, for that may
+promise by the clock that nothing earlier will follow.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from routing.config import SessionConfig
 from routing.messages import Code, Rejected
 from routing.session import NO_TIME, Result
 
+GATHERING = 3
+"""Events gather for so many times as long as the last sending took."""
 SLICE_EVENTS_MAX = 4_096
 """Events of a large batch that are handed over at once."""
 REFUSALS_MAX = 100
@@ -37,6 +41,7 @@ class Source:
     ) -> None:
         self.connection = Connection(endpoint, config, self._take)
         self.connection.pumped = self._send_if_due
+        self.connection.settled = self._rest
         self.connection.own_deadline = self._deadline
         self.session = self.connection.session
         self.outbox = Outbox()
@@ -47,7 +52,8 @@ class Source:
         self._last_time = NO_TIME
         self._batch_events = min(batch_events, config.unacknowledged_max)
         self._delay_s = delay_s
-        self._sent_at = 0.0
+        self._sending_since: float | None = None
+        self._due_at = 0.0
         self._refusals: list[RefusedError] = []
 
     # --- one event at a time ---
@@ -60,8 +66,8 @@ class Source:
     @property
     def is_due(self) -> bool:
         """Whether what is gathered shall leave now."""
-        waited = self.connection.clock.now() - self._sent_at
-        return waited >= self._delay_s or len(self.outbox) >= self._batch_events
+        full = len(self.outbox) >= self._batch_events
+        return full or self.connection.clock.now() >= self._due_at
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
@@ -92,8 +98,7 @@ class Source:
     def send(self) -> None:
         """Hand what is gathered to the session."""
         if len(self.outbox):
-            now = self.connection.clock.now()
-            self._sent_at = now
+            self._sending_since = now = self.connection.clock.now()
             self.session.publish_all(self.outbox.take(), now)
 
     # --- many at a time ---
@@ -117,8 +122,7 @@ class Source:
 
     def send_batch(self, batch: EventBatch, promise: int | None) -> None:
         """Hand a batch to the session."""
-        self._sent_at = self.connection.clock.now()
-        self.session.publish(batch, self._sent_at, promise)
+        self.session.publish(batch, self.connection.clock.now(), promise)
 
     # --- inside ---
 
@@ -138,8 +142,8 @@ class Source:
         return batch_of(event_type, rows, source="", times=times)
 
     def _batch_of_table(self, table: Any, type_name: str | None) -> EventBatch:
-        from matcher.intake import Intake
-        from matcher.tabular import Place, from_arrow
+        from matcher.intake import Intake, Place
+        from matcher.tabular import from_arrow
 
         return from_arrow(table, Place("<table>", source=""), Intake(self.outbox.types), type_name)
 
@@ -158,12 +162,19 @@ class Source:
         return SchemaError(f"event type {name} was not advertised by this publisher: {known}")
 
     def _deadline(self) -> float | None:
-        return self._sent_at + self._delay_s if len(self.outbox) else None
+        return self._due_at if len(self.outbox) else None
 
     def _send_if_due(self) -> None:
         timer = self.session.next_timer()
         if self.is_due or (timer is not None and timer <= self.connection.clock.now()):
             self.send()
+
+    def _rest(self) -> None:
+        """What was sent is out: the next events gather for some times as long as that took."""
+        if self._sending_since is not None:
+            now = self.connection.clock.now()
+            took_s, self._sending_since = now - self._sending_since, None
+            self._due_at = now + min(self._delay_s, GATHERING * took_s)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Rejected):
