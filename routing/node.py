@@ -265,7 +265,8 @@ class Node:
         source = link.source
         if source is not None:
             self._sources.lose(source, self._now)
-            self._log("warning", "source lost", source=source.name, promise=source.promise)
+            promise = time_or_none(source.promise)
+            self._log("warning", "source lost", source=source.name, promise=promise)
 
     def _receive_goodbye(self, link: Link, message: Goodbye) -> None:
         if message.code is not Code.CLOSING:

@@ -18,6 +18,7 @@ from routing.messages import Code
 from routing.parcel import Numbers, Parcel, order_of
 from rules.errors import RuleErrors
 from rules.parser import parse_filter
+from rules.pattern import TIMER
 from rules.subscription import Subscription, parse_subscription
 
 PER_TYPE_MAX = 62
@@ -53,6 +54,8 @@ def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Intere
         name = parse_filter(text).type.text
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
+    if name == TIMER.name:
+        raise Refusal(Code.BAD_FILTER, "Timer ticks inside rules only (tesla.md S13)")
     return Interest(number, text, name, None).checked(schemas)
 
 

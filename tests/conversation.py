@@ -27,6 +27,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import batch_of_events
+from matcher.times import seconds_text
 from routing import wire
 from routing.config import Late, NodeConfig, SessionConfig
 from routing.effects import Close, Effect, Log, Send
@@ -53,7 +54,7 @@ def ticks(seconds: str | float) -> int:
 
 
 def seconds(time: int | None) -> str:
-    return "none" if time is None else f"{time / MICROSECONDS:g}"
+    return "none" if time is None else seconds_text(time)
 
 
 def schema_of(text: str) -> EventType:
@@ -225,16 +226,19 @@ class Conversation:
         return self.clients[case.arguments[0]]
 
     def _node(self, case: Case) -> None:
-        """A fresh node; the old one and its memory are gone, and all links with it."""
+        """node [links=kept] [KEY=VALUE...]: a fresh node, which remembers nothing.
+
+        Its links are gone too, unless they are of a kind that reconnects unnoticed.
+        """
         options: dict[str, Any] = {
             key: float(value) if "." in value or key.endswith("_s") else int(value)
             for key, value in case.options.items()
-            if key != "late"
+            if key not in ("late", "links")
         }
         if "late" in case.options:
             options["late"] = Late(case.options["late"])
         for client in self.clients.values():
-            client.peer = None
+            client.peer = client.peer if "links" in case.options else None
         self.node = self.new_node(**options)
 
     def _connect(self, case: Case) -> None:
@@ -272,13 +276,13 @@ class Conversation:
         client.session.publish_all(batches, self.now, mark, numbered="numbered" in case.options)
 
     def _flood(self, case: Case) -> None:
-        """flood NAME TYPE from=S step=S count=N: many events of a type, their numbers as values."""
+        """flood NAME TYPE from=S [step=S] count=N [first=N]: events with values that count up."""
         client, options = self._of(case), case.options
         schema = client.schemas[case.arguments[1]]
         count = int(options["count"])
         time = ticks(options["from"]) + ticks(options.get("step", 1)) * np.arange(count)
         ids = EventIds(StringColumn.constant("", count), np.arange(count))
-        columns = (np.arange(1, count + 1, dtype=np.float64),)
+        columns = (np.arange(count) + float(options.get("first", 1)),)
         batch = EventBatch(schema, time, ids, columns)
         first, last = client.session.publish(batch, self.now)
         self._lines.append(f"{client.name}: numbered {first} to {last}")
@@ -364,12 +368,31 @@ class Conversation:
 
 
 COMMANDS: Mapping[str, Callable[[Conversation, Case], None]] = {
-    name.removeprefix("_"): getattr(Conversation, name)
-    for name in (
-        "_node _connect _reconnect _advertise _unadvertise _publish _flood _promise _subscribe "
-        "_unsubscribe _consume _deploy _remove _list _show _tick _lose _break _mute _kill _close "
-        "_raw _stop _state _waiting"
-    ).split()
+    "node": Conversation._node,
+    "connect": Conversation._connect,
+    "reconnect": Conversation._reconnect,
+    "advertise": Conversation._advertise,
+    "unadvertise": Conversation._unadvertise,
+    "publish": Conversation._publish,
+    "flood": Conversation._flood,
+    "promise": Conversation._promise,
+    "subscribe": Conversation._subscribe,
+    "unsubscribe": Conversation._unsubscribe,
+    "consume": Conversation._consume,
+    "deploy": Conversation._deploy,
+    "remove": Conversation._remove,
+    "list": Conversation._list,
+    "show": Conversation._show,
+    "tick": Conversation._tick,
+    "lose": Conversation._lose,
+    "break": Conversation._break,
+    "mute": Conversation._mute,
+    "kill": Conversation._kill,
+    "close": Conversation._close,
+    "raw": Conversation._raw,
+    "stop": Conversation._stop,
+    "state": Conversation._state,
+    "waiting": Conversation._waiting,
 }
 
 
@@ -444,13 +467,15 @@ def _sources(found: list[Mapping[str, Any]]) -> Iterator[str]:
         withheld = f", withheld: {one['withheld']}" if one["withheld"] else ""
         yield (
             f"source {one['name']} ({one['standing']}) types {','.join(one['types']) or 'none'}, "
-            f"sequence {one['last_sequence']}, promise {seconds(one['promise'])}, {counts}{withheld}"
+            f"sequence {one['last_sequence']}, promise {seconds(one['promise'])}, "
+            f"{counts}{withheld}"
         )
 
 
 def _types(found: list[Mapping[str, Any]]) -> Iterator[str]:
     for one in found:
-        yield f"type {one['schema']} by {','.join(one['sources']) or 'none'}, mark {seconds(one['mark'])}"
+        sources = ",".join(one["sources"]) or "none"
+        yield f"type {one['schema']} by {sources}, mark {seconds(one['mark'])}"
 
 
 def _sinks(found: list[Mapping[str, Any]]) -> Iterator[str]:
