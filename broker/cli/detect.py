@@ -1,0 +1,209 @@
+"""``rexmq detect``: run rules over recorded events."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from broker.detection import Progress, Sink
+    from broker.recorded import RecordedEvents
+    from matcher.model import EventType
+    from rules.pattern import RuleSet
+
+EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
+
+ENGINES = ("auto", "cdp", "naive")
+LATER_ENGINES = ("aip", "hybrid")
+FORMATS = ("jsonl", "parquet", "count", "checksum")
+
+
+def command(
+    rules: Annotated[Path, typer.Option("--rules", metavar="RULES", help="A TESLA file.")],
+    events: Annotated[
+        list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
+    ],
+    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="auto|cdp|naive", help="Which engine detects.")
+    ] = "auto",
+    device: Annotated[
+        str, typer.Option("--device", metavar="auto|cpu", help="Where it computes.")
+    ] = "auto",
+    threads: Annotated[
+        int, typer.Option("--threads", min=1, metavar="N", help="Threads to compute with.")
+    ] = 1,
+    types: Annotated[
+        str | None, typer.Option("--types", metavar="T,...", help="Print these types alone.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="|".join(FORMATS), help="What is printed, and how."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Where it is printed to."),
+    ] = None,
+    type_name: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
+    ] = None,
+    cause: Annotated[
+        str, typer.Option("--cause", metavar="ids|full", help="Causes as ids, or as source#id.")
+    ] = "ids",
+    time: Annotated[
+        str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
+    ] = "rfc3339",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count and skip bad events.")
+    ] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Print a summary to standard error.")
+    ] = False,
+) -> None:
+    """Run rules over recorded events and print the composite events in order.
+
+    Without --format, the ending of --output decides (jsonl, parquet, arrow or csv; gz and zst
+    too), and without both, JSON lines are printed.
+    """
+    from time import perf_counter
+
+    from broker.cli.outcome import one_of
+    from broker.detection import declared_in, detect, read_rules
+    from broker.recorded import RecordedEvents
+    from rules.checker import check
+    from rules.engine import make
+
+    _check_engine(engine, device, threads)
+    one_of("--cause", cause, ("ids", "full"))
+    one_of("--time", time, ("rfc3339", "seconds"))
+    form = _format(form, output)
+    begun = perf_counter()
+    reading = read_rules(rules)
+    recorded = RecordedEvents(
+        [*events, *(more_events or ())],
+        declared=declared_in(reading.file),
+        type_name=type_name,
+        skip_bad=skip_bad,
+    )
+    _warn_of_disorder(recorded)
+    checked = check(reading.file, recorded.intake.schemas)
+    printed = _printed_types(checked, types)
+    detector = make(engine)
+    detector.deploy(checked)
+    with _sink(
+        form, output, printed, full_cause=cause == "full", seconds=time == "seconds"
+    ) as sink:
+        names = {event_type.name for event_type in printed}
+        progress = detect(detector, recorded, names, sink, perf_counter)
+    _report_bad(recorded)
+    if stats:
+        _report(progress, recorded, detector.duplicates, perf_counter() - begun)
+
+
+def _check_engine(engine: str, device: str, threads: int) -> None:
+    from broker.cli.outcome import UsageError, one_of
+
+    if engine in LATER_ENGINES:
+        raise UsageError(f"detect --engine {engine} comes later; there are {', '.join(ENGINES)}")
+    if device == "gpu":
+        raise UsageError("detect --device gpu comes later; there are auto and cpu")
+    one_of("--engine", engine, ENGINES)
+    one_of("--device", device, ("auto", "cpu"))
+    if threads > 1:
+        print(f"rexmq: one thread for now, not {threads}", file=sys.stderr)
+
+
+def _format(form: str | None, output: Path | None) -> str:
+    """What is printed: a member of FORMATS, or ``table`` for what the output's ending says."""
+    from broker.cli.outcome import UsageError, one_of
+    from matcher.errors import EventError
+    from matcher.files import form_of
+
+    if form is None and output is None:
+        return "jsonl"
+    if form is not None:
+        one_of("--format", form, FORMATS)
+    if form == "parquet" and (output is None or ".parquet" not in output.suffixes[-2:]):
+        raise UsageError("--format parquet goes to a file: --output FILE.parquet")
+    if output is not None and form in (None, "parquet"):
+        try:
+            return "jsonl" if form_of(output)[0] == ".jsonl" else "table"
+        except EventError as error:
+            raise UsageError(f"--output {error}") from None
+    assert form is not None
+    return form
+
+
+def _printed_types(checked: RuleSet, types: str | None) -> list[EventType]:
+    """The types that the rules define, those of ``--types`` alone where it is given."""
+    from broker.cli.outcome import UsageError
+    from broker.detection import defined_types
+
+    defined = defined_types(checked)
+    if types is None:
+        return defined
+    wanted = {name.strip() for name in types.split(",")}
+    unknown = wanted - {event_type.name for event_type in defined}
+    if unknown:
+        names = ", ".join(event_type.name for event_type in defined)
+        raise UsageError(f"--types {', '.join(sorted(unknown))}: the rules define {names}")
+    return [event_type for event_type in defined if event_type.name in wanted]
+
+
+@contextmanager
+def _sink(
+    form: str, output: Path | None, types: Sequence[EventType], style: Mapping[str, bool]
+) -> Iterator[Sink]:
+    from broker.detection import ChecksumSink, CountSink, EventSink
+    from matcher.files import LinesOutput, output_to
+
+    if form in ("count", "checksum"):
+        with nullcontext(sys.stdout) if output is None else output.open("w") as text:
+            yield CountSink(types, text) if form == "count" else ChecksumSink(types, text)
+    elif output is None:
+        yield EventSink(LinesOutput(sys.stdout.buffer, **style))
+    elif form == "table" or ".jsonl" in output.suffixes[-2:]:
+        with output_to(output, types, composite=True, **style) as tables:
+            yield EventSink(tables)
+    else:
+        with output.open("wb") as lines:
+            yield EventSink(LinesOutput(lines, **style))
+
+
+def _warn_of_disorder(recorded: RecordedEvents) -> None:
+    for path, setback in recorded.disordered.items():
+        print(
+            f"rexmq: {path} is not in order of time (by up to {setback / 1e6:g} s): its events "
+            f"wait in memory until none before them can come",
+            file=sys.stderr,
+        )
+
+
+def _report_bad(recorded: RecordedEvents) -> None:
+    bad = recorded.intake.bad
+    if bad:
+        print(f"rexmq: {bad.total()} bad events skipped", file=sys.stderr)
+    for reason, count in bad.most_common():
+        print(f"  {count}: {reason}", file=sys.stderr)
+
+
+def _report(progress: Progress, recorded: RecordedEvents, duplicates: int, seconds: float) -> None:
+    figures = {
+        "events": progress.events,
+        "composites": progress.composites,
+        "seconds": f"{seconds:.3f}",
+        "events/s": f"{progress.events / seconds:.0f}",
+        "engine seconds": f"{progress.engine_s:.3f}",
+        "engine p50 us per event": f"{progress.per_event_us(0.50):.3f}",
+        "engine p99 us per event": f"{progress.per_event_us(0.99):.3f}",
+        "bad events": recorded.intake.bad.total(),
+        "duplicates": duplicates,
+        "surplus attributes": recorded.intake.surplus,
+    }
+    for name, figure in figures.items():
+        print(f"{name}\t{figure}", file=sys.stderr)

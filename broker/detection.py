@@ -1,0 +1,191 @@
+"""Rules over recorded events, in process (cli.md, detect): one pass, results as they come.
+
+The rules file's own declarations go before what is inferred from the events; every other type of
+the events is known to the rules by its first event (tesla.md E5). What is detected goes to a
+*sink*, a step's composite events at a time; there is a sink for each format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TextIO
+
+import numpy as np
+
+from broker.recorded import RecordedEvents, Step
+from matcher.checksum import checksum
+from matcher.files import EventOutput
+from matcher.model import Attribute, EventBatch, EventType
+from rules import ast
+from rules.engine import Detections, Detector
+from rules.errors import RuleErrors
+from rules.parser import Reading, decode, read
+from rules.pattern import RuleSet
+
+
+def read_rules(path: Path) -> Reading:
+    """A rules file that could be read whole; RuleErrors with every error of syntax otherwise."""
+    text = decode(path.read_bytes(), str(path))
+    reading = read(text, file=str(path))
+    if reading.problems:
+        raise RuleErrors(reading.problems, text, str(path))
+    return reading
+
+
+def declared_in(file: ast.File) -> Mapping[str, EventType]:
+    """The schemas that a rules file spells out, in ``event`` or, with every type, in ``define``."""
+    declared: dict[str, EventType] = {}
+    for statement in file.statements:
+        kinds = {item.name.text: item.kind for item in statement.attributes}
+        attributes = [Attribute(name, kind) for name, kind in kinds.items() if kind is not None]
+        if len(attributes) == len(statement.attributes):  # the checker speaks of the others
+            name = statement.type.text
+            declared.setdefault(name, EventType(name, tuple(attributes)))
+    return declared
+
+
+def defined_types(rules: RuleSet) -> list[EventType]:
+    """The types of composite events that the rules define, in the order of the file."""
+    return list({rule.defines.name: rule.defines for rule in rules.rules}.values())
+
+
+class Sink(Protocol):
+    """Where detections go."""
+
+    def take(self, detections: Detections) -> None:
+        """Take the composite events of one step."""
+        ...
+
+    def finish(self) -> None:
+        """Print what is printed at the end."""
+        ...
+
+
+class EventSink:
+    """Writes the events themselves."""
+
+    def __init__(self, output: EventOutput) -> None:
+        self._output = output
+
+    def take(self, detections: Detections) -> None:
+        """Write them, in their order."""
+        self._output.write(detections.batches, detections.order)
+
+    def finish(self) -> None:
+        """Nothing: the output is its owner's to close."""
+
+
+class CountSink:
+    """Prints ``TYPE<tab>N`` lines sorted by type, those of N = 0 too, and ``total<tab>N``."""
+
+    def __init__(self, types: Sequence[EventType], text: TextIO) -> None:
+        self._counts = dict.fromkeys(sorted(event_type.name for event_type in types), 0)
+        self._text = text
+
+    def take(self, detections: Detections) -> None:
+        """Count them."""
+        for batch in detections.batches:
+            self._counts[batch.type.name] += len(batch)
+
+    def finish(self) -> None:
+        """Print the counts."""
+        for name, count in (*self._counts.items(), ("total", sum(self._counts.values()))):
+            self._text.write(f"{name}\t{count}\n")
+
+
+class ChecksumSink:
+    """Prints ``TYPE<tab>N<tab>CHECKSUM`` lines like CountSink's (docs/files.md)."""
+
+    def __init__(self, types: Sequence[EventType], text: TextIO) -> None:
+        self._sums = dict.fromkeys(sorted(event_type.name for event_type in types), (0, 0))
+        self._text = text
+
+    def take(self, detections: Detections) -> None:
+        """Add them up."""
+        for batch in detections.batches:
+            count, total = self._sums[batch.type.name]
+            self._sums[batch.type.name] = count + len(batch), (total + checksum(batch)) % 2**64
+
+    def finish(self) -> None:
+        """Print the sums."""
+        counts, sums = zip(*self._sums.values(), strict=True) if self._sums else ((), ())
+        for name, (count, total) in (
+            *self._sums.items(),
+            ("total", (sum(counts), sum(sums) % 2**64)),
+        ):
+            self._text.write(f"{name}\t{count}\t{total:016x}\n")
+
+
+@dataclass(slots=True)
+class Progress:
+    """What a detection has done so far.
+
+    ``engine_s`` are the seconds spent in the engine, without reading and printing; ``paces``
+    holds, for each step that brought events, their number and the engine's seconds for them.
+    """
+
+    events: int = 0
+    composites: int = 0
+    engine_s: float = 0.0
+    paces: list[tuple[int, float]] = field(default_factory=list)
+
+    def add(self, step: Step, detections: Detections, seconds: float) -> None:
+        """Count one step."""
+        events = sum(map(len, step.batches))
+        self.events += events
+        self.composites += len(detections)
+        self.engine_s += seconds
+        if events:
+            self.paces.append((events, seconds))
+
+    def per_event_us(self, share: float) -> float:
+        """The microseconds of the engine within which ``share`` of the events were done.
+
+        An event is taken to have cost its step's time divided by its step's events.
+        """
+        if not self.paces:
+            return 0.0
+        paces = sorted((seconds / events * 1e6, events) for events, seconds in self.paces)
+        done = np.cumsum([events for _, events in paces])
+        return paces[int(np.searchsorted(done, share * done[-1]))][0]
+
+
+def detect(
+    engine: Detector,
+    events: RecordedEvents,
+    names: Collection[str],
+    sink: Sink,
+    clock: Callable[[], float],
+) -> Progress:
+    """Run recorded events through an engine; composite events of types ``names`` go to ``sink``.
+
+    ``clock`` gives seconds, for the figures. Raises EventError where an event is bad.
+    """
+    progress = Progress()
+    for step in events.steps():
+        begun = clock()
+        for batch in step.batches:
+            engine.push(batch)
+        detections = engine.advance(step.mark)
+        progress.add(step, detections, clock() - begun)
+        if len(detections):
+            sink.take(only(detections, names))
+    sink.finish()
+    return progress
+
+
+def only(detections: Detections, names: Collection[str]) -> Detections:
+    """The detections of the named types, in the same order."""
+    kept: list[EventBatch] = []
+    moved = np.full(len(detections), -1, np.int64)
+    first, place = 0, 0
+    for batch in detections.batches:
+        if batch.type.name in names:
+            kept.append(batch)
+            moved[first : first + len(batch)] = np.arange(place, place + len(batch))
+            place += len(batch)
+        first += len(batch)
+    order = moved[detections.order]
+    return Detections(tuple(kept), order[order >= 0])

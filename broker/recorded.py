@@ -1,0 +1,127 @@
+"""Recorded events as one stream in order of time, for an engine (tesla.md E3 to E5, S14).
+
+Several files are merged as they are read, a chunk at a time. What makes that exact is a first
+look at every file's times: after each chunk it tells the least time that the rest of the file
+still holds, and the least of those over all files is a mark that nothing still to come precedes.
+Within a step events need no order (an engine takes a set, E4 settles ties), so how the files are
+cut into chunks changes no result.
+
+A file in order of time is thus held a chunk at a time. One that is not holds the mark back, in
+the worst case until it has been read whole; the events wait in the engine meanwhile, which costs
+memory, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from matcher.errors import EventError
+from matcher.files import EventFile
+from matcher.intake import Chunk, Glance, Intake
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from rules.pattern import TIMER
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """Events, and the mark: every event earlier than ``mark`` has come by now."""
+
+    batches: Sequence[EventBatch]
+    mark: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Course:
+    """What a first look at a file's times tells.
+
+    ``ends`` int64[n]: the last line or row of each piece; ``least`` int64[n + 1]: the least time
+    from that piece on; ``setback``: by how many microseconds, at most, an event is earlier than
+    one before it in the file.
+    """
+
+    ends: Int64s
+    least: Int64s
+    setback: int
+
+    def mark_after(self, end: int) -> int:
+        """The least time that comes after the line or row ``end``."""
+        return int(self.least[np.searchsorted(self.ends, end, side="right")])
+
+
+class RecordedEvents:
+    """Files of events that are read as one stream.
+
+    ``declared`` schemas go before inferred ones; ``type_name`` names the type of tables without
+    a column for it. Construction takes the first look. Raises EventError (a bad event among
+    them, unless ``skip_bad``) and OSError.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        *,
+        declared: Mapping[str, EventType] | None = None,
+        type_name: str | None = None,
+        skip_bad: bool = False,
+    ) -> None:
+        self.files = _files(paths, type_name)
+        self.intake = Intake(declared, skip_bad=skip_bad)
+        self.courses = [course_of(file.scan(self.intake)) for file in self.files]
+        if TIMER.name in self.intake.schemas:
+            raise EventError(f"events of type {TIMER.name}: it is built in (tesla.md S13)")
+
+    @property
+    def disordered(self) -> Mapping[Path, int]:
+        """The files that are not in order of time, with their setbacks in microseconds."""
+        pairs = zip(self.files, self.courses, strict=True)
+        return {file.path: course.setback for file, course in pairs if course.setback}
+
+    def steps(self) -> Iterator[Step]:
+        """The events; the last step's mark is TIME_MAX."""
+        chunks = [file.read(self.intake) for file in self.files]
+        marks = [course.mark_after(0) for course in self.courses]
+        while min(marks, default=TIME_MAX) < TIME_MAX:
+            behind = marks.index(min(marks))
+            chunk = next(chunks[behind], None)
+            marks[behind] = self._mark(behind, chunk)
+            yield Step(() if chunk is None else chunk.batches, min(marks))
+        # What is left are lines in which the first look found no time.
+        rest = (batch for file in chunks for chunk in file for batch in chunk.batches)
+        yield Step(tuple(rest), TIME_MAX)
+
+    def _mark(self, place: int, chunk: Chunk | None) -> int:
+        return TIME_MAX if chunk is None else self.courses[place].mark_after(chunk.end)
+
+
+def course_of(glances: Iterator[Glance]) -> Course:
+    """The course of a file from a first look at it."""
+    ends, least, setback, latest = [], [], 0, TIME_MIN
+    for glance in glances:
+        ends.append(glance.end)
+        least.append(int(glance.times.min(initial=TIME_MAX)))
+        if len(glance.times):
+            before = np.maximum.accumulate(glance.times)
+            np.maximum(before, latest, out=before)
+            # Unsigned: the two may lie further apart than an int64 reaches.
+            setback = max(setback, int((before.view("u8") - glance.times.view("u8")).max()))
+            latest = int(before[-1])
+    from_here_on = np.minimum.accumulate(np.array([TIME_MAX, *reversed(least)], np.int64))[::-1]
+    return Course(np.array(ends, np.int64), from_here_on, setback)
+
+
+def _files(paths: Sequence[Path], type_name: str | None) -> list[EventFile]:
+    """The files, each the source of its nameless events under its name.
+
+    Files of one name in different folders are told apart by their paths; a file given twice is
+    not, so that its events are duplicates (E1).
+    """
+    folders = Counter(path.name for path in set(paths))
+    return [
+        EventFile(path, path.name if folders[path.name] == 1 else str(path), type_name)
+        for path in paths
+    ]
