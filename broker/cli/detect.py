@@ -95,10 +95,9 @@ def command(
     printed = _printed_types(checked, types)
     detector = make(engine)
     detector.deploy(checked)
-    with _sink(
-        form, output, printed, full_cause=cause == "full", seconds=time == "seconds"
-    ) as sink:
-        names = {event_type.name for event_type in printed}
+    names = {event_type.name for event_type in printed}
+    style = {"full_cause": cause == "full", "seconds": time == "seconds"}
+    with _sink(form, output, printed, style) as sink:
         progress = detect(detector, recorded, names, sink, perf_counter)
     _report_bad(recorded)
     if stats:
