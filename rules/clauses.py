@@ -37,6 +37,7 @@ from rules.pattern import (
 )
 from rules.printer import print_rule
 from rules.scope import LOST, Report, Scope, Types
+from rules.tokens import NESTING_MAX
 
 RANK_MAX = 2**31 - 1
 """The greatest k of ``k-first`` and ``k-last``."""
@@ -164,6 +165,9 @@ class _RuleCheck:
         return self._chain(item, enclosing)
 
     def _chain(self, chain: ast.Compared, enclosing: Enclosing | None) -> Sequence[Expression]:
+        if len(chain.operators) > NESTING_MAX:
+            self.report(f"more than {NESTING_MAX} comparisons in one chain", chain.span)
+            return ()
         checked: dict[int, Expression | None] = {}
         bound = self._bind(chain, enclosing, checked)
         for place, operand in enumerate(chain.operands):

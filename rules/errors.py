@@ -14,6 +14,9 @@ from typing import NamedTuple
 LINE_WIDTH_MAX = 160
 """Characters of an offending line that are shown; of a longer one, those around the caret."""
 
+SHOWN_MAX = 100
+"""Problems of one text that are printed; all of them are in ``RuleErrors.problems``."""
+
 
 class Span(NamedTuple):
     """A stretch of text: ``start`` to ``end`` (exclusive); ``line``, ``column`` from 1.
@@ -53,7 +56,10 @@ class RuleErrors(ValueError):
         self.text = text
         self.file = file
         lines = text.split("\n")
-        super().__init__("\n".join(self._describe(problem, lines) for problem in self.problems))
+        shown = [self._describe(problem, lines) for problem in self.problems[:SHOWN_MAX]]
+        if len(self.problems) > SHOWN_MAX:
+            shown.append(f"{file}: and {len(self.problems) - SHOWN_MAX} more problems")
+        super().__init__("\n".join(shown))
 
     def _describe(self, problem: Problem, lines: Sequence[str]) -> str:
         hint = f"\n  hint: {problem.hint}" if problem.hint else ""

@@ -47,18 +47,21 @@ class Types:
 
     known: Mapping[str, EventType]
     lost: Collection[str | None]
+    _hints: dict[str, str] = field(default_factory=dict)  # of types that are not known
 
     def find(self, name: ast.Name, report: Report) -> EventType | None:
         """The type of that name."""
         found = TIMER if name.text == TIMER.name else self.known.get(name.text)
         if found is None and name.text not in self.lost and None not in self.lost:
-            hint = did_you_mean(name.text, (*self.known, TIMER.name))
-            report(
-                f"unknown event type {name.text}",
-                name.span,
-                hint or f"declare it: event {name.text}(...)",
-            )
+            report(f"unknown event type {name.text}", name.span, self._hint(name.text))
         return found
+
+    def _hint(self, name: str) -> str:
+        # A type that is not declared may be used by ten thousand rules.
+        if name not in self._hints:
+            near = did_you_mean(name, (*self.known, TIMER.name))
+            self._hints[name] = near or f"declare it: event {name}(...)"
+        return self._hints[name]
 
 
 class Scope:

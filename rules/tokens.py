@@ -396,9 +396,21 @@ class _Recognition:
             return "NAME"
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
-        if previous == "NOT" and not self._opens_event(place + 2):
-            return "NAME"  # ``not Count(x > 1) within ...`` negates an event of type Count
+        if previous == "NOT" and self._opened_events(place) % 2:
+            return "NAME"
         return "FUNCTION"
+
+    def _opened_events(self, place: int) -> int:
+        """How many ``NAME (`` follow each other from ``place`` on.
+
+        ``not Count(`` may negate an aggregate, or an event of type Count. Where functions and
+        events open one within the other, the last is an event, for it needs nothing after its
+        parenthesis; the one around it is a function, and so on outwards.
+        """
+        count = 0
+        while self._opens_event(place + 2 * count):
+            count += 1
+        return count
 
     def _operator(self, place: int, word: str) -> str:
         previous = self.result[-1].type if self.result else ""

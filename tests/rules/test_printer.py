@@ -23,28 +23,10 @@ from rules.tokens import DURATION_MAX, RESERVED
 
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (
-    *[
-        "each",
-        "first",
-        "last",
-        "event",
-        "rule",
-        "as",
-        "prefix",
-        "suffix",
-        "contains",
-        "avg",
-        "Count",
-        "MIN",
-        "us",
-        "ms",
-        "s",
-        "min",
-        "day",
-    ],
-    *["int", "float", "string", "bool", "double", "A", "B", "Temp", "area", "x1", "_", "Straße"],
+    *("each", "first", "last", "event", "rule", "as", "prefix", "suffix", "contains", "int"),
+    *("avg", "Count", "MIN", "us", "s", "min", "day", "string", "double"),
+    *("A", "B", "Temp", "area", "x1", "_", "Straße"),
 )
-SELECTING = frozenset({"each", "first", "last"})
 
 
 def named(words: Any = WORDS) -> some.SearchStrategy[ast.Name]:
@@ -105,7 +87,6 @@ def larger(operands: Any) -> some.SearchStrategy[Any]:
 
 
 def conditions(operands: Any) -> some.SearchStrategy[Any]:
-    """An And among the conditions would be read as the conditions that it joins; it is not."""
     return some.lists(operands, max_size=2).map(tuple)
 
 
