@@ -99,7 +99,14 @@ def flat_schema(event_type: EventType) -> list[str]:
 
 
 def event_type_of(flat: Strings) -> EventType:
-    """The inverse of flat_schema; WireError when ``flat`` is not a schema."""
+    """The inverse of flat_schema; WireError when ``flat`` is not a schema.
+
+    Equal schemas give one and the same object, so that comparing them costs nothing.
+    """
+    return _cached_type(msgspec.Raw(_encode(flat)))
+
+
+def _checked_type(flat: Strings) -> EventType:
     if len(flat) % 2 == 0 or len(flat) > 2 * ATTRIBUTES_MAX + 1:
         raise WireError(f"a schema of {len(flat)} strings; expected 1 + 2 per attribute")
     for name in (flat[0], *flat[1::2]):
@@ -130,7 +137,7 @@ def _cached_type(raw: msgspec.Raw) -> EventType:
     if found is None:
         if len(_types) >= _CACHED_SCHEMAS_MAX:
             _types.clear()
-        found = _types[data] = event_type_of(_decode_strings(data))
+        found = _types[data] = _checked_type(_decode_strings(data))
     return found
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import Bools, EventBatch, EventType, Int64s
+from matcher.model import EventBatch, EventType, Int64s
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
 from routing.sources import Source
@@ -50,13 +50,15 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
             continue
-        timely, tardy = _split_late(fresh, source.mark(fresh.type.name))
-        if len(tardy):
-            rejected += len(tardy)
-            late.append(tardy)
-            rejections.append(_late(tardy, source))
-        if len(timely):
-            taken.append(timely)
+        tardy = fresh.time < source.mark(fresh.type.name)
+        if not tardy.any():
+            taken.append(fresh)
+            continue
+        late.append(fresh.take(tardy))
+        rejected += len(late[-1])
+        rejections.append(_late(late[-1], source))
+        if not tardy.all():
+            taken.append(fresh.take(~tardy))
     highest = max((int(batch.ids.sequence[-1]) for batch in batches), default=last)
     return Intake(
         tuple(taken), tuple(late), tuple(rejections), max(last, highest), duplicates, rejected
@@ -108,13 +110,6 @@ def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
     if int(batch.ids.sequence[0]) > last:
         return batch
     return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
-
-
-def _split_late(batch: EventBatch, mark: int) -> tuple[EventBatch, EventBatch]:
-    if int(batch.time.min()) >= mark:
-        return batch, batch.take(slice(0, 0))
-    late: Bools = batch.time < mark
-    return batch.take(~late), batch.take(late)
 
 
 def _unadvertised(batch: EventBatch) -> Rejected:

@@ -1,0 +1,347 @@
+"""Messages as bytes: what goes in comes out, and nothing else comes out of anything."""
+
+import random
+import struct
+
+import msgspec
+import numpy as np
+import pytest
+
+from matcher.model import (
+    Attribute,
+    Causes,
+    Event,
+    EventBatch,
+    EventIds,
+    EventType,
+    Kind,
+    StringColumn,
+)
+from routing import wire
+from routing.columns import CELLS_MAX, EVENTS_MAX
+from routing.errors import VersionMismatch, WireError
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Acks,
+    Advertise,
+    Code,
+    Confirmed,
+    Credit,
+    Delivery,
+    Deploy,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    ListRules,
+    Message,
+    Promise,
+    Publish,
+    Refused,
+    Rejected,
+    Remove,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+    WhenFull,
+)
+
+TEMP = EventType.of("Temp", area="string", value="float")
+EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
+TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300, "a1", "#", '"']
+
+PLAIN: tuple[Message, ...] = (
+    Hello(VERSION, "sensor/7", 1.0, 2**62),
+    Advertise(1, (TEMP, EVERYTHING, EventType("Empty"))),
+    Unadvertise(2, ("Temp", "All")),
+    Promise(-(2**63)),
+    Promise(2**63 - 1),
+    Subscribe(3, 9, "Temp(value > 20)", WhenFull.DROP_OLDEST, 17),
+    Unsubscribe(4, 9),
+    Deploy(5, "define ...", True, "fire.tesla"),
+    Remove(6, "fire"),
+    ListRules(7),
+    ShowRule(8, "fire"),
+    StatusRequest(9),
+    Welcome(VERSION, "b1", 12, 16_384, 1.0, True),
+    Confirmed(5, {"rules": [{"name": "fire", "since": None, "deep": {"a": [1, 2.5, "x"]}}]}),
+    Refused(None, Code.VERSION, "no"),
+    Refused(5, Code.BAD_RULES, "no\nno"),
+    Acknowledged(2**63 - 1),
+    Rejected(Code.LATE, ((1, 3), (7, 7)), "late"),
+    Credit(500),
+    Heartbeat(),
+    Goodbye("bye", Code.SILENT),
+)
+
+
+def strings(rng: random.Random, count: int) -> StringColumn:
+    column = StringColumn.from_strings([rng.choice(TEXTS) for _ in range(count)])
+    # A slice of something longer keeps a dictionary that is too large for it.
+    longer = StringColumn.concatenate([StringColumn.from_strings(TEXTS), column])
+    return rng.choice([column, longer.take(slice(len(TEXTS), None))])
+
+
+def column(rng: random.Random, kind: Kind, count: int) -> object:
+    match kind:
+        case Kind.STRING:
+            return strings(rng, count)
+        case Kind.BOOL:
+            return np.array([rng.random() < 0.5 for _ in range(count)], np.bool_)
+        case Kind.INT:
+            return np.array([rng.randint(-(2**63), 2**63 - 1) for _ in range(count)], np.int64)
+        case Kind.FLOAT:
+            return np.array([rng.choice([0.0, -1.5, 1e308, 5e-324]) for _ in range(count)])
+
+
+def ids(rng: random.Random, count: int) -> EventIds:
+    digest = np.array([[rng.getrandbits(64) for _ in range(2)] for _ in range(count)], np.uint64)
+    return EventIds(
+        strings(rng, count),
+        np.array([rng.randint(0, 2**62) for _ in range(count)], np.int64),
+        rng.choice([None, strings(rng, count)]),
+        rng.choice([None, digest]),
+    )
+
+
+def causes(rng: random.Random, count: int) -> Causes:
+    lengths = [rng.randint(1, 3) for _ in range(count)]
+    total = sum(lengths)
+    named = ids(rng, total)
+    flags = np.array([rng.random() < 0.5 for _ in range(total)])
+    nothing = np.zeros(total, np.bool_)
+    return Causes(
+        np.cumsum([0, *lengths]),
+        named,
+        nothing if named.digest is None else flags,
+        nothing if named.text is None else flags,
+    )
+
+
+def batch(rng: random.Random, count: int) -> EventBatch:
+    kinds = [rng.choice(list(Kind)) for _ in range(rng.randint(0, 6))]
+    schema = EventType(
+        rng.choice("TUV"), tuple(Attribute(f"a{n}", kind) for n, kind in enumerate(kinds))
+    )
+    return EventBatch(
+        schema,
+        np.array([rng.randint(-(2**63), 2**63 - 1) for _ in range(count)], np.int64),
+        ids(rng, count),
+        tuple(column(rng, kind, count) for kind in kinds),
+        rng.choice([None, causes(rng, count)]),
+    )
+
+
+def delivery(rng: random.Random) -> Delivery:
+    batches = tuple(batch(rng, rng.randint(1, 5)) for _ in range(rng.randint(0, 3)))
+    total = sum(map(len, batches))
+    order = np.array(rng.sample(range(total), total), np.int64)
+    numbers = tuple(tuple(range(rng.randint(1, 3))) for _ in batches)
+    return Delivery(batches, numbers, rng.choice([None, order]), rng.randint(0, 9), False)
+
+
+def rows(batches: tuple[EventBatch, ...]) -> list[tuple[EventType, Event, tuple[str, ...]]]:
+    return [(one.type, event, event.cause_full) for one in batches for event in one.events()]
+
+
+@pytest.mark.parametrize("message", PLAIN, ids=lambda message: type(message).__name__)
+def test_plain_messages_cross_unchanged(message: Message) -> None:
+    frames = wire.encode(message)
+    assert len(frames) == 1
+    assert wire.decode(frames) == message
+
+
+def test_every_kind_of_message_is_tried() -> None:
+    assert {type(one) for one in PLAIN} | {Publish, Delivery} == {c.message for c in wire.CODECS}
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_events_cross_unchanged(seed: int) -> None:
+    rng = random.Random(seed)
+    sent = delivery(rng)
+    got = wire.decode(wire.encode(sent))
+    assert isinstance(got, Delivery)
+    assert rows(got.batches) == rows(sent.batches)
+    assert (got.subscriptions, got.dropped) == (sent.subscriptions, sent.dropped)
+    assert (got.order is None) == (sent.order is None)
+    if sent.order is not None and got.order is not None:
+        assert got.order.tolist() == sent.order.tolist()
+    published = wire.decode(wire.encode(Publish(sent.batches, 5, Acks.NONE)))
+    assert isinstance(published, Publish)
+    assert (published.promise, published.acks) == (5, Acks.NONE)
+    assert rows(published.batches) == rows(sent.batches)
+    # Frames that a host hands over as views of its own memory, wherever they lie.
+    shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
+    again = wire.decode(shifted)
+    assert isinstance(again, Delivery)
+    assert all(one.time.flags.aligned for one in again.batches)
+
+
+def test_a_single_small_event_is_small() -> None:
+    names = EventIds(StringColumn.constant("station-7", 1), np.array([17]))
+    columns = (StringColumn.constant("a1", 1), np.array([46.5]))
+    event = EventBatch(TEMP, np.array([1_357_017_420_000_000]), names, columns)
+    frames = wire.encode(Publish((event,), 1_357_017_420_000_001))
+    assert sum(map(len, frames)) < 150
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_mutated_frames_are_messages_or_wire_errors(seed: int) -> None:
+    """Whatever happens to the bytes, nothing but WireError comes out, and soon."""
+    rng = random.Random(f"mutate {seed}")
+    valid = [wire.encode(message) for message in (*PLAIN, delivery(rng), delivery(rng))]
+    for _ in range(120):
+        frames = [bytearray(frame) for frame in rng.choice(valid)]
+        for _ in range(rng.randint(1, 4)):
+            MUTATIONS[rng.randrange(len(MUTATIONS))](rng, frames)
+        try:
+            message = wire.decode([bytes(frame) for frame in frames])
+        except WireError:
+            continue
+        # What is accepted is a value like any other: it can be sent on and looked at.
+        if isinstance(message, Delivery | Publish):
+            rows(message.batches)
+        wire.encode(message)
+
+
+def flip(rng: random.Random, frames: list[bytearray]) -> None:
+    frame = rng.choice(frames) if frames else bytearray()
+    if frame:
+        frame[rng.randrange(len(frame))] ^= 1 << rng.randrange(8)
+
+
+def overwrite(rng: random.Random, frames: list[bytearray]) -> None:
+    frame = rng.choice(frames) if frames else bytearray()
+    if frame:
+        place = rng.randrange(len(frame))
+        frame[place] = rng.choice([0x00, 0x7F, 0x80, 0x9F, 0xC0, 0xC1, 0xCF, 0xDD, 0xDF, 0xFF])
+
+
+def truncate(rng: random.Random, frames: list[bytearray]) -> None:
+    frame = rng.choice(frames) if frames else bytearray()
+    del frame[rng.randint(0, len(frame)) :]
+
+
+def extend(rng: random.Random, frames: list[bytearray]) -> None:
+    if frames:
+        rng.choice(frames).extend(rng.randbytes(rng.randint(1, 9)))
+
+
+def reframe(rng: random.Random, frames: list[bytearray]) -> None:
+    if rng.random() < 0.5 and frames:
+        frames.pop()
+    else:
+        frames.append(bytearray(rng.randbytes(rng.randint(0, 40))))
+
+
+MUTATIONS = (flip, flip, flip, overwrite, overwrite, truncate, extend, reframe)
+
+
+def body_of(*parts: bytes) -> bytes:
+    data = b"".join(parts)
+    return data + bytes(-len(data) % 8)
+
+
+def publish_of(header: list[object], body: bytes) -> list[bytes]:
+    return [b"RX\x01\x04" + msgspec.msgpack.encode([[header], None, "broker"]), body]
+
+
+ONE = ["Temp", "value", "float"]
+WORDS = ["Word", "text", "string"]
+FLAGS = ["Flag", "on", "bool"]
+LONG = struct.Struct("<q").pack
+
+
+@pytest.mark.parametrize(
+    ("header", "body", "complaint"),
+    [
+        ([ONE, 1, ["p"], None, False, [], None], body_of(LONG(1), LONG(1)), "ends after 16"),
+        (
+            [ONE, 1, ["p"], None, False, [], None],
+            body_of(LONG(1), LONG(1), struct.pack("<d", float("nan"))),
+            "not finite",
+        ),
+        ([ONE, 1, ["p"], None, False, [["x"]], None], bytes(24), "1 dictionaries"),
+        ([ONE, 0, ["p"], None, False, [], None], b"", "Expected `int` >= 1"),
+        ([ONE, EVENTS_MAX + 1, ["p"], None, False, [], None], b"", "Expected `int` <= 65536"),
+        ([ONE, 1, [], None, False, [], None], bytes(24), "dictionary of 0 strings"),
+        ([ONE, 1, ["p", "q"], None, False, [], None], bytes(24), "dictionary of 2 strings"),
+        ([ONE, 2, ["p", "p"], None, False, [], None], bytes(80), "or a repeat"),
+        (
+            [WORDS, 2, ["p"], None, False, [["x", "y"]], None],
+            body_of(bytes(32), struct.pack("<ii", 0, 2)),
+            "outside its dictionary",
+        ),
+        (
+            [WORDS, 2, ["p"], None, False, [["x", "y"]], None],
+            body_of(bytes(32), struct.pack("<ii", 0, -1)),
+            "outside its dictionary",
+        ),
+        ([FLAGS, 1, ["p"], None, False, [], None], body_of(bytes(16), b"\2"), "neither 0 nor 1"),
+        ([ONE, 1, ["p"], None, False, [], None], bytes(32), "a body of 32 bytes; expected 24"),
+        ([["Temp", "value"], 1, ["p"], None, False, [], None], bytes(24), "schema of 2 strings"),
+        ([["Temp", "value", "real"], 1, ["p"], None, False, [], None], bytes(24), "real"),
+        ([["T", "a", "int", "a", "int"], 1, ["p"], None, False, [], None], bytes(99), "twice"),
+        ([["", "a", "int"], 1, ["p"], None, False, [], None], bytes(24), "name of 0 characters"),
+        (
+            [ONE, 1, ["p"], None, False, [], [2, ["p"], None, False]],
+            body_of(bytes(24), LONG(0), LONG(1), bytes(16)),
+            "do not rise from 0 to 2",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_batch_is_said(
+    header: list[object], body: bytes, complaint: str
+) -> None:
+    with pytest.raises(WireError, match=complaint):
+        wire.decode(publish_of(header, body))
+
+
+def test_a_small_frame_cannot_cost_much_memory() -> None:
+    """Constant columns take no bytes, so their number is bounded for a whole message."""
+    wide = ["Wide", *(part for n in range(255) for part in (f"a{n}", "string"))]
+    header = [wide, EVENTS_MAX, ["p"], None, False, [["x"]] * 255, None]
+    with pytest.raises(WireError, match=f"at most {CELLS_MAX}"):
+        wire.decode(publish_of(header, bytes(16 * EVENTS_MAX)))
+
+
+def test_an_order_is_a_permutation() -> None:
+    names = EventIds(StringColumn.constant("p", 2), np.array([1, 2]))
+    events = EventBatch(TEMP, np.array([1, 2]), names, (StringColumn.constant("a", 2), np.ones(2)))
+    for order in ([0, 0], [0, 2], [-1, 0]):
+        with pytest.raises(WireError, match="no permutation"):
+            wire.decode(wire.encode(Delivery((events,), ((1,),), np.array(order))))
+
+
+def test_another_version_is_named() -> None:
+    frame = bytearray(wire.encode(Heartbeat())[0])
+    frame[2] = 9
+    with pytest.raises(VersionMismatch, match="version 9, but this side speaks version 1") as told:
+        wire.decode([bytes(frame)])
+    assert told.value.version == 9
+
+
+@pytest.mark.parametrize(
+    "frames", [[], [b""], [b"RX\x01"], [b"XR\x01\x21\x90"], [b"RX\x01\x21\x90", b"", b""]]
+)
+def test_what_is_no_message_is_refused(frames: list[bytes]) -> None:
+    with pytest.raises(WireError):
+        wire.decode(frames)
+
+
+def test_deep_nesting_is_refused() -> None:
+    with pytest.raises(WireError):
+        wire.decode([b"RX\x01\x11\x92\x01" + b"\x81\xa1a" * 100_000 + b"\xc0"])
+
+
+def test_equal_schemas_are_one_object() -> None:
+    advertised = wire.decode(wire.encode(Advertise(1, (TEMP,))))
+    again = wire.decode(
+        wire.encode(Advertise(2, (EventType.of("Temp", area="string", value="float"),)))
+    )
+    assert isinstance(advertised, Advertise)
+    assert isinstance(again, Advertise)
+    assert advertised.types[0] is again.types[0]
