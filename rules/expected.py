@@ -10,6 +10,7 @@ from rules.tokens import RESERVED, Token
 _AN_EVENT = "an event, like Temp(value > 45)"
 _A_KIND = "a type: int, float, bool or string"
 _AFTER: Mapping[tuple[str, ...], str] = {
+    (): "the type of an event",
     ("DURATION", "_FROM"): "the name of an event",
     ("FUNCTION", "_LPAR"): _AN_EVENT,
     ("_FROM",): _AN_EVENT,
@@ -25,7 +26,7 @@ _AFTER: Mapping[tuple[str, ...], str] = {
     ("_WHERE",): "an attribute of the composite event",
     ("_DOT",): "the name of an attribute",
 }
-"""What a name is, by the one or two tokens before it."""
+"""What a name is, by the one or two tokens before it, or by none."""
 
 _OPERANDS = frozenset({"NUMBER", "STRING", "PARAMETER", "FUNCTION", "TRUE", "FALSE"})
 _OPERATORS = frozenset({"COMPARISON", "PLUS", "STAR", "SLASH", "PERCENT"})

@@ -121,21 +121,32 @@ def _parse(tokens: Sequence[Token], start: str) -> Any:
     from lark.exceptions import UnexpectedToken
 
     state = _grammar().parse_interactive(start=start)
-    end = _end(tokens)
     place = 0
     try:
         for place, token in enumerate(tokens):  # noqa: B007 - the handler reads it
             state.feed_token(token)  # type: ignore[arg-type]
         place = len(tokens)
-        node = state.feed_token(end)  # type: ignore[arg-type]
+        node = state.feed_token(_end(tokens))  # type: ignore[arg-type]
     except UnexpectedToken:
-        found = tokens[place] if place < len(tokens) else end
-        expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
-        return Problem(describe(found, tokens[:place], expected), found.span, hint(found, expected))
+        return _unexpected(tokens, place, start)
     # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
     if len(tokens) > NESTING_MAX and ast.depth(node) > 2 * NESTING_MAX:
         return Problem(f"nested deeper than {NESTING_MAX} levels", tokens[0].span)
     return node
+
+
+def _unexpected(tokens: Sequence[Token], place: int, start: str) -> Problem:
+    """What was expected where token number ``place`` stands.
+
+    The parser that stumbled has already reduced what stood before, as if the token were a right
+    one, and accepts less than it did; so the tokens before are read again.
+    """
+    state = _grammar().parse_interactive(start=start)
+    for token in tokens[:place]:
+        state.feed_token(token)  # type: ignore[arg-type]
+    found = tokens[place] if place < len(tokens) else _end(tokens)
+    expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
+    return Problem(describe(found, tokens[:place], expected), found.span, hint(found, expected))
 
 
 def _end(tokens: Sequence[Token]) -> Token:

@@ -1,0 +1,83 @@
+"""Filters of subscriptions: what may be written, and which events they ask for."""
+
+import numpy as np
+import pytest
+
+from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from rules.errors import RuleErrors
+from rules.subscription import parse_subscription
+
+TEMP = EventType.of("Temp", room="string", value="float", count="int")
+SCHEMAS = {"Temp": TEMP, "Fire": EventType.of("Fire", area="string")}
+ROWS = [("Room1", 21.0, 4), ("Room2", 25.0, 5), ("Room1", 20.0, 2**62), ("Hall", 30.5, 0)]
+
+
+def batch() -> EventBatch:
+    rooms, values, counts = zip(*ROWS, strict=True)
+    ids = EventIds(StringColumn.constant("s", len(ROWS)), np.arange(len(ROWS)))
+    columns = (StringColumn.from_strings(rooms), np.array(values), np.array(counts))
+    return EventBatch(TEMP, np.arange(len(ROWS)), ids, columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("Temp", [0, 1, 2, 3]),
+        ("Temp()", [0, 1, 2, 3]),
+        ('Temp(value > 20 and room = "Room1")', [0]),
+        ('Temp(value > 20, room prefix "Room")', [0, 1]),
+        ('Temp(not room contains "oo")', [3]),
+        ("Temp((count = 5 or value = 30.5))", [1, 3]),
+        ("Temp(20 < value < 30)", [0, 1]),
+        ("Temp(count * 2 > 0)", [0, 1]),  # 2**63 is undefined, and 0 is not positive
+        ("Temp(10 / count > 2)", [0]),  # and so is division by zero
+        ("Temp((10 / count > 2 or value > 30))", [0, 3]),
+        ("Temp(room = 'Hall' # the end\n)", [3]),
+        ("Temp(true)", [0, 1, 2, 3]),
+        ("Temp(false)", []),
+    ],
+)
+def test_which_events_are_asked_for(text: str, rows: list[int]) -> None:
+    subscription = parse_subscription(text, SCHEMAS)
+    assert subscription.type == TEMP
+    assert np.flatnonzero(subscription.mask(batch())).tolist() == rows
+    again = parse_subscription(subscription.text, SCHEMAS)
+    assert again == subscription
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("", ["expected the type of an event"]),
+        ("Tmep(value > 3)", ["unknown event type Tmep"]),
+        ("Temp(valu > 3)", ["Temp has no attribute valu"]),
+        ("Temp(value = room)", ["a float against a string"]),
+        ("Temp(value)", ["a condition must be a bool"]),
+        ("Temp($v)", ["a subscription has no parameters"]),
+        ("Temp(value > $v, room = $r)", ["a subscription has no parameters"] * 2),
+        ("Temp(value > Temp.value)", ["a subscription knows one event"]),
+        (
+            "Temp(value > Avg(Temp().value within 5 min from Temp))",
+            ["a subscription has no aggregates"],
+        ),
+        ("Timer(H = 9)", ["Timer is no event that can be subscribed to"]),
+        ("Temp() as t", ["expected the end"]),
+        ("Temp(value > 3", ['expected an operator, ")"']),
+        ("Temp(value > 3) Temp()", ["expected the end"]),
+        ("Temp(value ? 3)", ["unexpected character ?"]),
+    ],
+)
+def test_what_is_refused(text: str, messages: list[str]) -> None:
+    with pytest.raises(RuleErrors) as caught:
+        parse_subscription(text, SCHEMAS, file="<sink>")
+    found = [problem.message for problem in caught.value.problems]
+    assert len(found) == len(messages)
+    for message, expected in zip(found, messages, strict=True):
+        assert expected in message
+    assert str(caught.value).startswith("<sink>:1:")
+
+
+def test_a_batch_of_another_type_is_refused() -> None:
+    subscription = parse_subscription("Fire(area = 'a1')", SCHEMAS)
+    with pytest.raises(ValueError, match="for a subscription to Fire"):
+        subscription.mask(batch())
