@@ -120,6 +120,7 @@ class _Reader:
     def __init__(self, place: Place, intake: Intake) -> None:
         self._place = place
         self._intake = intake
+        self._refused: list[tuple[int, str, str | None]] = []
 
     def batches(self, chunk: bytes, first_line: int) -> list[EventBatch]:
         """The good events of a chunk whose first line has the given number."""
@@ -129,10 +130,12 @@ class _Reader:
             for name, places in _places_by_type(envelopes)
         ]
         self._intake.events += sum(map(len, batches))
+        self._report()
         return [batch for batch in batches if len(batch)]
 
     def envelopes(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
         """The chunk's events, attributes not looked at, with their lines and their times."""
+        self._refused.clear()
         envelopes = _decoded(_ENVELOPES, chunk)
         if envelopes is not None:
             times = times_of(list(map(attrgetter("time"), envelopes)))
@@ -252,7 +255,13 @@ class _Reader:
         return EventIds(StringColumn.from_strings(sources), sequence, id_texts(ids, sequence))
 
     def _refuse(self, reason: str, line: int, type_name: str | None = None) -> None:
-        self._intake.refuse(reason, f"{self._place.file}:{line}", type_name)
+        self._refused.append((line, reason, type_name))
+
+    def _report(self) -> None:
+        """Hand over the chunk's bad events in the order of the file, not in that of the steps."""
+        refused, self._refused = sorted(self._refused), []
+        for line, reason, type_name in refused:
+            self._intake.refuse(reason, f"{self._place.file}:{line}", type_name)
 
 
 def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:

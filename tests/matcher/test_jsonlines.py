@@ -62,6 +62,15 @@ def test_a_bad_event_is_raised_with_its_place_or_skipped_and_counted(
     assert intake.bad.total() == 1
 
 
+def test_the_first_bad_event_of_the_file_is_the_one_that_is_raised() -> None:
+    """Whichever step of the reading finds it: here attributes, a type, and no JSON at all."""
+    wrong = ['{"type": "B", "time": 1, "data": {"x": null}}\n', GOOD.replace("1.5", "true"), "{\n"]
+    for first, second in itertools.permutations(wrong, 2):
+        with pytest.raises(BadEvent) as caught:
+            jsonlines.read_text(GOOD + first + GOOD + second, "f")
+        assert caught.value.place == "f:2"
+
+
 def test_bytes_that_are_not_utf8_are_bad() -> None:
     text = GOOD.encode() + GOOD.replace("a1", "\xff").encode("latin-1")
     with pytest.raises(BadEvent, match="x:2: "):

@@ -1,0 +1,250 @@
+"""``rexmq detect`` as cli.md has it, from the command line down to the engines."""
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from broker.cli import main
+from matcher import jsonlines
+from matcher.checksum import checksum
+from matcher.files import EventFile
+from matcher.intake import Intake
+
+FIRE = """\
+event Temp(area: string, value: float)
+rule fire: define Fire(area: string, measuredTemp: float)
+from Smoke(area = $a) and last Temp(area = $a and value > 45) within 5 min from Smoke
+where area = Smoke.area, measuredTemp = Temp.value
+
+rule alarm: define Alarm(area: string)
+from Fire() as F and not Drill(area = "a2") within 1 min from F
+where area = F.area
+"""
+EVENTS = """\
+{"type": "Temp", "time": 10, "source": "s/1", "id": "t-1", "data": {"area": "a1", "value": 46.5}}
+{"type": "Temp", "time": 11.5, "source": "s/2", "id": "t-2", "data": {"area": "a2", "value": 50}}
+{"type": "Smoke", "time": 12, "data": {"area": "a1"}}
+{"type": "Drill", "time": 12.25, "data": {"area": "a2"}}
+{"type": "Smoke", "time": 12.5, "data": {"area": "a2", "density": 7}}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("fire.tesla").write_text(FIRE)
+    Path("events.jsonl").write_text(EVENTS)
+    return tmp_path
+
+
+def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int, str, str]:
+    status = main(["detect", "--rules", "fire.tesla", "--events", "events.jsonl", *arguments])
+    out, err = capfdbinary.readouterr()
+    return status, out.decode(), err.decode()
+
+
+@pytest.mark.parametrize("engine", ["naive", "cdp", "auto"])
+def test_composite_events_are_printed_in_order(here, capfdbinary, engine: str) -> None:
+    status, out, err = run(capfdbinary, "--engine", engine)
+    assert (status, err) == (0, "")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [list(event) for event in events] == [
+        ["specversion", "type", "time", "source", "id", "data", "cause"]
+    ] * 3
+    assert [(event["type"], event["time"], event["source"], event["data"]) for event in events] == [
+        ("Fire", "1970-01-01T00:00:12Z", "rexmq/rule/fire", {"area": "a1", "measuredTemp": 46.5}),
+        ("Alarm", "1970-01-01T00:00:12Z", "rexmq/rule/alarm", {"area": "a1"}),
+        (
+            "Fire",
+            "1970-01-01T00:00:12.500000Z",
+            "rexmq/rule/fire",
+            {"area": "a2", "measuredTemp": 50.0},
+        ),
+    ]
+    assert events[0]["cause"] == ["3", "t-1"]
+    assert events[1]["cause"] == [events[0]["id"]]
+
+
+def test_options_of_printing(here, capfdbinary) -> None:
+    _, out, _ = run(
+        capfdbinary, "--cause", "full", "--time", "seconds", "--types", "Fire", "--engine", "naive"
+    )
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert (first["time"], second["time"]) == (12, 12.5)
+    assert first["cause"] == ["events.jsonl#3", "s/1#t-1"]
+
+
+def test_counts_and_checksums(here, capfdbinary) -> None:
+    assert run(capfdbinary, "--format", "count")[:2] == (0, "Alarm\t1\nFire\t2\ntotal\t3\n")
+    only = run(capfdbinary, "--format", "count", "--types", "Alarm")
+    assert only[:2] == (0, "Alarm\t1\ntotal\t1\n")
+    naive = run(capfdbinary, "--format", "checksum", "--engine", "naive")
+    assert naive == run(capfdbinary, "--format", "checksum", "--engine", "cdp")
+    assert run(capfdbinary, "--output", "found.jsonl")[:2] == (0, "")
+    chunks = EventFile.of(Path("found.jsonl")).read(Intake())
+    sums = {batch.type.name: checksum(batch) for chunk in chunks for batch in chunk.batches}
+    assert f"Alarm\t1\t{_sum_of_digests(naive[1], 'Alarm')}" in naive[1]
+    assert sums.keys() == {"Alarm", "Fire"}
+
+
+def _sum_of_digests(text: str, name: str) -> str:
+    [line] = [line for line in text.splitlines() if line.startswith(f"{name}\t")]
+    digits = line.split("\t")[2]
+    assert len(digits) == 16
+    return digits
+
+
+def test_output_goes_to_files_of_every_form(here, capfdbinary) -> None:
+    _, printed, _ = run(capfdbinary)
+    for arguments in (
+        ["--output", "x.jsonl"],
+        ["--output", "x.jsonl.gz"],
+        ["--format", "jsonl", "--output", "x.txt"],
+    ):
+        assert run(capfdbinary, *arguments) == (0, "", "")
+        data = Path(arguments[-1]).read_bytes()
+        assert (gzip.decompress(data) if arguments[-1].endswith("gz") else data) == printed.encode()
+    assert run(capfdbinary, "--format", "parquet", "--output", "x.parquet") == (0, "", "")
+    assert run(capfdbinary, "--types", "Fire", "--output", "y.parquet") == (0, "", "")
+    fires = pq.read_table("x.Fire.parquet")
+    assert fires.equals(pq.read_table("y.parquet"))
+    assert fires.column("measuredTemp").to_pylist() == [46.5, 50.0]
+    assert fires.column("cause").to_pylist()[0] == ["3", "t-1"]
+    assert pq.read_table("x.Alarm.parquet").num_rows == 1
+    assert run(capfdbinary, "--format", "count", "--output", "n.txt") == (0, "", "")
+    assert Path("n.txt").read_text().endswith("total\t3\n")
+
+
+def test_a_summary_goes_to_standard_error(here, capfdbinary) -> None:
+    status, out, err = run(capfdbinary, "--stats", "--format", "count", "--threads", "2")
+    assert (status, out.count("\n")) == (0, 3)
+    note, *figures = err.splitlines()
+    assert note == "rexmq: one thread for now, not 2"
+    summary = dict(line.split("\t") for line in figures)
+    assert (summary["events"], summary["composites"], summary["duplicates"]) == ("5", "3", "0")
+    assert {"seconds", "events/s", "engine p50 us per event", "engine p99 us per event"} <= (
+        summary.keys()
+    )
+
+
+def test_several_files_and_forms_are_one_stream(here, capfdbinary) -> None:
+    _, expected, _ = run(capfdbinary, "--types", "Fire", "--format", "count")
+    Path("temps.csv").write_text(
+        "time,source,id,area,value,unit\n"
+        "10,s/1,t-1,a1,46.5,C\n1970-01-01T00:00:11.5Z,s/2,t-2,a2,50,C\n"
+    )
+    Path("rest.jsonl").write_text("".join(EVENTS.splitlines(keepends=True)[2:]))
+    files = ["--events", "rest.jsonl", "temps.csv", "--type", "Temp"]
+    printed = ["--types", "Fire", "--format", "count", "--stats"]
+    status = main(["detect", "--rules", "fire.tesla", *files, *printed])
+    out, err = capfdbinary.readouterr()
+    assert (status, out.decode()) == (0, expected)
+    assert "surplus attributes\t3\n" in err.decode()
+
+
+def test_bad_events_end_it_or_are_skipped(here, capfdbinary) -> None:
+    Path("events.jsonl").write_text(EVENTS + '{"type": "Temp", "time": 13, "data": {}}\nnonsense\n')
+    status, _, err = run(capfdbinary)
+    assert (status, err) == (1, "rexmq: events.jsonl:6: attribute area is missing\n")
+    status, out, err = run(capfdbinary, "--skip-bad", "--format", "count")
+    assert (status, out.splitlines()[-1]) == (0, "total\t3")
+    first, *reasons = err.splitlines()
+    assert first == "rexmq: 2 bad events skipped"
+    assert "  1: attribute area is missing" in reasons
+
+
+def test_a_disordered_file_gives_the_same_with_a_warning(here, capfdbinary) -> None:
+    _, expected, _ = run(capfdbinary)
+    lines = EVENTS.replace(', "density": 7', "").splitlines(keepends=True)
+    for line, text in enumerate(lines):
+        event = json.loads(text)
+        lines[line] = json.dumps({"id": str(line + 1), "sequence": line + 1} | event) + "\n"
+    Path("events.jsonl").write_text("".join(reversed(lines)))
+    status, out, err = run(capfdbinary)
+    assert (status, out) == (0, expected)
+    assert "events.jsonl is not in order of time (by up to 2.5 s)" in err
+
+
+@pytest.mark.parametrize("size", [60, 500, 4000])
+def test_chunks_change_no_result(
+    here, capfdbinary, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    seed = 3
+    chance = random.Random(seed)
+    lines = []
+    for number in range(300):
+        name = chance.choice(["Temp", "Smoke", "Drill"])
+        data = {"area": chance.choice(["a1", "a2"])}
+        if name == "Temp":
+            data["value"] = chance.choice([40.5, 46.5, 50.0])
+        event = {
+            "type": name,
+            "time": number // 10 * 5,
+            "source": chance.choice("xy"),
+            "data": data,
+        }
+        lines.append(json.dumps(event) + "\n")
+    Path("events.jsonl").write_text("".join(lines))
+    whole = run(capfdbinary, "--engine", "naive")
+    assert whole[1].count("\n") > 50
+    monkeypatch.setattr(jsonlines, "CHUNK_BYTES", size)
+    assert run(capfdbinary, "--engine", "naive") == whole
+    assert run(capfdbinary, "--engine", "cdp") == whole
+
+
+WRONG = [
+    (["--engine", "aip"], 2, "engine aip comes later"),
+    (["--engine", "hybrid"], 2, "engine hybrid comes later"),
+    (["--engine", "none"], 2, "expected auto or cdp or naive, found 'none'"),
+    (["--device", "gpu"], 2, "--device gpu comes later"),
+    (["--device", "tpu"], 2, "expected auto or cpu"),
+    (["--format", "xml"], 2, "--format: expected"),
+    (["--format", "parquet"], 2, "--output FILE.parquet"),
+    (["--format", "parquet", "--output", "x.csv"], 2, "--output FILE.parquet"),
+    (["--output", "x.txt"], 2, "ends in one of"),
+    (["--types", "Fire,Flood"], 2, "--types Flood: the rules define Fire, Alarm"),
+    (["--cause", "all"], 2, "--cause: expected ids or full"),
+    (["--time", "days"], 2, "--time: expected rfc3339 or seconds"),
+    (["--threads", "0"], 2, "threads"),
+    (["--rules", "none.tesla"], 1, "none.tesla: No such file"),
+    (["--events", "none.jsonl"], 1, "none.jsonl: No such file"),
+    (["--events", "fire.tesla"], 1, "fire.tesla: a file of events ends in"),
+    (["--output", "no/such/folder.jsonl"], 1, "No such file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "status", "message"), WRONG)
+def test_mistakes_have_their_statuses(
+    here, capfdbinary, arguments: list[str], status: int, message: str
+) -> None:
+    found, out, err = run(capfdbinary, *arguments)
+    assert (found, out) == (status, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_errors_in_rules_have_their_places(here, capfdbinary) -> None:
+    Path("fire.tesla").write_text(FIRE.replace("value > 45", "valve > 45"))
+    status, _, err = run(capfdbinary)
+    assert status == 1
+    assert "fire.tesla:3:" in err
+    Path("fire.tesla").write_text(FIRE.replace("from Smoke(", "form Smoke("))
+    status, _, err = run(capfdbinary)
+    assert status == 1
+    assert "fire.tesla:3:" in err
+
+
+def test_no_events_detect_nothing(here, capfdbinary) -> None:
+    Path("events.jsonl").write_text("")
+    Path("fire.tesla").write_text(
+        "event A() define B(x: int) from A() where x = 1 "
+        "define C(x: int) from Timer(S % 5 == 0) where x = Timer.S"
+    )
+    assert run(capfdbinary) == (0, "", "")
+    assert run(capfdbinary, "--format", "checksum")[1] == (
+        "B\t0\t0000000000000000\nC\t0\t0000000000000000\ntotal\t0\t0000000000000000\n"
+    )
