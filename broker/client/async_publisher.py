@@ -95,16 +95,19 @@ class AsyncPublisher:
         *,
         type: str | None = None,  # noqa: A002 - the event model's word
         promise: int | None = None,
+        numbered: bool = False,
     ) -> None:
         """See ``Publisher.publish_batch``."""
-        batch = self._source.batch(events, type)
-        if batch.type.name not in self._source.outbox.types:
-            await self.advertise(batch.type)
-        pieces = list(self._source.slices(batch))
+        source = self._source
+        batches = source.batches(events, type)
+        if unknown := source.unknown_types(batches):
+            await self.advertise(*unknown)
+        pieces = list(source.slices(batches))
         for place, piece in enumerate(pieces):
-            self._source.check()
-            await self._room(len(piece))
-            self._source.send_batch(piece, promise if place == len(pieces) - 1 else None)
+            source.check()
+            await self._room(sum(map(len, piece)))
+            last = place == len(pieces) - 1
+            source.send_batches(piece, promise if last else None, numbered)
             self._driver.pump()
 
     async def promise(self, time: int | datetime) -> None:

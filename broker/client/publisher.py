@@ -154,25 +154,32 @@ class Publisher:
         *,
         type: str | None = None,  # noqa: A002 - the event model's word
         promise: int | None = None,
+        numbered: bool = False,
     ) -> None:
         """Publish many events: an EventBatch, an Arrow table or record batch, a list of dicts.
+
+        Several EventBatches, of several types, can be published together: their sequence numbers
+        say in which order their events are meant. These are replaced by the publisher's own
+        unless ``numbered``: then they must increase from one call to the next, and a recording
+        is published under the identities that it bears.
 
         A list of dicts has its times under ``"time"`` (RFC 3339 or seconds; without any, they
         are stamped) and ids under ``"id"``; ``type`` names its type where several were
         advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
         nothing earlier than this will follow, in microseconds.
         """
-        batch = self._source.batch(events, type)
-        if batch.type.name not in self._source.outbox.types:
-            self.advertise(batch.type)
-        pieces = list(self._source.slices(batch))
-        with self._driver.lock:
+        source, driver = self._source, self._driver
+        batches = source.batches(events, type)
+        if unknown := source.unknown_types(batches):
+            self.advertise(*unknown)
+        pieces = list(source.slices(batches))
+        with driver.lock:
             for place, piece in enumerate(pieces):
-                self._source.check()
-                self._await_room(len(piece))
+                source.check()
+                self._await_room(sum(map(len, piece)))
                 last = place == len(pieces) - 1
-                self._source.send_batch(piece, promise if last else None)
-                self._driver.pump()
+                source.send_batches(piece, promise if last else None, numbered)
+                driver.pump()
 
     def promise(self, time: int | datetime) -> None:
         """Promise that nothing earlier than ``time`` (as in ``publish``) will follow."""

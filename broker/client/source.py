@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
 from broker.client.connection import Connection
 from broker.client.outbox import Outbox
 from broker.errors import LateEvents, RefusedError
@@ -103,26 +105,50 @@ class Source:
 
     # --- many at a time ---
 
-    def batch(self, events: object, type_name: str | None) -> EventBatch:
-        """What ``publish_batch`` was given, as a batch. Raises BadEvent or SchemaError."""
+    def batches(self, events: object, type_name: str | None) -> list[EventBatch]:
+        """What ``publish_batch`` was given, as batches. Raises BadEvent or SchemaError."""
         if isinstance(events, EventBatch):
-            return events
-        if isinstance(events, Sequence) and not isinstance(events, str | bytes):
-            return self._batch_of_rows(events, type_name)
-        return self._batch_of_table(events, type_name)
+            return [events]
+        if not isinstance(events, Sequence) or isinstance(events, str | bytes):
+            return [self._batch_of_table(events, type_name)]
+        if events and all(isinstance(one, EventBatch) for one in events):
+            return list(events)
+        return [self._batch_of_rows(events, type_name)]
 
-    def slices(self, batch: EventBatch) -> Iterator[EventBatch]:
-        """The batch in pieces that the session can take one after another."""
-        size = self._slice_events
-        if len(batch) <= size:
-            yield batch
+    def unknown_types(self, batches: Sequence[EventBatch]) -> list[EventType]:
+        """The types of these batches that were not advertised yet."""
+        types = {batch.type.name: batch.type for batch in batches}
+        return [types[name] for name in types if name not in self.outbox.types]
+
+    def slices(self, batches: Sequence[EventBatch]) -> Iterator[list[EventBatch]]:
+        """The events in pieces that the session can take one after another, in their order."""
+        size, events = self._slice_events, sum(map(len, batches))
+        if events <= size:
+            yield [batch for batch in batches if len(batch)]
             return
-        for start in range(0, len(batch), size):
-            yield batch.take(slice(start, start + size))
+        if len(batches) == 1:
+            (batch,) = batches
+            for start in range(0, events, size):
+                yield [batch.take(slice(start, start + size))]
+            return
+        numbers = np.sort(np.concatenate([batch.ids.sequence for batch in batches]))
+        for start in range(0, events, size):
+            piece = numbers[start : start + size]
+            rows = [
+                (batch, (batch.ids.sequence >= piece[0]) & (batch.ids.sequence <= piece[-1]))
+                for batch in batches
+            ]
+            yield [batch.take(mask) for batch, mask in rows if mask.any()]
 
-    def send_batch(self, batch: EventBatch, promise: int | None) -> None:
-        """Hand a batch to the session."""
-        self.session.publish(batch, self.connection.clock.now(), promise)
+    def send_batches(
+        self, batches: Sequence[EventBatch], promise: int | None, numbered: bool
+    ) -> None:
+        """Hand batches to the session."""
+        now = self.connection.clock.now()
+        if batches:
+            self.session.publish_all(batches, now, promise, numbered=numbered)
+        elif promise is not None:
+            self.session.promise(promise)
 
     # --- inside ---
 

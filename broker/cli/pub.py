@@ -1,0 +1,112 @@
+"""``rexmq pub``: publish one event, or a file of events."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+
+EXAMPLE = "rexmq pub Temp area=a1 value=46.5"
+
+
+def command(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TYPE ATTR=VALUE...", help="An event, stamped now unless --time."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="EVENTS", help="Publish this file's events.")
+    ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option("--speed", metavar="X", help="X times the file's own pace; else full speed."),
+    ] = None,
+    type_name: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", metavar="SOURCE", help="Publish as this source."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("--time", metavar="TIME", help="RFC 3339, or seconds.")
+    ] = None,
+    event_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="The event's id.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count and skip bad events of the file.")
+    ] = False,
+    broker: Endpoint = ENDPOINT,
+    connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
+) -> None:
+    """Publish one event, or a file of events, and wait until the broker has them.
+
+    A value is an int, a float, true, false or else a text; a type that the broker knows decides.
+    The events of a file are published as the sources that they bear, unless --name is given.
+    """
+    from broker.cli.outcome import UsageError
+
+    if (words is None) == (file is None):
+        raise UsageError("pub: give either TYPE ATTR=VALUE... or --file EVENTS")
+    if file is not None:
+        _publish_file(file, type_name, name, speed, skip_bad, broker, connect_timeout_s)
+        return
+    if not words:
+        raise UsageError("pub: which event type?")
+    _publish_one(words[0], words[1:], name, time, event_id, broker, connect_timeout_s)
+
+
+def _publish_file(
+    file: Path,
+    type_name: str | None,
+    name: str | None,
+    speed: float | None,
+    skip_bad: bool,
+    broker: str,
+    connect_timeout_s: float,
+) -> None:
+    from broker.cli.outcome import UsageError
+    from broker.recorded import RecordedEvents
+    from broker.replay import replay
+
+    if speed is not None and not speed > 0:
+        raise UsageError(f"pub: --speed must be positive, not {speed:g}")
+    events = RecordedEvents([file], type_name=type_name, skip_bad=skip_bad)
+    published = replay(events, broker, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
+    print(f"{published} events published")
+    if skipped := sum(events.intake.bad.values()):
+        print(f"rexmq: {skipped} bad events skipped", file=sys.stderr)
+
+
+def _publish_one(
+    type_name: str,
+    pairs: list[str],
+    name: str | None,
+    time: str | None,
+    event_id: str | None,
+    broker: str,
+    connect_timeout_s: float,
+) -> None:
+    import os
+    import socket
+
+    from broker import Publisher, RuleManager
+    from broker.cli.literals import event_of, type_of
+    from matcher.times import time_of
+
+    # In microseconds; times on a command line are RFC 3339 or seconds (tesla.md E2).
+    at = None if time is None else time_of(time)
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        types = {one["name"]: one["schema"] for one in manager.status()["types"]}
+    known = type_of(types[type_name]) if type_name in types else None
+    event_type, data = event_of(type_name, pairs, known)
+    source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
+    with Publisher(
+        broker, name=source, types=[event_type], connect_timeout_s=connect_timeout_s
+    ) as publisher:
+        publisher.publish(type_name, data, at=at, id=event_id)

@@ -1,0 +1,160 @@
+"""Publishing recorded events to a broker: in order of time, as the sources that they bear.
+
+Each source of the recording is a publisher of its own. All of them advance together, a slice of
+event time after another, and each promises the time that the next slice starts at: rules over
+several sources fire as the recording goes on, and no source runs ahead of the others. Ids are
+kept; sequence numbers are given anew, in order of time, so that a file can be published twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from broker.client.publisher import Publisher
+from broker.errors import BrokerError
+from broker.recorded import RecordedEvents
+from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, Int64s, StringColumn
+
+SLICE_EVENTS_MAX = 4_096
+"""Events published before all sources promise anew."""
+PACE_S = 0.01
+"""At a given pace, the seconds that a slice spans."""
+SOURCES_MAX = 100
+"""Sources of a file that are publishers of their own."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slice:
+    """Events of one stretch of time, in their order, and when the next stretch starts."""
+
+    batches: Sequence[EventBatch]
+    start: int
+    next_start: int
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+
+def replay(
+    events: RecordedEvents,
+    endpoint: str,
+    *,
+    name: str | None = None,
+    speed: float | None = None,
+    connect_timeout_s: float,
+) -> int:
+    """Publish recorded events, under ``name`` or their own sources; gives their number.
+
+    ``speed``: so many seconds of event time a second; None is as fast as the broker takes them.
+    Raises BrokerError when there are more than SOURCES_MAX sources and no name.
+    """
+    published = 0
+    pace = None if speed is None else _Pace(speed)
+    with ExitStack() as stack:
+        publishers: dict[str, Publisher] = {}
+        for one in slices(events, None if speed is None else round(PACE_S * speed * MICROSECONDS)):
+            if pace is not None:
+                pace.wait(one.start)
+            for source, batches in _by_source(one.batches, name):
+                if source not in publishers:
+                    _refuse_too_many(publishers)
+                    publishers[source] = stack.enter_context(
+                        Publisher(endpoint, name=source, connect_timeout_s=connect_timeout_s)
+                    )
+                publishers[source].publish_batch(batches)
+            published += len(one)
+            for publisher in publishers.values():
+                publisher.promise(one.next_start)
+    return published
+
+
+def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:
+    """The events in order of time, in slices of at most SLICE_EVENTS_MAX, or ``span`` us."""
+    waiting: list[EventBatch] = []
+    for step in events.steps():
+        waiting = [batch for batch in (*waiting, *step.batches) if len(batch)]
+        if not waiting:
+            continue
+        times = np.concatenate([batch.time for batch in waiting])
+        numbers = np.concatenate([batch.ids.sequence for batch in waiting])
+        ready = np.flatnonzero(times < step.mark)
+        # Within a source simultaneous events keep the order of their numbers (tesla.md E4).
+        ready = ready[np.lexsort((numbers[ready], times[ready]))]
+        cuts = _cuts(times[ready], span)
+        for first, last in itertools.pairwise(cuts):
+            rows = ready[first:last]
+            following = times[ready[last]] if last < len(ready) else min(step.mark, TIME_MAX - 1)
+            yield Slice(_select(waiting, rows), int(times[rows[0]]), int(following))
+        waiting = [batch.take(batch.time >= step.mark) for batch in waiting]
+
+
+def _cuts(times: Int64s, span: int | None) -> list[int]:
+    """Where sorted times are cut: never between equal ones."""
+    cuts = [0]
+    while cuts[-1] < len(times):
+        first = cuts[-1]
+        if span is None:
+            last = min(first + SLICE_EVENTS_MAX, len(times)) - 1
+            end = int(np.searchsorted(times, times[last], side="right"))
+        else:
+            end = int(np.searchsorted(times, times[first] + span, side="left"))
+            end = max(end, int(np.searchsorted(times, times[first], side="right")))
+        cuts.append(end)
+    return cuts
+
+
+def _select(batches: Sequence[EventBatch], rows: Int64s) -> list[EventBatch]:
+    """The events at ``rows`` of the concatenated batches, numbered in the order of ``rows``."""
+    starts = np.cumsum([0, *map(len, batches)])
+    owners = np.searchsorted(starts, rows, side="right") - 1
+    chosen = []
+    for owner in np.unique(owners).tolist():
+        places = np.flatnonzero(owners == owner)
+        batch = batches[owner].take(rows[places] - starts[owner])
+        text = StringColumn.from_strings(batch.ids.printed())
+        chosen.append(replace(batch, ids=EventIds(batch.ids.source, places, text)))
+    return chosen
+
+
+def _by_source(
+    batches: Sequence[EventBatch], name: str | None
+) -> Iterator[tuple[str, list[EventBatch]]]:
+    if name is not None:
+        yield name, list(batches)
+        return
+    parts: dict[str, list[EventBatch]] = {}
+    for batch in batches:
+        source = batch.ids.source
+        for code in np.unique(source.codes).tolist():
+            own = batch.take(source.codes == code)
+            parts.setdefault(source.values[code], []).append(own)
+    for one in sorted(parts):
+        yield one, parts[one]
+
+
+def _refuse_too_many(publishers: dict[str, Publisher]) -> None:
+    if len(publishers) >= SOURCES_MAX:
+        raise BrokerError(
+            f"the events have more than {SOURCES_MAX} sources; give --name to publish them as one"
+        )
+
+
+class _Pace:
+    """Waits until the wall clock has come as far as event time, ``speed`` times as fast."""
+
+    def __init__(self, speed: float) -> None:
+        self._speed = speed
+        self._started_at = time.monotonic()
+        self._first: int | None = None
+
+    def wait(self, event_time: int) -> None:
+        if self._first is None:
+            self._first = event_time
+        due_s = (event_time - self._first) / MICROSECONDS / self._speed
+        time.sleep(max(0.0, self._started_at + due_s - time.monotonic()))

@@ -1,0 +1,399 @@
+"""The command line, end to end: real processes, results, messages and exit statuses (cli.md)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from broker import Publisher, Subscriber
+from broker.cli.application import COMMANDS, LATER
+from broker.process import BrokerProcess
+from matcher.model import EventType
+
+RULE = """# A comment.
+rule hot: define Hot(area: string) from Reading(value > 45) as r where area = r.area
+"""
+SCHEMA = "event Reading(area: string, value: float)\n"
+
+
+def rexmq(*words, endpoint=None, stdin=None, timeout=30):
+    environment = dict(os.environ)
+    if endpoint is not None:
+        environment["REXMQ_BROKER"] = endpoint
+    return subprocess.run(
+        [sys.executable, "-m", "broker", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        input=stdin,
+        timeout=timeout,
+    )
+
+
+def start(*words, endpoint):
+    return subprocess.Popen(
+        [sys.executable, "-m", "broker", *words, "--broker", endpoint],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_sinks(endpoint, count):
+    for _ in range(200):
+        status = json.loads(rexmq("status", "--json", endpoint=endpoint).stdout)
+        if len(status["sinks"]) >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the subscriber never came")
+
+
+# --- help and usage ----------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_answers_quickly():
+    rexmq("--help")  # so that the second one measures no cold disk
+    fastest = 9.0
+    for _ in range(3):
+        started = time.perf_counter()
+        done = rexmq("--help")
+        fastest = min(fastest, time.perf_counter() - started)
+    assert done.returncode == 0
+    for name in (*COMMANDS, *LATER):
+        assert f"\n  {name} " in done.stdout
+    # The contract says 0.3 s; on a machine that is busy with other tests it may take longer.
+    assert fastest < 1.0
+
+
+def test_help_imports_nothing_heavy():
+    script = (
+        "import sys; from broker.cli import main; main(['--help']); "
+        "heavy = {'numpy', 'numba', 'pyarrow', 'zmq', 'lark', 'rich', 'pandas', 'networkx'}; "
+        "sys.exit(', '.join(sorted(heavy & set(sys.modules))) or None)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name):
+    done = rexmq(name, "--help")
+    assert done.returncode == 0
+    assert f"Example: rexmq {name}" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["explain", "match", "network", "simulate", "reproduce", "keys"])
+def test_what_comes_later_says_so(name):
+    done = rexmq(name, "--some", "words")
+    assert done.returncode == 2
+    assert done.stderr == f"rexmq: '{name}' comes later\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["sub"], "FILTER"),
+        (["sub", "T()", "--when-full", "explode"], "--when-full: expected block or drop-oldest"),
+        (["sub", "T()", "--durable", "me"], "--durable comes later"),
+        (["pub"], "either TYPE ATTR=VALUE... or --file"),
+        (["pub", "T", "x=1", "--file", "x.jsonl"], "either TYPE ATTR=VALUE... or --file"),
+        (["broker", "--link", "tcp://x:1"], "--link comes later"),
+        (["broker", "--lead-max-s", "long"], "--lead-max-s: expected a number of seconds"),
+    ],
+)
+def test_wrong_usage_exits_2(words, message):
+    done = rexmq(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["status"], ["sub", "T()"], ["pub", "T", "x=1"], ["rule", "list"], ["rule", "remove", "r"]],
+)
+def test_a_broker_that_cannot_be_reached_exits_3(words):
+    done = rexmq(*words, "--broker", "tcp://127.0.0.1:1", "--connect-timeout-s", "0.2")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no broker answers at tcp://127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_endpoint_that_is_none_is_refused():
+    done = rexmq("status", "--broker", "7461")
+    assert done.returncode == 1
+    assert "expected an endpoint such as tcp://127.0.0.1:7461" in done.stderr
+
+
+# --- the main commands, one after another ------------------------------------------------------
+
+
+def test_publish_subscribe_and_rules(endpoint, tmp_path):
+    (tmp_path / "hot.tesla").write_text(SCHEMA + RULE)
+    added = rexmq("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
+    assert (added.returncode, added.stdout, added.stderr) == (0, "hot\n", "")
+    again = rexmq("rule", "add", str(tmp_path / "hot.tesla"), endpoint=endpoint)
+    assert again.returncode == 1
+    assert "hot" in again.stderr
+    replaced = rexmq("rule", "add", "--replace", str(tmp_path / "hot.tesla"), endpoint=endpoint)
+    assert replaced.returncode == 0
+
+    sub = start("sub", "Hot()", "Reading(value < 0)", "--count", "2", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    cold = rexmq("pub", "Reading", "area=a1", "value=-1", "--name", "p1", endpoint=endpoint)
+    assert (cold.returncode, cold.stderr) == (0, "")
+    words = ["area=a2", "value=50", "--name", "p1", "--time", "2030-01-01T00:00:00Z", "--id", "x-1"]
+    assert rexmq("pub", "Reading", *words, endpoint=endpoint).returncode == 0
+    output, errors = sub.communicate(timeout=20)
+    assert (sub.returncode, errors) == (0, "")
+    first, second = map(json.loads, output.splitlines())
+    assert (first["type"], first["source"]) == ("Reading", "p1")
+    assert first["data"] == {"area": "a1", "value": -1.0}
+    assert (second["type"], second["time"]) == ("Hot", "2030-01-01T00:00:00Z")
+    assert second["data"] == {"area": "a2"}
+    assert second["cause"] == ["x-1"]
+    assert second["source"] == "rexmq/rule/hot"
+
+    listed = rexmq("rule", "list", endpoint=endpoint)
+    assert listed.stdout.splitlines()[0].split()[:3] == ["name", "type", "state"]
+    assert listed.stdout.splitlines()[1].split()[:2] == ["hot", "Hot"]
+    as_json = rexmq("rule", "list", "--json", endpoint=endpoint)
+    assert json.loads(as_json.stdout)["name"] == "hot"
+    shown = rexmq("rule", "show", "hot", endpoint=endpoint)
+    assert "define Hot(area: string)" in shown.stdout
+    assert rexmq("rule", "remove", "hot", endpoint=endpoint).returncode == 0
+    gone = rexmq("rule", "remove", "hot", endpoint=endpoint)
+    assert gone.returncode == 1
+    assert "hot" in gone.stderr
+    assert "Traceback" not in gone.stderr
+
+
+def test_values_follow_the_type_that_the_broker_knows(endpoint):
+    known = EventType.of("Known", code="string", level="float")
+    with (
+        Publisher(endpoint, name="knows", types=[known]),
+        Subscriber(endpoint, "Known()") as subscriber,
+    ):
+        done = rexmq("pub", "Known", "code=17", "level=3", endpoint=endpoint)
+        assert done.returncode == 0, done.stderr
+        assert subscriber.receive(timeout_s=10).data == {"code": "17", "level": 3.0}
+        bad = rexmq("pub", "Known", "code=17", "level=high", endpoint=endpoint)
+        assert bad.returncode == 1
+        assert "attribute level: expected float, found string" in bad.stderr
+        assert "Known(code: string, level: float)" in bad.stderr
+        missing = rexmq("pub", "Known", "code=17", endpoint=endpoint)
+        assert missing.returncode == 1
+        assert "attribute level is missing" in missing.stderr
+
+
+@pytest.mark.parametrize("word", ["value", "=3"])
+def test_a_word_that_is_no_attribute_is_wrong_usage(endpoint, word):
+    done = rexmq("pub", "Guessed", word, endpoint=endpoint)
+    assert done.returncode == 2
+    assert f"expected ATTR=VALUE, found '{word}'" in done.stderr
+
+
+def test_a_rules_file_with_errors_is_refused_with_every_place(endpoint, tmp_path):
+    file = tmp_path / "bad.tesla"
+    file.write_text("define A() from Nope(x > 1)\ndefine B( from\n")
+    done = rexmq("rule", "add", str(file), endpoint=endpoint)
+    assert done.returncode == 1
+    assert f"{file}:" in done.stderr
+    assert "^" in done.stderr
+    assert rexmq("rule", "add", str(tmp_path / "none.tesla"), endpoint=endpoint).returncode == 1
+    file.write_bytes(b"\xff\xfe")
+    broken = rexmq("rule", "add", str(file), endpoint=endpoint)
+    assert broken.returncode == 1
+    assert "not UTF-8 at byte 0" in broken.stderr
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def recording(tmp_path, prefix, count=300):
+    lines = [
+        {
+            "type": f"{prefix}{'AB'[n % 2]}",
+            "time": 1000 + n // 3,
+            "source": f"{prefix}{n % 3}",
+            "id": f"e{n}",
+            "data": {"n": n},
+        }
+        for n in range(count)
+    ]
+    # Not in order of time as a whole, but for each source.
+    lines.sort(key=lambda line: (line["time"] // 20, line["source"], line["time"]))
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return file, lines
+
+
+def test_a_file_is_published_in_order_of_time_under_its_own_sources(endpoint, tmp_path):
+    file, lines = recording(tmp_path, "Rec")
+    with Subscriber(endpoint, "RecA()", "RecB()") as subscriber:
+        done = rexmq("pub", "--file", str(file), endpoint=endpoint)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "300 events published\n", "")
+        events = [subscriber.receive(timeout_s=10) for _ in lines]
+    seen = {(e.type, e.time, e.source, e.id, e.data["n"]) for e in events}
+    assert seen == {
+        (one["type"], one["time"] * 1_000_000, one["source"], one["id"], one["data"]["n"])
+        for one in lines
+    }
+    for source in {event.source for event in events}:
+        times = [event.time for event in events if event.source == source]
+        assert times == sorted(times)
+
+
+def test_rules_over_several_sources_of_a_file_give_what_detect_gives(endpoint, tmp_path):
+    file, _ = recording(tmp_path, "Det")
+    rules = tmp_path / "pairs.tesla"
+    rules.write_text(
+        "event DetA(n: int)\nevent DetB(n: int)\n"
+        "define Pair(a: int, b: int) from DetA() as a and last DetB(n < $n) as b within 5 s from a "
+        "where a = a.n, b = b.n\n".replace("DetA() as a and", "DetA(n = $n) as a and")
+    )
+    expected = rexmq("detect", "--rules", str(rules), "--events", str(file))
+    assert expected.returncode == 0, expected.stderr
+    wanted = len(expected.stdout.splitlines())
+    assert wanted > 50
+    assert rexmq("rule", "add", str(rules), endpoint=endpoint).returncode == 0
+    sub = start("sub", "Pair()", "--count", str(wanted), endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    assert rexmq("pub", "--file", str(file), endpoint=endpoint).returncode == 0
+    output, _ = sub.communicate(timeout=20)
+    assert output == expected.stdout
+    rexmq("rule", "remove", "Pair", endpoint=endpoint)
+
+
+def test_a_file_can_be_published_as_one_source_and_at_a_pace(endpoint, tmp_path):
+    file = tmp_path / "paced.csv"
+    file.write_text("time,n\n" + "".join(f"{100 + n / 10},{n}\n" for n in range(11)))
+    started = time.monotonic()
+    with Subscriber(endpoint, "Paced()") as subscriber:
+        words = ["--file", str(file), "--type", "Paced", "--name", "pacer", "--speed", "2"]
+        done = rexmq("pub", *words, endpoint=endpoint)
+        assert (done.returncode, done.stdout) == (0, "11 events published\n")
+        events = [subscriber.receive(timeout_s=10) for _ in range(11)]
+    assert time.monotonic() - started > 0.5
+    assert [(event.source, event.data["n"]) for event in events] == [
+        ("pacer", n) for n in range(11)
+    ]
+
+
+def test_a_bad_event_of_a_file_is_named_or_skipped(endpoint, tmp_path):
+    file = tmp_path / "bad.jsonl"
+    good = {"type": "Badly", "time": 1, "data": {"n": 1}}
+    file.write_text(json.dumps(good) + '\n{"type": "Badly", "time": 2, "data": {"n": "x"}}\n')
+    done = rexmq("pub", "--file", str(file), endpoint=endpoint)
+    assert done.returncode == 1
+    assert f"{file}:2: " in done.stderr
+    skipped = rexmq("pub", "--file", str(file), "--skip-bad", endpoint=endpoint)
+    assert (skipped.returncode, skipped.stdout) == (0, "1 events published\n")
+    assert "1 bad events skipped" in skipped.stderr
+    absent = rexmq("pub", "--file", str(tmp_path / "absent.jsonl"), endpoint=endpoint)
+    assert absent.returncode == 1
+    assert absent.stderr == f"rexmq: {tmp_path}/absent.jsonl: No such file or directory\n"
+
+
+# --- interruptions -----------------------------------------------------------------------------
+
+
+def test_an_interrupted_subscriber_exits_quietly_with_130(endpoint):
+    sub = start("sub", "Never()", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    sub.send_signal(signal.SIGINT)
+    output, errors = sub.communicate(timeout=10)
+    assert (sub.returncode, output, errors) == (130, "", "")
+
+
+def test_a_reader_that_goes_away_ends_a_subscriber_quietly(endpoint):
+    sub = start("sub", "Piped()", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    piped = EventType.of("Piped", n="int")
+    with Publisher(endpoint, name="pipe", types=[piped], increasing=True) as publisher:
+        publisher.publish("Piped", n=0)
+        assert json.loads(sub.stdout.readline())["data"] == {"n": 0}
+        sub.stdout.close()
+        for number in range(1_000):
+            publisher.publish("Piped", n=number)
+            if sub.poll() is not None:
+                break
+            time.sleep(0.005)
+    assert sub.wait(10) == 0
+    assert sub.stderr.read() == ""
+    sub.stderr.close()
+
+
+# --- status ------------------------------------------------------------------------------------
+
+
+def test_status_shows_sources_rules_and_sinks(endpoint):
+    shown = EventType.of("Shown", n="int")
+    with (
+        Publisher(endpoint, name="shown source", types=[shown]) as publisher,
+        Subscriber(endpoint, "Shown(n > 1)", name="shown sink"),
+    ):
+        publisher.publish("Shown", n=1, at=1_000_000)
+        publisher.promise(2_000_000)
+        publisher.wait()
+        page = rexmq("status", endpoint=endpoint)
+        assert page.returncode == 0
+        status = json.loads(rexmq("status", "--json", endpoint=endpoint).stdout)
+    source = next(line for line in page.stdout.splitlines() if line.startswith("shown source"))
+    assert "live" in source
+    assert source.rstrip().endswith("1970-01-01T00:00:02Z")
+    assert "Shown(n > 1)" in page.stdout
+    assert {"broker", "sources", "types", "rules", "sinks", "totals", "rates"} <= set(status)
+
+
+# --- the broker's configuration ----------------------------------------------------------------
+
+
+def test_check_prints_the_effective_values_and_starts_nothing(tmp_path):
+    file = tmp_path / "b.toml"
+    file.write_text('[broker]\nname = "b1"\n')
+    done = rexmq("broker", "--config", str(file), "--lead-max-s", "60", "--check")
+    assert done.returncode == 0
+    assert 'name = "b1"' in done.stdout
+    assert "lead_max_s = 60.0" in done.stdout
+    file.write_text("[broker]\nname = 1\n")
+    bad = rexmq("broker", "--config", str(file), "--check")
+    assert bad.returncode == 1
+    assert f"{file}: [broker] name: expected a text, found 1" in bad.stderr
+    none = rexmq("broker", "--config", str(tmp_path / "none.toml"), "--check")
+    assert none.returncode == 1
+    assert "none.toml: No such file" in none.stderr
+
+
+def test_sighup_reloads_and_a_bad_file_leaves_the_old_configuration_in_force(tmp_path):
+    file, log = tmp_path / "b.toml", tmp_path / "log"
+    file.write_text('[broker]\nname = "before"\n')
+
+    def lines_with(text):
+        for _ in range(200):
+            if text in log.read_text():
+                return True
+            time.sleep(0.02)
+        return False
+
+    listen = [f"ipc://{tmp_path}/b"]
+    with (
+        log.open("w") as stream,
+        BrokerProcess("--config", str(file), listen=listen, log=stream) as b,
+    ):
+        file.write_text("[broker]\nname = 7\n")
+        b.child.send_signal(signal.SIGHUP)
+        assert lines_with("configuration refused; the old one stays in force")
+        file.write_text('[broker]\nname = "after"\nlog_level = "debug"\n')
+        b.child.send_signal(signal.SIGHUP)
+        assert lines_with("configuration reloaded")
+        assert lines_with('message="takes effect at the next start" keys=name')
+        assert rexmq("status", "--broker", b.endpoint).stdout.startswith("broker before:")
