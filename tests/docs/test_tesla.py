@@ -1,0 +1,62 @@
+"""The examples of docs/tesla.md: each rule detects, or is refused, as the page says."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from engines import NAMES
+from timeline import detect
+
+import rules
+
+PAGE = Path(__file__).parents[2] / "docs" / "tesla.md"
+MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Example:
+    text: str
+    events: str = ""
+    outcome: str = ""
+
+
+def blocks() -> list[tuple[str, str]]:
+    return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def examples(kind: str) -> list[Example]:
+    """Rules followed by what is wrong with them, or by events and what is detected in them."""
+    found, schemas, text, events = [], "", "", ""
+    for name, block in blocks():
+        if name == "schemas":
+            schemas = block
+        elif name == "tesla":
+            text, events = schemas + block, ""
+        elif name == "events":
+            events = block
+        elif name == kind:
+            found.append(Example(text, events, block))
+    return found
+
+
+@pytest.mark.parametrize("engine", NAMES)
+@pytest.mark.parametrize("example", examples("detected"), ids=lambda one: one.outcome[:20])
+def test_what_is_detected(engine: str, example: Example) -> None:
+    found = detect(engine, example.text, example.events, unit=MINUTE)
+    shown = [re.sub(r"\b[0-9a-f]{32}\b", "COMPOSITE", line) for line in found]
+    expected = re.sub(r"(?<=[ ])\w+@[\d.]+", "COMPOSITE", example.outcome)
+    assert shown == expected.splitlines()
+
+
+@pytest.mark.parametrize("example", examples("error"), ids=lambda one: one.outcome[:20])
+def test_what_is_refused(example: Example) -> None:
+    with pytest.raises(rules.RuleErrors) as caught:
+        rules.load(example.text)
+    found = sorted(problem.message for problem in caught.value.problems)
+    assert found == sorted(example.outcome.splitlines())
+
+
+def test_every_rule_of_the_page_is_an_example() -> None:
+    written = sum(name == "tesla" for name, _ in blocks())
+    assert written == len(examples("detected")) + len(examples("error")) > 12
