@@ -59,4 +59,4 @@ def test_what_is_refused(example: Example) -> None:
 
 def test_every_rule_of_the_page_is_an_example() -> None:
     written = sum(name == "tesla" for name, _ in blocks())
-    assert written == len(examples("detected")) + len(examples("error")) > 12
+    assert written == len(examples("detected")) + len(examples("error")) >= 12
