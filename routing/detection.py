@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from matcher.model import MICROSECONDS, EventBatch, EventType
+from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
 from routing.advertisements import Advertisements
 from routing.config import NodeConfig
 from routing.deployment import Deployed, Deployments
@@ -54,6 +54,17 @@ class Detection:
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark: its composite events before it have been detected."""
         return self._engine.marks
+
+    def due_marks(self) -> Callable[[Deployed], int]:
+        """Up to where each rule's composite events are complete: nothing earlier will come."""
+        marks = self._engine.marks
+        ended, needs = self.watermarks.has_ended, self._deployments.needs
+
+        def due_mark(deployed: Deployed) -> int:
+            name = deployed.rule.name
+            return TIME_MAX if ended(needs(name)) else marks[name]
+
+        return due_mark
 
     @property
     def duplicates(self) -> int:
@@ -210,6 +221,7 @@ class Detection:
 
     def _rules_changed(self) -> None:
         self._rearrange()
+        self.watermarks.forget_groups()
         self.watermarks.touch(self._deployments.needed)
         self._pending = True
         self._on_types()

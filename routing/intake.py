@@ -14,7 +14,7 @@ import numpy as np
 from matcher.model import EventBatch, EventType, Int64s
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
-from routing.sources import Source
+from routing.sources import FAR, Source
 
 RUNS_MAX = 1_000
 """Runs of sequence numbers named in one Rejected; further ones are told as one run."""
@@ -93,6 +93,8 @@ def _check_identity(source: Source, batches: Sequence[EventBatch]) -> None:
                 Code.BAD_EVENT,
                 f"events of {batch.type.name} that are not by {source.name!r}, who publishes them",
             )
+        if int(batch.time.min()) < -FAR or int(batch.time.max()) > FAR:
+            raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
         if int(ids.sequence[0]) < 0 or not _rises(ids.sequence):
             raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
     if len(batches) > 1:

@@ -467,7 +467,7 @@ class Node:
         """Evaluate, deliver, grant credit (Law 2)."""
         detections = self._detection.advance(self._now)
         if detections is not None and self._sinks.follow_rules:
-            self._sinks.offer_detected(detections, self._detection.marks)
+            self._sinks.offer_detected(detections, self._detection.due_marks())
         if detections is not None:
             self._rates.detected += len(detections)
         for sink in self._sinks.take_touched():
@@ -479,7 +479,7 @@ class Node:
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
-            self._sinks.offer_detected(NOTHING, self._detection.marks)
+            self._sinks.offer_detected(NOTHING, self._detection.due_marks())
 
     def _deliver(self, sink: Sink) -> None:
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:

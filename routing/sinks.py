@@ -1,7 +1,8 @@
 """The sinks, each with its own bounded queue: a slow one slows nobody who did not ask for it.
 
 Law 1: a primitive event is due at once, in the order of its arrival; a composite event when the
-marks of all rules that define the sink's types have passed it (:mod:`routing.holdback`).
+marks of all rules that define the sink's types have passed it (:mod:`routing.holdback`). A rule
+whose sources have all closed holds nothing back.
 
 Law 2: what is due goes out as far as the sink's credit reaches; the rest waits in its queue. When
 queue and held-back events exceed the sink's limit, its own choice decides: ``drop-oldest`` drops
@@ -12,7 +13,7 @@ and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -198,10 +199,10 @@ class Sinks:
                 sink.offer(parcel)
                 self.touch(sink)
 
-    def offer_detected(self, detections: Detections, marks: Mapping[str, int]) -> None:
-        """Queue composite events, and what the rules' new ``marks`` release."""
+    def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
+        """Queue composite events, and what the rules' new marks release."""
         for sink in self._composite:
-            sink.mark = min(marks[deployed.rule.name] for deployed in sink.rules)
+            sink.mark = min(due_mark(deployed) for deployed in sink.rules)
         for sink in self._interested(detections.batches):
             parcel = sink.interests.match(detections.batches, detections.order)
             if parcel is not None:

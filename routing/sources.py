@@ -14,8 +14,12 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from matcher.model import TIME_MAX, TIME_MIN
+from matcher.model import TIME_MIN
 from routing.effects import Peer
+
+FAR = 2**62
+"""Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that
+is added to one overflows. A promise beyond FAR means that everything has been published."""
 
 
 class Standing(enum.Enum):
@@ -56,7 +60,7 @@ class Source:
     @property
     def is_open(self) -> bool:
         """Whether more of its events may come, so that its promise counts."""
-        return self.standing in (Standing.LIVE, Standing.LOST) and self.promise < TIME_MAX
+        return self.standing in (Standing.LIVE, Standing.LOST) and self.promise < FAR
 
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
@@ -64,7 +68,7 @@ class Source:
 
     def keep_promise(self, mark: int | None, now: float) -> bool:
         """Take a promise over; whether it says anything new."""
-        if mark is None or mark <= self.promise:
+        if mark is None or mark <= max(self.promise, -FAR):
             return False
         self.promise = mark
         self.promised_at = now

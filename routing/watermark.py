@@ -6,7 +6,7 @@ given marks of its types over as floors: what it publishes before them is late.
 Law 2: an open type is given its mark. A type whose sources have all closed must hold nothing up,
 and must not run ahead of what it belongs to either, or a source that comes later could publish
 nothing: it is given the mark of the rules that need it. Where all types of a rule have closed,
-that is just beyond the last event.
+that is just beyond the last event, and the rule has no more to say until a source joins.
 
 Law 3: a type that never had an advertiser is given nothing; the rules that need it wait.
 
@@ -36,6 +36,7 @@ class Watermarks:
         self._deployments = deployments
         self._given: dict[str, int] = {}
         self._dirty: set[str] = set()
+        self._ended: set[frozenset[str]] = set()
 
     @property
     def given(self) -> Mapping[str, int]:
@@ -46,6 +47,10 @@ class Watermarks:
     def ticks(self) -> bool:
         """Whether a rule needs ``Timer`` and the clock drives it."""
         return self._config.wall_clock and bool(self._deployments.groups(TIMER.name))
+
+    def has_ended(self, group: frozenset[str]) -> bool:
+        """Whether all types that a rule needs have closed, so that nobody waits for it (Law 2)."""
+        return group in self._ended
 
     def touch(self, names: Iterable[str]) -> None:
         """Something about these types has changed: events, promises, advertisers, rules."""
@@ -110,11 +115,17 @@ class Watermarks:
 
     def _raise_closed(self, group: frozenset[str], now: float) -> bool:
         closed = [name for name in group if self.mark(name, now) is None]
-        if not closed:
-            return False
-        mark = self.group_mark(group, now)
-        raised = [self._raise(name, mark) for name in closed]
-        return any(raised)
+        mark = self.group_mark(group, now) if closed else None
+        changed = [self._raise(name, mark) for name in closed]
+        ended = len(closed) == len(group) and not any(map(self.is_absent, group))
+        if ended != (group in self._ended):
+            (self._ended.add if ended else self._ended.discard)(group)
+            changed.append(True)
+        return any(changed)
+
+    def forget_groups(self) -> None:
+        """Rules have changed; every type that one needs is to be touched."""
+        self._ended.clear()
 
     def _raise(self, name: str, mark: int | None) -> bool:
         if mark is None or mark <= self._given.get(name, TIME_MIN):

@@ -108,6 +108,7 @@ class Conversation:
         self.node = self.new_node()
         self.clients: dict[str, Client] = {}
         self.bytes = 0
+        self.on_result: Callable[[Client, Result], None] = lambda client, result: None
         self._lines: list[str] = []
 
     def new_node(self, **options: Any) -> Node:
@@ -206,6 +207,7 @@ class Conversation:
     # --- what is written down ---
 
     def _note_result(self, client: Client, result: Result) -> None:
+        self.on_result(client, result)
         if isinstance(result, Delivery) and client.consumes:
             client.session.consume(len(result))
         for line in _describe(result):
