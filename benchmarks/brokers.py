@@ -1,0 +1,253 @@
+"""A broker, a publisher and a subscriber on one machine, beside a bare relay of the same bytes.
+
+The broker, the relay and the subscribers are processes of their own; the publisher is this one.
+The baseline is pyzmq alone: DEALER to ROUTER to DEALER, one message of two frames an event (or a
+batch), as plain ``send`` and ``recv``: no types, filters, acknowledgements, credit or rules.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+import zmq
+
+from benchmarks.report import Row
+from broker import Publisher, RuleManager, Subscriber
+from broker.process import BrokerProcess
+from matcher.model import EventBatch, EventIds, EventType, StringColumn
+
+READING = EventType.of("Reading", area="string", value="float", floor="int")
+ECHO_SIZE, BATCH_SIZE = 150, 256
+"""Bytes of the relay's small message, and events in an explicit batch."""
+PACE_S = 0.001
+RULE = f"event {READING} define Hot(floor: int) from Reading(value > 45) as r where floor = r.floor"
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much is measured."""
+
+    singles: int
+    batched: int
+    round_trips: int
+
+
+def run(quick: bool = False) -> list[Row]:
+    """Rates one by one and in batches, and the latencies of events and of composite events."""
+    sizes = Sizes(20_000, 200_000, 300) if quick else Sizes(300_000, 3_000_000, 3_000)
+    relay_single, relay_batch, relay_trip = _relay_figures(sizes)
+    batch = _batch(BATCH_SIZE)
+    with BrokerProcess("--log-level", "warning") as broker:
+        single = _rate(broker.endpoint, sizes.singles, _publish_singles)
+        batched = _rate(broker.endpoint, sizes.batched, lambda p, n: _publish_batches(p, n, batch))
+        trip = _latencies(broker.endpoint, "Reading()", sizes.round_trips)
+        with RuleManager(broker.endpoint) as manager:
+            manager.add(RULE)
+            fired = _latencies(broker.endpoint, "Hot()", sizes.round_trips)
+            manager.remove("Hot")
+    relay = "bare pyzmq relay"
+    return [
+        Row("publish one by one, one sink", single, "events/s", relay, relay_single),
+        Row(f"publish batches of {BATCH_SIZE}", batched, "events/s", relay, relay_batch),
+        *_percentiles("event delivered, 1,000/s", trip, relay, relay_trip),
+        *_percentiles("rule fired, 1,000/s", fired, "event delivered", trip),
+    ]
+
+
+# --- through the broker ------------------------------------------------------------------------
+
+
+def _publish_singles(publisher: Publisher, count: int) -> None:
+    publish = publisher.publish
+    for number in range(count):
+        publish("Reading", area="a1", value=46.5, floor=number)
+
+
+def _publish_batches(publisher: Publisher, count: int, batch: EventBatch) -> None:
+    for _ in range(count // len(batch)):
+        publisher.publish_batch(batch)
+
+
+def _batch(size: int) -> EventBatch:
+    ids = EventIds(StringColumn.constant("", size), np.arange(size))
+    areas = StringColumn.from_strings([f"a{number % 10}" for number in range(size)])
+    values = np.linspace(0, 100, size)
+    return EventBatch(READING, np.arange(size), ids, (areas, values, np.arange(size)))
+
+
+def _rate(endpoint: str, count: int, publish: Callable[[Publisher, int], None]) -> float:
+    """Events a second from the first call of ``publish`` to the last delivery."""
+    count = count // BATCH_SIZE * BATCH_SIZE
+    with (
+        _child(_count_events, endpoint, count) as sink,
+        Publisher(endpoint, name=f"rate {count}", types=[READING]) as publisher,
+    ):
+        sink.recv()
+        started_at = time.time()
+        publish(publisher, count)
+        publisher.flush()
+        ended_at: float = sink.recv()
+    return count / (ended_at - started_at)
+
+
+def _latencies(endpoint: str, subscription: str, count: int) -> list[float]:
+    """Seconds from ``publish`` to the event in the subscriber's hands, at a steady pace."""
+    with (
+        _child(_stamp_events, endpoint, subscription, count) as sink,
+        Publisher(endpoint, name=subscription, types=[READING], increasing=True) as publisher,
+    ):
+        sink.recv()
+        sent = []
+        for number in _paced(count):
+            sent.append(time.time())
+            publisher.publish("Reading", area="a1", value=46.5, floor=number)
+        received: list[float] = sink.recv()
+    return [there - here for here, there in zip(sent, received, strict=True)]
+
+
+def _paced(count: int) -> Iterator[int]:
+    """Numbers, one each PACE_S seconds; a late one is not made up for."""
+    for number in range(count):
+        yield number
+        time.sleep(PACE_S)
+
+
+def _count_events(pipe: Connection, endpoint: str, count: int) -> None:
+    with Subscriber(endpoint, "Reading()", credit=65_536) as subscriber:
+        pipe.send("ready")
+        while count > 0:
+            count -= len(subscriber.receive_delivery())
+        pipe.send(time.time())
+        pipe.recv()
+
+
+def _stamp_events(pipe: Connection, endpoint: str, subscription: str, count: int) -> None:
+    with Subscriber(endpoint, subscription) as subscriber:
+        pipe.send("ready")
+        stamps = []
+        for _ in range(count):
+            subscriber.receive()
+            stamps.append(time.time())
+        pipe.send(stamps)
+        pipe.recv()
+
+
+@contextmanager
+def _child(target: Callable[..., None], *arguments: Any) -> Iterator[Connection]:
+    """A process of its own and a pipe to it; it ends when it is told to."""
+    pipe, far = _SPAWN.Pipe()
+    process = _SPAWN.Process(target=target, args=(far, *arguments))
+    process.start()
+    try:
+        yield pipe
+        pipe.send("done")
+        process.join()
+    finally:
+        if process.is_alive():
+            process.kill()
+
+
+# --- the bare relay ----------------------------------------------------------------------------
+
+
+def _relay_figures(sizes: Sizes) -> tuple[float, float, list[float]]:
+    """Messages a second, events a second in batches' bytes, and latencies in seconds."""
+    with _child(_relay) as pipe:
+        endpoint = pipe.recv()
+        single = _relay_rate(endpoint, sizes.singles, bytes(ECHO_SIZE))
+        batch_bytes = bytes(BATCH_SIZE * 28)  # a time, a code and two numbers an event
+        batched = BATCH_SIZE * _relay_rate(endpoint, sizes.batched // BATCH_SIZE, batch_bytes)
+        trips = _relay_latencies(endpoint, sizes.round_trips)
+    return single, batched, trips
+
+
+def _relay(pipe: Connection) -> None:
+    """Send whatever comes from a dealer to the one that last said ``sink``."""
+    context = zmq.Context()
+    router = context.socket(zmq.ROUTER)
+    router.sndhwm = router.rcvhwm = 0
+    router.bind_to_random_port("tcp://127.0.0.1")
+    pipe.send(router.last_endpoint.rstrip(b"\0").decode())
+    poller = zmq.Poller()
+    poller.register(router, zmq.POLLIN)
+    poller.register(pipe.fileno(), zmq.POLLIN)
+    sink = b""
+    while all(descriptor == router for descriptor, _ in poller.poll()):
+        peer, kind, body = router.recv(), router.recv(), router.recv()
+        if kind == b"sink":
+            sink = peer
+            continue
+        router.send(sink, zmq.SNDMORE)
+        router.send(kind, zmq.SNDMORE)
+        router.send(body)
+    context.destroy(linger=0)
+
+
+def _relay_rate(endpoint: str, count: int, body: bytes) -> float:
+    with _child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
+        sink.recv()
+        started_at = time.time()
+        for _ in range(count):
+            dealer.send(b"head", zmq.SNDMORE)
+            dealer.send(body)
+        stamps: list[float] = sink.recv()
+    return count / (stamps[-1] - started_at)
+
+
+def _relay_latencies(endpoint: str, count: int) -> list[float]:
+    with _child(_relay_sink, endpoint, count) as sink, _dealer(endpoint) as dealer:
+        sink.recv()
+        sent = []
+        for _ in _paced(count):
+            sent.append(time.time())
+            dealer.send(b"head", zmq.SNDMORE)
+            dealer.send(bytes(ECHO_SIZE))
+        received: list[float] = sink.recv()
+    return [there - here for here, there in zip(sent, received, strict=True)]
+
+
+def _relay_sink(pipe: Connection, endpoint: str, count: int) -> None:
+    with _dealer(endpoint) as dealer:
+        dealer.send(b"sink", zmq.SNDMORE)
+        dealer.send(b"")
+        time.sleep(0.2)  # the relay has no answer to wait for
+        pipe.send("ready")
+        stamps = []
+        for _ in range(count):
+            dealer.recv()
+            dealer.recv()
+            stamps.append(time.time())
+        pipe.send(stamps)
+        pipe.recv()
+
+
+@contextmanager
+def _dealer(endpoint: str) -> Iterator[zmq.Socket[bytes]]:
+    context = zmq.Context()
+    dealer = context.socket(zmq.DEALER)
+    dealer.sndhwm = dealer.rcvhwm = 0
+    dealer.connect(endpoint)
+    try:
+        yield dealer
+    finally:
+        context.destroy(linger=0)
+
+
+def _percentiles(
+    name: str, seconds: list[float], baseline_name: str, baseline: list[float]
+) -> list[Row]:
+    quantiles = statistics.quantiles(seconds, n=100), statistics.quantiles(baseline, n=100)
+    return [
+        Row(f"{name}, p{rank}", own[rank - 1] * 1e6, "us", baseline_name, other[rank - 1] * 1e6)
+        for own, other in (quantiles,)
+        for rank in (50, 99)
+    ]

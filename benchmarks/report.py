@@ -1,0 +1,85 @@
+"""Figures and how they are shown: one row a measurement, with its baseline beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One measurement, and the same unit's figure of what it is compared with, if anything."""
+
+    name: str
+    value: float
+    unit: str
+    baseline_name: str = ""
+    baseline_value: float | None = None
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """The value as a multiple of its baseline."""
+        return self.value / self.baseline_value if self.baseline_value else None
+
+
+HEADINGS = ("measurement", "value", "unit", "baseline", "baseline value", "ratio", "note")
+_TO_THE_RIGHT = (1, 4, 5)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Rows as an aligned table of text, without a line end after it."""
+    cells = [HEADINGS, *map(_cells, rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [_line(row, widths) for row in cells]
+    lines.insert(1, "-" * len(lines[0]))
+    return "\n".join(lines)
+
+
+def document(rows: Mapping[str, Sequence[Row]]) -> str:
+    """The figures of several benchmarks, by name, and what they were measured on, as JSON."""
+    machine = {
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "system": platform.system(),
+    }
+    figures = {
+        name: [asdict(row) | {"ratio": row.ratio} for row in of] for name, of in rows.items()
+    }
+    return json.dumps({"machine": machine, "benchmarks": figures}, indent=2) + "\n"
+
+
+def seconds_of(action: Callable[[], object], *, repeats: int = 3) -> float:
+    """The median time of an action that is run once before to warm up."""
+    action()
+    durations = []
+    for _ in range(repeats):
+        begun = time.perf_counter()
+        action()
+        durations.append(time.perf_counter() - begun)
+    return statistics.median(durations)
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    baseline = "" if row.baseline_value is None else figure(row.baseline_value)
+    ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
+    return row.name, figure(row.value), row.unit, row.baseline_name, baseline, ratio, row.note
+
+
+def figure(value: float) -> str:
+    """A number with three significant digits at least, and its thousands apart."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        text.rjust(width) if place in _TO_THE_RIGHT else text.ljust(width)
+        for place, (text, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join(padded).rstrip()
