@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -55,15 +54,19 @@ def document(rows: Mapping[str, Sequence[Row]]) -> str:
     return json.dumps({"machine": machine, "benchmarks": figures}, indent=2) + "\n"
 
 
-def seconds_of(action: Callable[[], object], *, repeats: int = 3) -> float:
-    """The median time of an action that is run once before to warm up."""
+def seconds_of(action: Callable[[], object], *, repeats: int = 5) -> float:
+    """The least time of an action that is run once before to warm up.
+
+    The least, not the mean: what disturbs a measurement, other programs of the machine above
+    all, only ever adds to it.
+    """
     action()
     durations = []
     for _ in range(repeats):
         begun = time.perf_counter()
         action()
         durations.append(time.perf_counter() - begun)
-    return statistics.median(durations)
+    return min(durations)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -89,7 +89,7 @@ def read(
     """
     reader = _Reader(place, intake)
     for first_line, end, chunk in _chunks(stream, place.file):
-        yield Chunk(end, reader.batches(chunk, first_line))
+        yield Chunk(end, reader.batches(chunk, first_line, end))
 
 
 def scan(
@@ -103,12 +103,12 @@ def scan(
     aside = Intake(intake.schemas, skip_bad=True)
     reader = _Reader(place, aside)
     for first_line, end, chunk in _chunks(stream, place.file):
-        stamps: Any = _decoded(_STAMPS, chunk)
+        stamps: Any = _decoded(_STAMPS, chunk, end - first_line + 1)
         times = None if stamps is None else times_of(list(map(attrgetter("time"), stamps)))
         if times is None:
-            stamps, _, times = reader.envelopes(chunk, first_line)
+            stamps, _, times = reader.envelopes(chunk, first_line, end)
         if not set(map(attrgetter("type"), stamps)) <= aside.schemas.keys():
-            for batch in reader.batches(chunk, first_line):
+            for batch in reader.batches(chunk, first_line, end):
                 if batch.type.name not in intake.schemas:
                     intake.learn(batch.type)
         yield Glance(end, times)
@@ -122,26 +122,24 @@ class _Reader:
         self._intake = intake
         self._refused: list[tuple[int, str, str | None]] = []
 
-    def batches(self, chunk: bytes, first_line: int) -> list[EventBatch]:
-        """The good events of a chunk whose first line has the given number."""
-        envelopes, lines, times = self.envelopes(chunk, first_line)
-        batches = [
-            self._batch(name, [envelopes[place] for place in places], lines[places], times[places])
-            for name, places in _places_by_type(envelopes)
-        ]
+    def batches(self, chunk: bytes, first_line: int, end: int) -> list[EventBatch]:
+        """The good events of a chunk, given with the numbers of its first and last line."""
+        envelopes, lines, times = self.envelopes(chunk, first_line, end)
+        batches = [self._batch(name, *part) for name, part in _by_type(envelopes, lines, times)]
         self._intake.events += sum(map(len, batches))
         self._report()
         return [batch for batch in batches if len(batch)]
 
-    def envelopes(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
+    def envelopes(
+        self, chunk: bytes, first_line: int, end: int
+    ) -> tuple[list[Any], Int64s, Int64s]:
         """The chunk's events, attributes not looked at, with their lines and their times."""
         self._refused.clear()
-        envelopes = _decoded(_ENVELOPES, chunk)
+        envelopes = _decoded(_ENVELOPES, chunk, end - first_line + 1)
         if envelopes is not None:
             times = times_of(list(map(attrgetter("time"), envelopes)))
             if times is not None:
-                lines = np.arange(first_line, first_line + len(envelopes), dtype=np.int64)
-                return envelopes, lines, times
+                return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
         return self._line_by_line(chunk, first_line)
 
     def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
@@ -240,19 +238,25 @@ class _Reader:
 
     def _ids(self, envelopes: Sequence[Any], lines: Int64s) -> EventIds:
         sequence = _filled(list(map(attrgetter("sequence"), envelopes)), lines)
-        sources = list(map(attrgetter("source"), envelopes))
-        if UNSET in set(sources):
-            sources = [self._place.source if source is UNSET else source for source in sources]
+        source = self._sources(list(map(attrgetter("source"), envelopes)))
         ids = list(map(attrgetter("id"), envelopes))
         kinds = set(map(type, ids))
         if kinds <= {UnsetType}:
-            return EventIds(StringColumn.from_strings(sources), sequence)
+            return EventIds(source, sequence)
         if kinds != {str}:
             ids = [
                 str(number if given is UNSET else given)
                 for given, number in zip(ids, sequence.tolist(), strict=True)
             ]
-        return EventIds(StringColumn.from_strings(sources), sequence, id_texts(ids, sequence))
+        return EventIds(source, sequence, id_texts(ids, sequence))
+
+    def _sources(self, given: list[Any]) -> StringColumn:
+        default, distinct = self._place.source, set(given)
+        if distinct == {UNSET}:
+            return StringColumn.constant(default, len(given))
+        if UNSET in distinct:
+            given = [default if source is UNSET else source for source in given]
+        return StringColumn.from_strings(given)
 
     def _refuse(self, reason: str, line: int, type_name: str | None = None) -> None:
         self._refused.append((line, reason, type_name))
@@ -276,7 +280,8 @@ def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
             chunk, rest = rest + block[:cut], block[cut:]
             end = line + chunk.count(b"\n")
             if chunk:
-                yield line, end - chunk.endswith(b"\n"), chunk.replace(b"\r\n", b"\n")
+                last = end - chunk.endswith(b"\n")
+                yield line, last, chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
             line = end
         else:
             rest += block
@@ -286,7 +291,7 @@ def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
             return
 
 
-def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes) -> list[Any] | None:
+def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes, lines: int) -> list[Any] | None:
     """One value a line, or None unless each line holds just one object.
 
     The decoder takes any white space between values for a line's end, so that a line with two of
@@ -294,8 +299,8 @@ def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes) -> list[Any] | No
     line starts and ends with its braces, and there are as many values as lines, no value can
     straddle a line's end: ``}`` then ``{`` with no comma between is no JSON.
     """
-    lines = chunk.count(b"\n")
-    if chunk.count(b"}\n{") + chunk.endswith(b"}\n") != lines or not chunk.startswith(b"{"):
+    whole = chunk.startswith(b"{") and chunk.endswith((b"}\n", b"}"))
+    if not whole or chunk.count(b"}\n{") != lines - 1:
         return None
     try:
         values = decoder.decode_lines(chunk)
@@ -304,13 +309,20 @@ def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes) -> list[Any] | No
     return values if len(values) == lines else None
 
 
-def _places_by_type(envelopes: Sequence[Any]) -> Iterator[tuple[str, Int64s]]:
-    """The types in the order in which they appear, each with the places of its events."""
+def _by_type(
+    envelopes: list[Any], lines: Int64s, times: Int64s
+) -> Iterator[tuple[str, tuple[list[Any], Int64s, Int64s]]]:
+    """The types in the order in which they appear, each with its events, lines and times."""
     types = StringColumn.from_strings(list(map(attrgetter("type"), envelopes)))
+    if len(types.values) == 1:
+        yield types.values[0], (envelopes, lines, times)
+        return
     by_type = np.argsort(types.codes, kind="stable")
     bounds = np.searchsorted(types.codes[by_type], np.arange(len(types.values) + 1))
     for name, (start, end) in zip(types.values, itertools.pairwise(bounds.tolist()), strict=True):
-        yield name, by_type[start:end]
+        places = by_type[start:end]
+        chosen = [envelopes[place] for place in places.tolist()]
+        yield name, (chosen, lines[places], times[places])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -363,8 +375,11 @@ def _exact_time(raw: Raw | UnsetType) -> object:
 
 def _filled(given: list[int | UnsetType], otherwise: Int64s) -> Int64s:
     """The numbers given, and the others where none is."""
-    if set(map(type, given)) <= {UnsetType}:
+    kinds = set(map(type, given))
+    if kinds <= {UnsetType}:
         return otherwise
+    if kinds == {int}:
+        return np.array(given, np.int64)
     return np.array(
         [
             number if isinstance(value, UnsetType) else value

@@ -155,7 +155,10 @@ def batch_of_events(event_type: EventType, events: Sequence[Event]) -> EventBatc
 
 def id_texts(ids: Sequence[str] | None, sequence: Int64s) -> StringColumn | None:
     """The column of text ids, or None where each is just its sequence number in decimal."""
-    if ids is None or list(ids) == list(map(str, sequence.tolist())):
+    if ids is None or len(ids) == 0:
+        return None
+    # Most often the first tells already; only if it does not are all of them compared.
+    if ids[0] == str(sequence[0]) and list(ids) == list(map(str, sequence.tolist())):
         return None
     return StringColumn.from_strings(ids)
 

@@ -35,6 +35,7 @@ _RFC_3339 = re.compile(
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN_RFC_3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
+_LENGTH = len("2013-01-01T05:17:00Z")
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 SECONDS_EXACT_IN_FLOAT = 2**32
 """Below it (the year 2106), a float times a million rounds to the microsecond that it names."""
@@ -171,8 +172,11 @@ def _of_texts(texts: Sequence[str]) -> Int64s | None:
         column = pa.array(texts, pa.string())
     except UnicodeEncodeError:
         return None
-    # Arrow's own reading is laxer than RFC 3339, hence the expression.
-    if not pc.all(pc.match_substring_regex(column, _PLAIN_RFC_3339)).as_py():
+    # Arrow's own reading is laxer than RFC 3339: it takes a date without seconds, or without
+    # minutes, but none that is as long as one with seconds and Z.
+    lengths = pc.min_max(pc.binary_length(column)).as_py()
+    plain = lengths == {"min": _LENGTH, "max": _LENGTH}
+    if not plain and not pc.all(pc.match_substring_regex(column, _PLAIN_RFC_3339)).as_py():
         return None
     try:
         times = pc.cast(column, pa.timestamp("us", "UTC"))
