@@ -243,6 +243,8 @@ class Linker:
             self.groups.release(self._group_numbers.pop(group))
         for deployed in arrangement:
             linked = self.linked[deployed.rule.name]
+            if linked.deployed.rule is not deployed.rule:
+                self._decide_strict(linked, deployed)
             linked.deployed = deployed
             record = rules[linked.number]
             record["since"] = deployed.since
@@ -254,6 +256,14 @@ class Linker:
             record = rules[linked.number]
             record["stores"] = int(record["type"]) in used
         self.tables = self._view()
+
+    def _decide_strict(self, linked: LinkedRule, deployed: Deployed) -> None:
+        """Follow a rule that another one drew into a cycle, or let out of one (S12)."""
+        linked.plan = compile_rule(deployed.rule)
+        steps = linked.plan.steps
+        everything = [*steps, *(inner for step in steps for inner in step.inner)]
+        for place, step in enumerate(everything, linked.steps[0]):
+            self._steps.array[place]["strict"] = step.strict
 
     def group_number(self, group: frozenset[str]) -> int:
         """The number of a group of rules in use."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import as_float, as_word, order_strings, run
 from rules.engine.kernels.layout import (
     ENTRY_WORDS,
@@ -32,7 +32,7 @@ CANCELLATION = 1e-12
 _LOW = 0xFFFFFFFF
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def gather(tables: Tables, memory: Memory, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
     """The words of the aggregated attribute of the entries low to high that fit."""
     heap = memory.heap
@@ -50,7 +50,7 @@ def gather(tables: Tables, memory: Memory, step, number: int, low: int, high: in
     return words[:count]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def aggregate(memory: Memory, function: int, kind: int, words) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of words: a word, and whether it is defined."""
     count = len(words)
@@ -74,7 +74,7 @@ def aggregate(memory: Memory, function: int, kind: int, words) -> tuple[int, boo
     return (high << 32) + low, -(2**31) <= high < 2**31
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_ints(words) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The exact sum of ints as ``high * 2**32 + low``."""
     high, low = np.int64(0), np.int64(0)
@@ -84,7 +84,7 @@ def sum_ints(words) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     return high + (low >> 32), low & _LOW
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extreme(memory: Memory, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
     """The least or greatest of words of a kind."""
     best = words[0]
@@ -102,7 +102,7 @@ def extreme(memory: Memory, words, kind: int, greatest: bool) -> int:  # type: i
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_sum(one: float, other: float) -> tuple[float, float]:
     """A float sum and its rounding error (Knuth)."""
     total = one + other
@@ -110,7 +110,7 @@ def two_sum(one: float, other: float) -> tuple[float, float]:
     return total, (one - (total - part)) + (other - part)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def two_product(one: float, other: float) -> tuple[float, float]:
     """A float product and its rounding error (Dekker)."""
     product = one * other
@@ -126,7 +126,7 @@ def two_product(one: float, other: float) -> tuple[float, float]:
     return product, error + one_low * other_low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_floats(words) -> float:  # type: ignore[no-untyped-def]
     """The sum of floats, rounded once."""
     high, low, magnitude = 0.0, 0.0, 0.0
@@ -141,7 +141,7 @@ def sum_floats(words) -> float:  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_exactly(words) -> float:  # type: ignore[no-untyped-def]
     """The sum of floats by partial sums that do not overlap (Shewchuk)."""
     partials = np.empty(len(words) + 1)
@@ -162,7 +162,7 @@ def sum_exactly(words) -> float:  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def deviation(words, kind: int) -> float:  # type: ignore[no-untyped-def]
     """The population standard deviation.
 
@@ -197,7 +197,7 @@ def deviation(words, kind: int) -> float:  # type: ignore[no-untyped-def]
     return math.sqrt(max(0.0, variance / count)) / scale
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def difference(word: int, origin: int, kind: int) -> tuple[float, float]:
     """``word - origin`` as a pair of floats whose sum is exact."""
     if kind == KIND_FLOAT:

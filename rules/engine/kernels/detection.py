@@ -12,9 +12,9 @@ output lacks room is simply evaluated again.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from rules.engine.kernels.aggregates import COUNT, aggregate, gather
+from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
 from rules.engine.kernels.layout import (
     CAUSE_WORDS,
@@ -54,7 +54,7 @@ TEST, LET, AGGREGATE = int(StepKind.TEST), int(StepKind.LET), int(StepKind.AGGRE
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def key_word(word: int, kind: int) -> tuple[int, bool]:
     """A probe's value as a key word, and whether any entry can have it."""
     if kind == PROBE_SAME:
@@ -71,7 +71,7 @@ def key_word(word: int, kind: int) -> tuple[int, bool]:
     return as_word(number), number < TWO_63 and np.int64(number) == word
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def list_of(tables: Tables, memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
     """The list that a step's access and probes name, or -1."""
     first, second = np.int64(0), np.int64(0)
@@ -90,7 +90,7 @@ def list_of(tables: Tables, memory: Memory, step) -> int:  # type: ignore[no-unt
     return find_list(memory, step.access, first, second)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def earliest(memory: Memory, step, since: int) -> int:  # type: ignore[no-untyped-def]
     """The early end of a step's span, included; never before the rule holds (S15)."""
     if step.earlier >= 0:
@@ -105,7 +105,7 @@ def earliest(memory: Memory, step, since: int) -> int:  # type: ignore[no-untype
     return max(time, since)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def latest(memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
     """The late end of a step's span, included; before the terminator if it is strict (S12)."""
     time = memory.heap[memory.frame[step.anchor + 1] + ROW_TIME]
@@ -114,7 +114,7 @@ def latest(memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
     return time
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bounds(memory: Memory, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The entries of a list inside a step's span: from the first, to the second excluded."""
     late = latest(memory, step)
@@ -127,7 +127,7 @@ def bounds(memory: Memory, step, number: int, since: int) -> tuple[int, int]:  #
     return low, high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_chosen(memory: Memory, type_number: int, row: int, events: int) -> bool:
     """Whether a row is one of the first ``events`` numbered events."""
     for event in range(events):
@@ -136,7 +136,7 @@ def is_chosen(memory: Memory, type_number: int, row: int, events: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fits(tables: Tables, memory: Memory, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind a candidate to the step's event; whether it may be selected."""
     if is_chosen(memory, step.type, row, step.event):
@@ -149,7 +149,7 @@ def fits(tables: Tables, memory: Memory, step, row: int, since: int) -> bool:  #
     return step.residue < 0 or run(tables, memory, step.residue)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_candidate(tables: Tables, memory: Memory, place: int, since: int) -> bool:
     """Bind the next candidate of the multiple selection at ``place``, if one is left."""
     step = tables.steps[place]
@@ -164,7 +164,7 @@ def next_candidate(tables: Tables, memory: Memory, place: int, since: int) -> bo
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def select(tables: Tables, memory: Memory, place: int, since: int) -> bool:
     """Begin a selection: bind its first candidate, or its only one (S1, S2)."""
     step = tables.steps[place]
@@ -193,7 +193,7 @@ def select(tables: Tables, memory: Memory, place: int, since: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_absent(tables: Tables, memory: Memory, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
     """Whether a negation holds; the match's own events do not count (S6)."""
     number = list_of(tables, memory, step)
@@ -212,7 +212,7 @@ def is_absent(tables: Tables, memory: Memory, step, since: int, events: int) -> 
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_slot(tables: Tables, memory: Memory, step, since: int) -> None:  # type: ignore[no-untyped-def]
     """Compute an aggregate into its slot (S8)."""
     number = list_of(tables, memory, step)
@@ -232,7 +232,7 @@ def fill_slot(tables: Tables, memory: Memory, step, since: int) -> None:  # type
     memory.slots_defined[step.slot] = defined
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def perform(tables: Tables, memory: Memory, place: int, since: int, events: int) -> bool:
     """Take one step forward; whether the match may go on."""
     step = tables.steps[place]
@@ -256,13 +256,13 @@ def perform(tables: Tables, memory: Memory, place: int, since: int, events: int)
     return earliest(memory, step, since) <= time <= latest(memory, step)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rotate(number, bits):  # type: ignore[no-untyped-def]
     """Rotate a 64-bit word to the left."""
     return (number << np.uint64(bits)) | (number >> np.uint64(64 - bits))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish(number):  # type: ignore[no-untyped-def]
     """The finalizer of MurmurHash3."""
     number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
@@ -270,7 +270,7 @@ def finish(number):  # type: ignore[no-untyped-def]
     return number ^ (number >> np.uint64(33))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
     """The key of a composite event: the compiled twin of ``matcher.identity.composite_key``."""
     first, second = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
@@ -292,7 +292,7 @@ def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
     return high, low
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def emit(tables: Tables, memory: Memory, rule_number: int) -> int:
     """Write the composite event of the present match; an undefined value fails the match (S9)."""
     rule = tables.rules[rule_number]
@@ -343,9 +343,9 @@ def emit(tables: Tables, memory: Memory, rule_number: int) -> int:
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def detect(tables: Tables, memory: Memory, rule_number: int, row: int) -> int:
-    """Evaluate a rule at a terminator, and write every match. A status other than DONE undoes it."""
+    """Evaluate a rule at a terminator, and write every match; unless DONE, nothing is written."""
     rule = tables.rules[rule_number]
     counters = memory.counters
     top, count, consumed = counters[OUT_TOP], counters[OUT_COUNT], counters[CONSUMED]

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.layout import Memory, Tables
 from rules.pattern import Comparison
 from rules.plan import COMPARISONS, Op
@@ -45,19 +45,19 @@ INT_MIN = -(2**63)
 TWO_63 = 9223372036854775808.0
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def as_float(word: int) -> float:
     """The float whose bits a word is."""
     return np.int64(word).view(np.float64)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@kernel
 def as_word(number: float) -> int:
     """The bits of a float."""
     return np.float64(number).view(np.int64)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def order_int_float(number: int, other: float) -> int:
     """-1, 0 or 1 as an int is less than, equal to or greater than a float, exactly (S10)."""
     if other >= TWO_63:
@@ -73,7 +73,7 @@ def order_int_float(number: int, other: float) -> int:
     return 1 if rest < 0.0 else 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def order_strings(memory: Memory, one: int, other: int) -> int:
     """-1, 0 or 1 by code point: the byte order of UTF-8 is the same."""
     if one == other:
@@ -87,7 +87,7 @@ def order_strings(memory: Memory, one: int, other: int) -> int:
     return -1 if first_end - first < second_end - second else 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def contains(memory: Memory, whole: int, part: int, comparison: int) -> bool:
     """``whole prefix|suffix|contains part``."""
     first, first_end = memory.strings[2 * whole], memory.strings[2 * whole + 1]
@@ -110,7 +110,7 @@ def contains(memory: Memory, whole: int, part: int, comparison: int) -> bool:
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def decide(comparison: int, order: int) -> bool:
     """Whether operands in this order satisfy a comparison."""
     if comparison == EQUAL:
@@ -126,7 +126,7 @@ def decide(comparison: int, order: int) -> bool:
     return order >= 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compare(memory: Memory, op: int, comparison: int, left: int, right: int) -> bool:
     """Compare two defined words as ``op`` says."""
     if op == COMPARE_I:
@@ -143,14 +143,17 @@ def compare(memory: Memory, op: int, comparison: int, left: int, right: int) -> 
     return decide(comparison, order_strings(memory, left, right))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compute_int(op: int, left: int, right: int) -> tuple[int, bool]:
-    """Arithmetic of ints, undefined beyond 64 bits."""
+    """Arithmetic of ints, undefined beyond 64 bits.
+
+    It is done on unsigned words, which wrap: the compiler may take signed ones never to.
+    """
     if op == ADD_I:
-        result = left + right
+        result = np.int64(np.uint64(left) + np.uint64(right))
         return result, ((left ^ result) & (right ^ result)) >= 0
     if op == SUBTRACT_I:
-        result = left - right
+        result = np.int64(np.uint64(left) - np.uint64(right))
         return result, ((left ^ right) & (left ^ result)) >= 0
     if op == MULTIPLY_I:
         if left == 0 or right == 0:
@@ -159,7 +162,7 @@ def compute_int(op: int, left: int, right: int) -> tuple[int, bool]:
             return -right, right != INT_MIN
         if right == -1:
             return -left, left != INT_MIN
-        result = left * right
+        result = np.int64(np.uint64(left) * np.uint64(right))
         return result, result // right == left
     if right == 0:
         return 0, False
@@ -168,7 +171,7 @@ def compute_int(op: int, left: int, right: int) -> tuple[int, bool]:
     return left % right, True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def compute_float(op: int, left: float, right: float) -> float:
     """Arithmetic of floats; not finite where undefined."""
     if op == ADD_F:
@@ -187,7 +190,7 @@ def compute_float(op: int, left: float, right: float) -> float:
     return math.copysign(0.0, right)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(tables: Tables, memory: Memory, first: int) -> bool:
     """Run the program that begins at instruction ``first``.
 
@@ -226,7 +229,7 @@ def run(tables: Tables, memory: Memory, first: int) -> bool:
         place += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run_rare(memory: Memory, op: int, offset: int, top: int) -> int:
     """The instructions that hot programs seldom have; gives the new top of the stack."""
     stack, defined = memory.stack, memory.stack_defined
@@ -258,7 +261,7 @@ def run_rare(memory: Memory, op: int, offset: int, top: int) -> int:
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def connect(stack, defined, first: int, count: int, any_of: bool) -> int:  # type: ignore[no-untyped-def]
     """``and`` or ``or`` of ``count`` truth values, some perhaps undefined (S9)."""
     decisive = 1 if any_of else 0

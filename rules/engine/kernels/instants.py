@@ -12,8 +12,8 @@ host grows what is named and calls again. Where to go on is kept in ``counters``
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import detect
 from rules.engine.kernels.expressions import INT_MIN, run
 from rules.engine.kernels.layout import (
@@ -75,7 +75,7 @@ FIRST_ROWS = 16
 TIME_GREATEST = 2**63 - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def process(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Go on until everything given is done, or until something must grow.
 
@@ -126,7 +126,7 @@ def process(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # 
             counters[PHASE] = CHOOSE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def arrive(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Take in the events of the present instant, and the terminators stored for it."""
     counters = memory.counters
@@ -150,7 +150,7 @@ def arrive(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # t
 # --- events into columns -------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter(tables: Tables, memory: Memory, type_number: int, words, offset: int) -> int:  # type: ignore[no-untyped-def]
     """Put an event, given as the words of a row, into every column that it satisfies."""
     counters = memory.counters
@@ -196,7 +196,7 @@ def enter(tables: Tables, memory: Memory, type_number: int, words, offset: int) 
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_room(tables: Tables, memory: Memory, type_number: int) -> bool:
     """Make sure that a type's ring has room for one more row; False when the heap has none."""
     types, heap = tables.types, memory.heap
@@ -225,7 +225,7 @@ def make_room(tables: Tables, memory: Memory, type_number: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def match_columns(tables: Tables, memory: Memory, type_number: int, row: int) -> int:
     """Write the columns that a row satisfies into ``matched``; gives how many (Static Index)."""
     kind = tables.types[type_number]
@@ -240,7 +240,7 @@ def match_columns(tables: Tables, memory: Memory, type_number: int, row: int) ->
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def test_chain(tables: Tables, memory: Memory, column: int, count: int) -> int:
     """Add those columns of a chain whose conditions the candidate satisfies to ``matched``."""
     while column >= 0:
@@ -252,7 +252,7 @@ def test_chain(tables: Tables, memory: Memory, column: int, count: int) -> int:
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dispatch_place(keys, heads, dispatch: int, word: int) -> int:  # type: ignore[no-untyped-def]
     """Where the table of dispatched columns has, or would have, an attribute's value."""
     mask = len(heads) - 1
@@ -263,14 +263,14 @@ def dispatch_place(keys, heads, dispatch: int, word: int) -> int:  # type: ignor
     return place
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def dispatched(tables: Tables, dispatch: int, word: int) -> int:
     """The first column that asks for this value of the attribute, or -1."""
     place = dispatch_place(tables.dispatch_keys, tables.dispatch_heads, dispatch, word)
     return max(np.int64(-1), tables.dispatch_heads[place])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """A row's key words for an access; -0.0 counts as 0.0."""
     first, second = np.int64(0), np.int64(0)
@@ -285,7 +285,7 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
     return first, second
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def append(
     tables: Tables, memory: Memory, access: int, type_number: int, time: int, row: int
 ) -> int:
@@ -307,7 +307,7 @@ def append(
     return status
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget_access(memory: Memory, access: int) -> None:
     """Forget every list of an access that is gone."""
     for number in range(memory.counters[LISTS_TOP]):
@@ -318,7 +318,7 @@ def forget_access(memory: Memory, access: int) -> None:
 # --- terminators ---------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def trigger(tables: Tables, memory: Memory, rule: int, time: int, row: int) -> int:
     """A terminator of a rule: run it at this instant, later, or never."""
     record = tables.rules[rule]
@@ -340,7 +340,7 @@ def trigger(tables: Tables, memory: Memory, rule: int, time: int, row: int) -> i
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_trigger(tables: Tables, memory: Memory, rule: int, row: int) -> bool:
     """Add to the heap of triggers; False when it is full."""
     counters, keys, items = memory.counters, memory.trigger_keys, memory.trigger_items
@@ -362,7 +362,7 @@ def push_trigger(tables: Tables, memory: Memory, rule: int, row: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pop_trigger(memory: Memory) -> None:
     """Remove the first of the heap of triggers."""
     counters, keys, items = memory.counters, memory.trigger_keys, memory.trigger_items
@@ -392,7 +392,7 @@ def pop_trigger(memory: Memory) -> None:
 # --- composite events ----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def store_composites(tables: Tables, memory: Memory) -> int:
     """Enter the composite events of the last evaluation into columns (hierarchies, S12)."""
     counters, out = memory.counters, memory.out
@@ -415,7 +415,7 @@ def store_composites(tables: Tables, memory: Memory) -> int:
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def consume(tables: Tables, memory: Memory) -> None:
     """Take what the instant's matches consumed out of the columns of its rules (S11)."""
     counters, heap = memory.counters, memory.heap

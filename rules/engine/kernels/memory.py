@@ -8,8 +8,8 @@ A step that lacks room changes nothing and says what must grow.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
     DONE,
@@ -33,7 +33,7 @@ FIRST_CAPACITY = 4
 """Entries of a new list."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def logarithm(words: int) -> int:
     """The least n with 2**n >= words."""
     n = 0
@@ -42,7 +42,7 @@ def logarithm(words: int) -> int:
     return n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def allocate(memory: Memory, size_class: int) -> int:
     """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
     offset = memory.free[size_class]
@@ -57,14 +57,14 @@ def allocate(memory: Memory, size_class: int) -> int:
     return top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def release(memory: Memory, offset: int, size_class: int) -> None:
     """Give a segment back."""
     memory.heap[offset] = memory.free[size_class]
     memory.free[size_class] = offset
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_offset(types, type_number: int, row: int) -> int:  # type: ignore[no-untyped-def]
     """Where a row stands in the heap."""
     kind = types[type_number]
@@ -74,7 +74,7 @@ def row_offset(types, type_number: int, row: int) -> int:  # type: ignore[no-unt
 # --- the hash table ----------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ignore[no-untyped-def]
     """The first bucket to try for an access and a key."""
     mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15)
@@ -86,7 +86,7 @@ def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ig
     return np.int64(mixed & np.uint64(len(buckets) - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_list(memory: Memory, access: int, first: int, second: int) -> int:
     """The list of an access and a key, or -1."""
     buckets, lists = memory.buckets, memory.lists
@@ -102,7 +102,7 @@ def find_list(memory: Memory, access: int, first: int, second: int) -> int:
         place = (place + 1) & mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_list(memory: Memory, access: int, first: int, second: int) -> int:
     """A new, empty list for an access and a key that have none: its number, or minus a status."""
     counters, lists, buckets = memory.counters, memory.lists, memory.buckets
@@ -132,7 +132,7 @@ def make_list(memory: Memory, access: int, first: int, second: int) -> int:
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def put_bucket(buckets, lists, number: int) -> None:  # type: ignore[no-untyped-def]
     """Enter a list into the hash table, which has room."""
     record = lists[number]
@@ -142,7 +142,7 @@ def put_bucket(buckets, lists, number: int) -> None:  # type: ignore[no-untyped-
     buckets[place] = number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rehash(buckets, lists, top: int) -> None:  # type: ignore[no-untyped-def]
     """Fill an empty, larger hash table with the lists in use."""
     for number in range(top):
@@ -150,7 +150,7 @@ def rehash(buckets, lists, top: int) -> None:  # type: ignore[no-untyped-def]
             put_bucket(buckets, lists, number)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget_list(memory: Memory, number: int) -> None:
     """Give back a list's bucket (shifting back what probed past it), segment and record."""
     buckets, lists, counters = memory.buckets, memory.lists, memory.counters
@@ -183,7 +183,7 @@ def forget_list(memory: Memory, number: int) -> None:
 # --- entries -----------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def precedes(tables: Tables, memory: Memory, type_number: int, one: int, other: int) -> bool:
     """Whether row ``one`` comes before row ``other`` of the same type and instant (E4)."""
     heap = memory.heap
@@ -202,7 +202,7 @@ def precedes(tables: Tables, memory: Memory, type_number: int, one: int, other: 
     return heap[first + ROW_SEQUENCE] < heap[second + ROW_SEQUENCE]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def insert_entry(
     tables: Tables, memory: Memory, number: int, type_number: int, time: int, row: int
 ) -> int:
@@ -238,7 +238,7 @@ def insert_entry(
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def resize(memory: Memory, number: int, capacity: int) -> bool:
     """Move a list into a segment of ``capacity`` entries; False when the heap has none."""
     lists, heap = memory.lists, memory.heap
@@ -257,7 +257,7 @@ def resize(memory: Memory, number: int, capacity: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def remove_entry(memory: Memory, number: int, time: int, row: int) -> None:
     """Take an entry out of a list, if it is there (a consumed event, S11)."""
     lists, heap = memory.lists, memory.heap
@@ -274,7 +274,7 @@ def remove_entry(memory: Memory, number: int, time: int, row: int) -> None:
             return
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_time(memory: Memory, number: int, time: int) -> int:
     """The number of entries of a list that are earlier than ``time``.
 
@@ -300,7 +300,7 @@ def find_time(memory: Memory, number: int, time: int) -> int:
     return high
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def prune(memory: Memory, number: int, horizon: int) -> None:
     """Drop the entries of a list that are earlier than ``horizon``."""
     lists, heap = memory.lists, memory.heap
@@ -314,7 +314,7 @@ def prune(memory: Memory, number: int, horizon: int) -> None:
     lists[number].length = length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sweep(tables: Tables, memory: Memory, count: int) -> None:
     """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones."""
     counters, lists = memory.counters, memory.lists
