@@ -160,6 +160,7 @@ class Session:
     def lose(self, now: float, reason: str = "the link broke") -> None:
         """The link broke."""
         self._now = now
+        self._unsend()
         self._leave(Code.SILENT, reason)
 
     def handle_timer(self, now: float) -> None:
@@ -424,6 +425,7 @@ class Session:
         """Being heard is all there is to it."""
 
     def _receive_goodbye(self, message: Goodbye) -> None:
+        self._unsend()
         self._effects.append(Close(BROKER, message.reason))
         self._leave(message.code, message.reason)
 
@@ -461,6 +463,10 @@ class Session:
         self._drop_requests(reason)
         self._results.append(Lost(code, reason, code not in NO_RETRY))
         self._effects.append(Log("warning", "link lost", {"reason": reason}))
+
+    def _unsend(self) -> None:
+        """What was meant for a link that is gone must not go out on the next one."""
+        self._effects = [one for one in self._effects if not isinstance(one, Send)]
 
     def _drop_requests(self, reason: str) -> None:
         """Requests that may or may not have been done are answered; the rest is asked again."""
