@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from matcher.model import EventType
 from rules import ast
 from rules.clauses import check_rule
+from rules.collector import collector_paused
 from rules.dependencies import TerminatorCycles, arrange, describe_cycle
 from rules.errors import Problem, RuleErrors, Span
 from rules.pattern import Rule, RuleSet
@@ -30,6 +31,7 @@ def check(file: ast.File, known: Mapping[str, EventType] | None = None) -> RuleS
     return check_reading(file, known or {}, (), frozenset())
 
 
+@collector_paused()
 def check_reading(
     file: ast.File,
     known: Mapping[str, EventType],

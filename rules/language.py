@@ -17,9 +17,9 @@ def load(
 
     Raises RuleErrors with every problem of the text, errors of syntax and of meaning alike.
 
-    >>> load("event Smoke(area: string) define Fire(area) from Smoke() where area = Smoke.area")
-    ... # doctest: +ELLIPSIS
-    RuleSet(rules=(Rule(name='Fire', ...
+    >>> checked = load("event A(x: int) define B(y) from A(x > 3) where y = A.x / 2")
+    >>> print(checked.schemas["B"])
+    B(y: float)
     """
     reading = read(text, file=file)
     return check_reading(reading.file, known or {}, reading.problems, reading.lost)

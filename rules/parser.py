@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rules import ast
+from rules.automaton import Automaton, Unexpected, automaton_of
 from rules.builder import Builder
+from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
 from rules.expected import describe, hint
 from rules.tokens import NESTING_MAX, Token, tokenize
@@ -60,6 +62,7 @@ def parse(text: str, *, file: str = "<rules>") -> ast.File:
     return reading.file
 
 
+@collector_paused()
 def read(text: str, *, file: str = "<rules>") -> Reading:
     """All of a text that can be read, statement by statement."""
     tokens, problems = tokenize(text)
@@ -118,30 +121,23 @@ def _type_of(statement: Sequence[Token]) -> str | None:
 
 def _parse(tokens: Sequence[Token], start: str) -> Any:
     """One statement's node, or the problem that keeps it from being one."""
-    from lark.exceptions import UnexpectedToken
-
-    state = _grammar().parse_interactive(start=start)
-    place = 0
-    try:
-        for place, token in enumerate(tokens):  # noqa: B007 - the handler reads it
-            state.feed_token(token)  # type: ignore[arg-type]
-        place = len(tokens)
-        node = state.feed_token(_end(tokens))  # type: ignore[arg-type]
-    except UnexpectedToken:
-        return _unexpected(tokens, place, start)
+    node = _automaton(start).run((*tokens, _end(tokens)))
+    if isinstance(node, Unexpected):
+        return _problem(tokens, node.place, start)
     # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
     if len(tokens) > NESTING_MAX and ast.depth(node) > 2 * NESTING_MAX:
         return Problem(f"nested deeper than {NESTING_MAX} levels", tokens[0].span)
     return node
 
 
-def _unexpected(tokens: Sequence[Token], place: int, start: str) -> Problem:
+def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
     """What was expected where token number ``place`` stands.
 
-    The parser that stumbled has already reduced what stood before, as if the token were a right
-    one, and accepts less than it did; so the tokens before are read again.
+    The automaton that stumbled has already reduced what stood before, as if the token were a
+    right one, and accepts less than it did; so the tokens before are read again, by lark's own
+    loop, which can say what it accepts.
     """
-    state = _grammar().parse_interactive(start=start)
+    state = grammar().parse_interactive(start=start)
     for token in tokens[:place]:
         state.feed_token(token)  # type: ignore[arg-type]
     found = tokens[place] if place < len(tokens) else _end(tokens)
@@ -159,7 +155,12 @@ def _end(tokens: Sequence[Token]) -> Token:
 
 
 @functools.cache
-def _grammar() -> Lark:
+def _automaton(start: str) -> Automaton:
+    return automaton_of(grammar().parse_interactive(start=start).parser_state.parse_conf)
+
+
+@functools.cache
+def grammar() -> Lark:
     """The LALR tables, made once a process when the first text is parsed."""
     from lark import Lark
     from lark.lexer import Lexer

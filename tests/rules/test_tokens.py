@@ -1,0 +1,97 @@
+"""Words by their neighbours, values, and places (tesla.md section 2)."""
+
+import pytest
+
+from matcher.model import Kind
+from rules.errors import Span
+from rules.tokens import comments, duration, tokenize
+
+
+def types_of(text: str) -> list[str]:
+    return [token.type for token in tokenize(text)[0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "kind"),
+    [
+        ("from A() and each B()", "each", "EACH"),
+        ("from A() and each > 3", "each", "NAME"),
+        ("from A(x and each (3", "each", "NAME"),  # no select inside parentheses
+        ("within 5 min from", "min", "DURATION"),
+        ("min = 5", "min", "NAME"),
+        ("x > Min(B()", "Min", "FUNCTION"),
+        ("from Min(x", "Min", "NAME"),
+        ("and each Min(x", "Min", "NAME"),
+        ("not Min(x = 1)", "Min", "NAME"),
+        ("not Min(B(x = 1)", "Min", "FUNCTION"),
+        ("not Min(Max(B(x = 1)", "Min", "NAME"),
+        ("x prefix y", "prefix", "COMPARISON"),
+        ("(prefix = y", "prefix", "NAME"),
+        ("event E(", "event", "EVENT"),
+        ("event = 3", "event", "NAME"),
+        ("rule r:", "rule", "RULE"),
+        ("rule = 3", "rule", "NAME"),
+        ("E() as x", "as", "_AS"),
+        ("as = 3", "as", "NAME"),
+    ],
+)
+def test_words_are_recognised_by_their_neighbours(text: str, word: str, kind: str) -> None:
+    found = [token.type for token in tokenize(text)[0] if token.text == word]
+    assert found == [kind]
+
+
+def test_reserved_words_are_keywords_everywhere_in_any_case() -> None:
+    assert types_of("Define FROM where consuming AND or nOt within between true FALSE") == [
+        *("DEFINE", "_FROM", "_WHERE", "_CONSUMING", "_AND", "_OR", "NOT", "WITHIN", "BETWEEN"),
+        *("TRUE", "FALSE"),
+    ]
+
+
+def test_places_are_counted_over_lines_and_comments() -> None:
+    tokens, problems = tokenize("a // b\n\n  # c\n\tdé $f")
+    assert problems == []
+    assert [(token.text, token.span) for token in tokens] == [
+        ("a", Span(0, 1, 1, 1)),
+        ("dé", Span(15, 17, 4, 2)),
+        ("$f", Span(18, 20, 4, 5)),
+    ]
+
+
+def test_kinds_of_attributes_have_values() -> None:
+    tokens = tokenize("event E(a: Double, b: STRING)")[0]
+    assert [token.value for token in tokens if token.type == "KIND"] == [Kind.FLOAT, Kind.STRING]
+
+
+def test_an_unknown_kind_is_a_problem_and_a_token() -> None:
+    tokens, [problem] = tokenize("event E(a: strng)")
+    assert problem.message == "unknown type strng of an attribute"
+    assert problem.hint == "did you mean string?"
+    assert [token.type for token in tokens][-2:] == ["KIND", "RPAR"]
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "outcome"),
+    [
+        ("1", "us", 1),
+        ("0.001", "ms", 1),
+        ("1.000001", "s", 1_000_001),
+        ("53375995", "days", 53375995 * 86_400_000_000),
+        ("53375996", "days", "a duration that is too long"),
+        ("0", "h", "a duration must be positive"),
+        ("0e99", "h", "a duration must be positive"),
+        ("1e-30", "h", "a duration of less than a microsecond"),
+        ("0.9", "us", "a duration of less than a microsecond"),
+        ("1.1", "us", "a duration that is no whole number of microseconds"),
+        ("1e400000000", "h", "a duration that is too long"),
+    ],
+)
+def test_durations_are_exact_or_refused(number: str, unit: str, outcome: int | str) -> None:
+    assert duration(number, unit) == outcome
+
+
+def test_comments_are_found_but_not_in_strings() -> None:
+    assert comments("# a\nx = '# no' // b \n\"// no\"\n#") == [
+        (Span(0, 3, 1, 1), "# a"),
+        (Span(15, 20, 2, 12), "// b"),
+        (Span(29, 30, 4, 1), "#"),
+    ]
