@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from rules.errors import did_you_mean
+from rules.pattern import Function
 from rules.tokens import RESERVED, Token
 
 _AN_EVENT = "an event, like Temp(value > 45)"
@@ -48,6 +49,7 @@ _LITERALLY: Mapping[str, str] = {
     "EVENT": "event",
     "RULE": "rule",
 }
+FUNCTION_NAMES = tuple(function.value for function in Function)
 _END = "the end of the statement"
 
 
@@ -58,12 +60,18 @@ def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -
     return f"expected {said}, found {_shown(found)}"
 
 
-def hint(found: Token, expected: Collection[str]) -> str | None:
-    """A word that was meant, one that may not be a name, or an ``or`` that needs parentheses."""
+def hint(found: Token, before: Sequence[Token], expected: Collection[str]) -> str | None:
+    """What may have been meant."""
+    word = found.text.lower()
     if found.type == "_OR":
         return "alternatives stand in parentheses: (a = 1 or b = 2)"
-    if found.text.lower() in RESERVED and "NAME" in expected:
+    if word in RESERVED and "NAME" in expected:
         return f"{found.text} is a reserved word"
+    if found.type == "_LPAR" and before and before[-1].type == "NAME":
+        names = ", ".join(FUNCTION_NAMES)
+        return did_you_mean(before[-1].text, FUNCTION_NAMES) or f"functions are {names}"
+    if word in ("each", "first", "last") and "_AND" in expected:
+        return 'clauses are joined by "and"'
     if found.type == "NAME":
         words = [word for kind, word in _LITERALLY.items() if kind in expected and word.isalpha()]
         return did_you_mean(found.text, words)

@@ -142,7 +142,8 @@ def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
         state.feed_token(token)  # type: ignore[arg-type]
     found = tokens[place] if place < len(tokens) else _end(tokens)
     expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
-    return Problem(describe(found, tokens[:place], expected), found.span, hint(found, expected))
+    before = tokens[:place]
+    return Problem(describe(found, before, expected), found.span, hint(found, before, expected))
 
 
 def _end(tokens: Sequence[Token]) -> Token:

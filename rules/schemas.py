@@ -41,6 +41,7 @@ class Schemas:
     ) -> None:
         self.report = report
         self.lost = lost
+        given = {name: type_ for name, type_ in given.items() if name != TIMER.name}
         self.known: dict[str, EventType] = dict(given)
         self._drafts = {
             name: _Draft(f"{type_} is given", [(item.name, item.kind) for item in type_.attributes])

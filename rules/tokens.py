@@ -246,15 +246,14 @@ def _bad(word: str, span: Span, problems: list[Problem]) -> Token:
         problems.append(Problem("a string that does not end on its line", span))
     elif word == "$":
         problems.append(Problem("expected the name of a parameter after $, like $area", span))
-    elif word == "!":
-        problems.append(Problem("unexpected character !", span, "write != or not"))
     elif word.isprintable():
-        problems.append(Problem(f"unexpected character {word}", span))
+        problems.append(Problem(f"unexpected character {word}", span, _MEANT.get(word)))
     else:
         problems.append(Problem(f"unexpected character U+{ord(word):04X}", span))
     return Token("BAD", word, word, span)
 
 
+_MEANT: Mapping[str, str] = {"!": "write != or not", "&": "write and", "|": "write or"}
 _READERS: Mapping[str, Callable[[str, Span, list[Problem]], Token]] = {
     "parameter": _parameter,
     "string": _string,
