@@ -1,8 +1,9 @@
 """The live host of a Node: bytes from the transport, time from the clock, effects carried out.
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
-timer is due or a signal arrives, takes in a burst of what has come, and only then carries out
-the effects, so that what a burst causes goes out together.
+timer is due or a signal arrives, and then takes in what has come, a burst at most before it looks
+at the timer again. The effects of each message are carried out before the next one is read: a link
+that a message costs its sender is closed before more of it is taken in.
 
 Law 2: the host decides nothing. What a message means is the node's business (routing/node.py).
 """
@@ -20,7 +21,7 @@ from routing.effects import Close, Effect, Log, Send
 from routing.node import Node
 
 BURST_MESSAGES_MAX = 256
-"""Messages taken in before their effects are carried out."""
+"""Messages taken in before timers and signals are looked at again."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
 
@@ -89,6 +90,7 @@ class Host:
             if message is None:
                 return
             self._node.receive_frames(*message, now)
+            self._carry_out()
 
     def _carry_out(self) -> None:
         # Losing a peer has effects in its turn, so this goes on until there are none.

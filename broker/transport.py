@@ -24,6 +24,8 @@ import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
 
+MORE, AT_ONCE = int(zmq.SNDMORE), int(zmq.NOBLOCK)
+"""Flags, as plain numbers: arithmetic on enumerations would cost as much as a call."""
 Frame: TypeAlias = "bytes | memoryview"
 
 PIPE_MESSAGES_MAX = 10_000
@@ -86,7 +88,7 @@ class Transport:
         receive = self._socket.recv
         while True:
             try:
-                peer = receive(zmq.NOBLOCK)
+                peer = receive(AT_ONCE)
             except zmq.Again:
                 return None
             frames = []
@@ -99,9 +101,9 @@ class Transport:
         """Send a message; False when the peer has gone or does not take its messages."""
         send = self._socket.send
         try:
-            send(peer, zmq.SNDMORE | zmq.NOBLOCK)
+            send(peer, MORE | AT_ONCE)
             for frame in frames[:-1]:
-                send(frame, zmq.SNDMORE)
+                send(frame, MORE)
             send(frames[-1])
         except zmq.ZMQError as error:
             if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):

@@ -16,8 +16,16 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
-from broker.transport import KEEPALIVE_MS, MESSAGE_BYTES_MAX, PIPE_MESSAGES_MAX, Frame
+from broker.transport import (
+    AT_ONCE,
+    KEEPALIVE_MS,
+    MESSAGE_BYTES_MAX,
+    MORE,
+    PIPE_MESSAGES_MAX,
+    Frame,
+)
 
+_POLLIN = int(zmq.POLLIN)
 _ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 
 
@@ -56,8 +64,8 @@ class Link:
         send = self._socket.send
         try:
             for frame in frames[:-1]:
-                send(frame, zmq.SNDMORE | zmq.NOBLOCK)
-            send(frames[-1], zmq.NOBLOCK)
+                send(frame, MORE | AT_ONCE)
+            send(frames[-1], AT_ONCE)
         except zmq.Again:
             return False
         return True
@@ -90,4 +98,4 @@ class Link:
 def _readable(socket: zmq.Socket[bytes]) -> bool:
     events = socket.get(zmq.EVENTS)
     assert isinstance(events, int)
-    return bool(events & zmq.POLLIN)
+    return bool(int(events) & _POLLIN)

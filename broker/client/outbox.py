@@ -10,14 +10,24 @@ and the session takes the batches in the order of those numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from matcher.model import Attribute, EventBatch, EventIds, EventType, Kind, StringColumn, Value
-from matcher.rows import INT_MAX, INT_MIN, column_of, values_of
+from matcher.model import (
+    DTYPES,
+    Attribute,
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Kind,
+    StringColumn,
+    Value,
+)
+from matcher.rows import INT_MAX, INT_MIN, values_of
 
 _TYPES: Mapping[Kind, type] = {
     Kind.INT: int,
@@ -35,7 +45,8 @@ class Rows:
     def __init__(self, event_type: EventType) -> None:
         self.type = event_type
         self._pick = _picker(event_type)
-        self._expected = tuple(_TYPES[attribute.kind] for attribute in event_type.attributes)
+        self._kinds = tuple(attribute.kind for attribute in event_type.attributes)
+        self._expected = tuple(map(_TYPES.__getitem__, self._kinds))
         self._ints = _places(event_type, Kind.INT)
         self._floats = _places(event_type, Kind.FLOAT)
         self._strings = _places(event_type, Kind.STRING)
@@ -66,16 +77,16 @@ class Rows:
         rows, ids = self._rows, self._ids
         self._rows, self._ids = [], []
         numbers, times, values = zip(*rows, strict=True)
-        columns = zip(*values, strict=True) if self.type.attributes else ()
         return EventBatch(
             self.type,
             np.array(times, np.int64),
             EventIds(
                 StringColumn.constant(_SOURCE, len(rows)),
                 np.array(numbers, np.int64),
-                StringColumn.from_strings(ids) if ids else None,
+                _strings(ids) if ids else None,
             ),
-            tuple(map(column_of, self.type.attributes, columns)),
+            # The values were checked one by one, so they are put into columns as they are.
+            tuple(map(_column, self._kinds, zip(*values, strict=True))),
         )
 
     def _is_plain(self, values: tuple[Any, ...]) -> bool:
@@ -116,6 +127,17 @@ class Outbox:
         """Everything, as batches that share one numbering; nothing is left."""
         self._count = 0
         return [rows.take() for rows in self._rows.values() if len(rows)]
+
+
+def _column(kind: Kind, values: Sequence[Any]) -> Column:
+    return _strings(values) if kind is Kind.STRING else np.array(values, DTYPES[kind])
+
+
+def _strings(values: Sequence[str]) -> StringColumn:
+    # A single event is common here, and the general way takes several times as long.
+    if len(values) == 1:
+        return StringColumn(np.zeros(1, np.int32), (values[0],))
+    return StringColumn.from_strings(values)
 
 
 def _picker(event_type: EventType) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:

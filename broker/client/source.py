@@ -2,10 +2,10 @@
 
 An event after a pause leaves at once; in a stream, events gather, for one at a time they would
 cost everybody many times what they cost together. They gather for some times as long as the last
-sending took, up to ``delay_s`` seconds or ``batch_events``: a slow stream's events thus never
-wait, and a fast one's batches grow until the pace is kept, on a busy machine more than on an idle
-one. Whatever was gathered leaves before the session's own timer acts, for that may
-promise by the clock that nothing earlier will follow.
+sending took (once as long after an event that left alone), up to ``delay_s`` seconds or
+``batch_events``: a slow stream's events thus never wait, and a fast one's batches grow until the
+pace is kept, on a busy machine more than on an idle one. Whatever was gathered leaves before the
+session's own timer acts, for that may promise by the clock that nothing earlier will follow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from routing.messages import Code, Rejected
 from routing.session import NO_TIME, Result
 
 GATHERING = 3
-"""Events gather for so many times as long as the last sending took."""
+"""In a stream, events gather for so many times as long as the last sending took."""
 SLICE_EVENTS_MAX = 4_096
 """Events of a large batch that are handed over at once."""
 REFUSALS_MAX = 100
@@ -55,6 +55,7 @@ class Source:
         self._batch_events = min(batch_events, config.unacknowledged_max)
         self._delay_s = delay_s
         self._sending_since: float | None = None
+        self._gathering = 1
         self._due_at = 0.0
         self._refusals: list[RefusedError] = []
 
@@ -101,6 +102,7 @@ class Source:
         """Hand what is gathered to the session."""
         if len(self.outbox):
             self._sending_since = now = self.connection.clock.now()
+            self._gathering = 1 if len(self.outbox) == 1 else GATHERING
             self.session.publish_all(self.outbox.take(), now)
 
     # --- many at a time ---
@@ -196,11 +198,11 @@ class Source:
             self.send()
 
     def _rest(self) -> None:
-        """What was sent is out: the next events gather for some times as long as that took."""
+        """What was sent is out: the next events gather as long as that took, or longer."""
         if self._sending_since is not None:
             now = self.connection.clock.now()
             took_s, self._sending_since = now - self._sending_since, None
-            self._due_at = now + min(self._delay_s, GATHERING * took_s)
+            self._due_at = now + min(self._delay_s, self._gathering * took_s)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Rejected):
