@@ -34,7 +34,8 @@ class NodeConfig:
     late: Late = Late.REFUSE
     """What becomes of late events."""
     source_silence_max_s: float | None = None
-    """Seconds after which a lost source no longer stalls rules; None: never (the default)."""
+    """Seconds of silence, link or no link, after which a source no longer stalls rules; None:
+    never."""
     lead_max_s: float = 86_400.0
     """Seconds of event time by which a source may run ahead of the slowest of its rules."""
     wall_clock: bool = True

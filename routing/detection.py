@@ -115,6 +115,22 @@ class Detection:
         if source.keep_promise(mark, now):
             self._touch(source)
 
+    def is_waited_for(self, source: Source, now: float) -> bool:
+        """Whether a rule has events to evaluate and cannot, because of this source's promise."""
+        return any(
+            self._holds_up(source.mark(name), group, now)
+            for name in source.floors
+            for group in self._deployments.groups(name)
+        )
+
+    def _holds_up(self, mark: int, group: frozenset[str], now: float) -> bool:
+        least = self.watermarks.group_mark(group, now)
+        if least is None or mark > least:
+            return False
+        known = [self._advertisements.find(name) for name in group]
+        fronts = [one.front for one in known if one is not None and one.front is not None]
+        return any(front >= least for front in fronts)
+
     def leave_out(self, source: Source) -> None:
         """A source stalls nothing any more."""
         source.standing = Standing.LEFT_OUT

@@ -59,7 +59,6 @@ from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
 from routing.status import Overview, time_or_none
-from routing.subscriptions import interest
 from rules.engine.engine import NOTHING, Detector
 from rules.pattern import TIMER
 
@@ -79,7 +78,7 @@ class Node:
         self._sources = Sources(config.sources_max)
         self._advertisements = Advertisements(config.types_max)
         self._deployments = Deployments(config.rules_max)
-        self._sinks = Sinks(self._deployments)
+        self._sinks = Sinks(config, self._deployments)
         self._detection = Detection(
             config,
             engine,
@@ -155,16 +154,14 @@ class Node:
         silence_max_s = self._config.source_silence_max_s
         if silence_max_s is not None:
             for source in self._sources.overdue(silence_max_s, now):
-                self._leave_out(source)
+                if self._detection.is_waited_for(source, now):
+                    self._leave_out(source)
         self._settle()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = None
-        lost = self._config.source_silence_max_s is not None and any(
-            source.standing is Standing.LOST for source in self._sources
-        )
-        if len(self._links) or lost:
+        if len(self._links) or self._config.source_silence_max_s is not None:
             due = self._ticked_at + self._config.heartbeat_s / 2
         if self._detection.watermarks.ticks:
             slack = self._config.timer_slack_s
@@ -264,7 +261,7 @@ class Node:
         self._sinks.remove(link.peer)
         source = link.source
         if source is not None:
-            self._sources.lose(source, self._now)
+            self._sources.lose(source)
             promise = time_or_none(source.promise)
             self._log("warning", "source lost", source=source.name, promise=promise)
 
@@ -292,14 +289,17 @@ class Node:
 
     def _source_of(self, link: Link) -> Source:
         """The link's source, which comes alive when the client first acts as one."""
-        if link.source is None:
+        if link.source is None or link.source.standing is Standing.LEFT_OUT:
             if not link.name:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             former = self._sources.find(link.name)
             was = Standing.CLOSED if former is None else former.standing
-            link.source = self._sources.join(link.name, link.peer, self._now)
-            link.source.outstanding = self._config.publish_credit
-            self._detection.resume(link.source, was)
+            source = self._sources.join(link.name, link.peer, self._now)
+            if link.source is None:
+                source.outstanding = self._config.publish_credit
+            link.source = source
+            self._detection.resume(source, was)
+        link.source.spoke_at = self._now
         return link.source
 
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
@@ -367,39 +367,14 @@ class Node:
     # --- sinks ---
 
     def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
-        sink = self._sinks.find(link.peer)
-        asked = (message.when_full, message.limit)
-        if sink is not None and (sink.when_full, sink.limit) != asked:
-            raise Refusal(
-                Code.IN_USE,
-                f"this client's queue is already {sink.when_full.value} with {sink.limit} events",
-            )
-        if message.limit > self._config.queue_events_max:
-            raise Refusal(
-                Code.LIMIT,
-                f"a queue of {message.limit} events (queue_events_max: "
-                f"{self._config.queue_events_max})",
-            )
-        if sink is not None and message.number in sink.interests:
-            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
-        if sink is not None and len(sink.interests) >= self._config.subscriptions_max:
-            raise Refusal(Code.LIMIT, f"more than {self._config.subscriptions_max} subscriptions")
-        added = interest(message.number, message.filter, self._advertisements.schemas)
-        if sink is None:
-            sink = Sink(link.peer, link.name, *asked)
-        sink.interests.add(added)
-        self._sinks.add(sink)
-        self._sinks.index()
+        schemas = self._advertisements.schemas
+        added = self._sinks.subscribe(link.peer, link.name, message, schemas)
         self._follow()
         detail = {"type": added.type_name, "waits": added.filter is None}
         self._send(link.peer, Confirmed(message.request, detail))
 
     def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
-        sink = self._sinks.find(link.peer)
-        if sink is None or message.number not in sink.interests:
-            raise Refusal(Code.UNKNOWN, f"there is no subscription {message.number}")
-        sink.interests.remove(message.number)
-        self._sinks.index()
+        self._sinks.unsubscribe(link.peer, message.number)
         self._follow()
         self._send(link.peer, Confirmed(message.request))
 
@@ -412,20 +387,8 @@ class Node:
 
     def _check_interests(self) -> None:
         """Types have become known or were forgotten: subscriptions are checked again."""
-        schemas = self._advertisements.schemas
-        for sink in self._sinks:
-            for one in list(sink.interests):
-                filtered = one.filter
-                known = schemas.get(one.type_name)
-                if known == (None if filtered is None else filtered.type):
-                    continue
-                try:
-                    sink.interests.add(one.checked(schemas))
-                except Refusal as refusal:
-                    sink.interests.remove(one.number)
-                    reason = f"subscription {one.number} ends: {refusal}"
-                    self._send(sink.peer, Refused(None, refusal.code, reason))
-        self._sinks.index()
+        for sink, refusal in self._sinks.check(self._advertisements.schemas):
+            self._send(sink.peer, Refused(None, refusal.code, str(refusal)))
 
     # --- rules ---
 

@@ -45,9 +45,7 @@ from routing.messages import (
 )
 from routing.outgoing import NO_TIME as NO_TIME
 from routing.outgoing import Outgoing
-
-REQUESTS_MAX = 10_000
-"""Requests without an answer at a time."""
+from routing.requests import Asked, Requests
 
 NO_RETRY = frozenset(
     {Code.VERSION, Code.BAD_NAME, Code.PROTOCOL, Code.SCHEMA, Code.BAD_EVENT, Code.QUEUE_FULL}
@@ -77,17 +75,6 @@ class Lost:
 
 
 Result: TypeAlias = Welcome | Confirmed | Refused | Acknowledged | Rejected | Delivery | Lost
-Asked: TypeAlias = (
-    Advertise
-    | Unadvertise
-    | Subscribe
-    | Unsubscribe
-    | Deploy
-    | Remove
-    | ListRules
-    | ShowRule
-    | StatusRequest
-)
 
 
 class Session:
@@ -103,11 +90,7 @@ class Session:
         self._outgoing = Outgoing(config)
         self._types: dict[str, EventType] = {}
         self._subscriptions: dict[int, Subscribe] = {}
-        # Requests without an answer, by number; those of ``_own`` nobody asked for: they repeat
-        # on a new link what was confirmed on an earlier one.
-        self._asked: dict[int, Asked] = {}
-        self._own: set[int] = set()
-        self._last_request = 0
+        self._requests = Requests()
         self._last_subscription = 0
         self._backlog = 0
         self._granted = 0
@@ -227,11 +210,11 @@ class Session:
 
         What is published before the answer waits for it.
         """
-        return self._ask(Advertise(self._number(), tuple(types)))
+        return self._ask(Advertise(self._requests.number(), tuple(types)))
 
     def unadvertise(self, names: Sequence[str]) -> int:
         """Announce that these types will be published no more."""
-        return self._ask(Unadvertise(self._number(), tuple(names)))
+        return self._ask(Unadvertise(self._requests.number(), tuple(names)))
 
     def publish(
         self, batch: EventBatch, now: float, promise: int | None = None, *, numbered: bool = False
@@ -282,11 +265,11 @@ class Session:
         """Ask for events (again after each reconnection); gives (request, subscription number)."""
         self._last_subscription += 1
         number = self._last_subscription
-        return self._ask(Subscribe(self._number(), number, text, when_full, limit)), number
+        return self._ask(Subscribe(self._requests.number(), number, text, when_full, limit)), number
 
     def unsubscribe(self, number: int) -> int:
         """End a subscription."""
-        return self._ask(Unsubscribe(self._number(), number))
+        return self._ask(Unsubscribe(self._requests.number(), number))
 
     def consume(self, events: int) -> None:
         """The application has taken ``events`` delivered events: grants the broker new credit."""
@@ -298,61 +281,49 @@ class Session:
 
     def deploy(self, text: str, replace: bool = False, file: str = "<rules>") -> int:
         """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``."""
-        return self._ask(Deploy(self._number(), text, replace, file))
+        return self._ask(Deploy(self._requests.number(), text, replace, file))
 
     def remove(self, name: str) -> int:
         """Remove a rule."""
-        return self._ask(Remove(self._number(), name))
+        return self._ask(Remove(self._requests.number(), name))
 
     def list_rules(self) -> int:
         """Ask for the rules and their states."""
-        return self._ask(ListRules(self._number()))
+        return self._ask(ListRules(self._requests.number()))
 
     def show_rule(self, name: str) -> int:
         """Ask for one rule's canonical text."""
-        return self._ask(ShowRule(self._number(), name))
+        return self._ask(ShowRule(self._requests.number(), name))
 
     def status(self) -> int:
         """Ask for the broker's status."""
-        return self._ask(StatusRequest(self._number()))
+        return self._ask(StatusRequest(self._requests.number()))
 
     # --- requests and answers ---
 
-    def _number(self) -> int:
-        self._last_request += 1
-        return self._last_request
-
-    def _ask(self, request: Asked) -> int:
+    def _ask(self, request: Asked, again: bool = False) -> int:
         """Send a request, or keep it until the broker welcomes this session."""
         self._refuse_when_closed()
-        if len(self._asked) >= REQUESTS_MAX:
-            raise SessionError(f"{REQUESTS_MAX} requests wait for an answer already")
-        self._asked[request.request] = request
+        self._requests.add(request, again)
         if self._state is State.READY:
             self._send(request)
         return request.request
 
-    def _ask_again(self, request: Asked) -> None:
-        """Repeat on a new link what was confirmed on an earlier one."""
-        self._own.add(request.request)
-        self._ask(request)
-
     def _receive_confirmed(self, message: Confirmed) -> None:
-        request = self._asked.pop(message.request, None)
-        if request is None:
+        answered = self._requests.answer(message.request)
+        if answered is None:
             self._end(Code.PROTOCOL, f"an answer to request {message.request}, which is not open")
             return
+        request, repeated = answered
         _CONFIRMED.get(type(request), Session._nothing)(self, request)
-        if message.request in self._own:
-            self._own.discard(message.request)
-        else:
+        if not repeated:
             self._results.append(message)
         self._publish()
 
     def _receive_refused(self, message: Refused) -> None:
-        request = None if message.request is None else self._asked.pop(message.request, None)
-        if request is not None and request.request in self._own:
-            self._own.discard(request.request)
+        answered = None if message.request is None else self._requests.answer(message.request)
+        if answered is not None and answered[1]:
+            request = answered[0]
             _FORGOTTEN.get(type(request), Session._nothing)(self, request)
             message = replace(message, request=None)
         self._results.append(message)
@@ -392,11 +363,12 @@ class Session:
         self._results.append(message)
         if acknowledged and self._config.acknowledged:
             self._results.append(Acknowledged(acknowledged))
-        asked = list(self._asked.values())
+        asked = self._requests.open
         if self._types:
-            self._ask_again(Advertise(self._number(), tuple(self._types.values())))
-        for subscription in self._subscriptions.values():
-            self._ask_again(replace(subscription, request=self._number()))
+            types = tuple(self._types.values())
+            self._ask(Advertise(self._requests.number(), types), again=True)
+        for subscription in list(self._subscriptions.values()):
+            self._ask(replace(subscription, request=self._requests.number()), again=True)
         for request in asked:
             self._send(request)
         self._publish()
@@ -435,7 +407,7 @@ class Session:
         """Send what credit and advertisements allow."""
         if self._state is not State.READY:
             return
-        if any(isinstance(request, Advertise) for request in self._asked.values()):
+        if self._requests.advertising:
             return  # a source publishes once its advertisement is confirmed
         for message in self._outgoing.take():
             self._send(message)
@@ -460,24 +432,16 @@ class Session:
         if self._state not in (State.GREETING, State.READY):
             return
         self._state = State.OFF
-        self._drop_requests(reason)
+        lost = f"the link was lost before the answer: {reason}"
+        self._results += [
+            Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()
+        ]
         self._results.append(Lost(code, reason, code not in NO_RETRY))
         self._effects.append(Log("warning", "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
         """What was meant for a link that is gone must not go out on the next one."""
         self._effects = [one for one in self._effects if not isinstance(one, Send)]
-
-    def _drop_requests(self, reason: str) -> None:
-        """Requests that may or may not have been done are answered; the rest is asked again."""
-        for number, request in list(self._asked.items()):
-            if number in self._own:
-                del self._asked[number]
-            elif not isinstance(request, Advertise | Subscribe):
-                del self._asked[number]
-                lost = f"the link was lost before the answer: {reason}"
-                self._results.append(Refused(number, Code.SILENT, lost))
-        self._own.clear()
 
     def _refuse_when_closed(self) -> None:
         if self._state is State.CLOSED:

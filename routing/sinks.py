@@ -13,18 +13,20 @@ and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, EventBatch, Int64s
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from routing.config import NodeConfig
 from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
+from routing.errors import Refusal
 from routing.holdback import HoldBack
-from routing.messages import Delivery, WhenFull
+from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.parcel import Parcel, join
-from routing.subscriptions import Interests
+from routing.subscriptions import Interest, Interests, interest
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
@@ -131,7 +133,8 @@ class Sink:
 class Sinks:
     """All sinks, and what is offered to them."""
 
-    def __init__(self, deployments: Deployments) -> None:
+    def __init__(self, config: NodeConfig, deployments: Deployments) -> None:
+        self._config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
         self._by_type: dict[str, list[Sink]] = {}
@@ -145,9 +148,58 @@ class Sinks:
         """The sink at that link, if it has subscribed."""
         return self._sinks.get(peer)
 
-    def add(self, sink: Sink) -> None:
-        """A link subscribes for the first time. ``index`` must follow."""
-        self._sinks[sink.peer] = sink
+    def subscribe(
+        self, peer: Peer, name: str, message: Subscribe, schemas: Mapping[str, EventType]
+    ) -> Interest:
+        """Add a subscription; Refusal, with nothing changed, when it is refused."""
+        sink = self._sinks.get(peer) or Sink(peer, name, message.when_full, message.limit)
+        if (sink.when_full, sink.limit) != (message.when_full, message.limit):
+            raise Refusal(
+                Code.IN_USE,
+                f"this client's queue is already {sink.when_full.value} with {sink.limit} events",
+            )
+        queue_max, subscriptions_max = self._config.queue_events_max, self._config.subscriptions_max
+        if message.limit > queue_max:
+            raise Refusal(
+                Code.LIMIT, f"a queue of {message.limit} events (queue_events_max: {queue_max})"
+            )
+        if message.number in sink.interests:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
+        if len(sink.interests) >= subscriptions_max:
+            raise Refusal(Code.LIMIT, f"more than {subscriptions_max} subscriptions")
+        added = interest(message.number, message.filter, schemas)
+        sink.interests.add(added)
+        self._sinks[peer] = sink
+        self.index()
+        return added
+
+    def unsubscribe(self, peer: Peer, number: int) -> None:
+        """End a subscription; Refusal when there is none of that number."""
+        sink = self._sinks.get(peer)
+        if sink is None or number not in sink.interests:
+            raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
+        sink.interests.remove(number)
+        self.index()
+
+    def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Refusal]]:
+        """Types have become known or were forgotten: check subscriptions again.
+
+        Gives those that have ended because they do not fit their type.
+        """
+        ended = []
+        for sink in self._sinks.values():
+            for one in list(sink.interests):
+                checked_for = None if one.filter is None else one.filter.type
+                if schemas.get(one.type_name) == checked_for:
+                    continue
+                try:
+                    sink.interests.add(one.checked(schemas))
+                except Refusal as refusal:
+                    sink.interests.remove(one.number)
+                    reason = f"subscription {one.number} ends: {refusal}"
+                    ended.append((sink, Refusal(refusal.code, reason)))
+        self.index()
+        return ended
 
     def remove(self, peer: Peer) -> None:
         """The link is gone, or its last subscription."""

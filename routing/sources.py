@@ -5,7 +5,8 @@ name is remembered, over reconnections and restarts.
 
 Law 2: a source's promise never goes back while it is open. One whose link is lost keeps its
 promise where it stands, and thereby stalls what waits for it; one that said Goodbye has published
-everything; one that was silent for too long is left out, and takes the marks over when it returns.
+everything; one that was silent for too long, link or no link, is left out, and takes the marks
+over when it speaks again.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
 from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import Code
 
 FAR = 2**62
 """Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that
@@ -36,7 +39,8 @@ class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
 
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
-    yet), ``promised_at`` and ``lost_at`` seconds of ``now``; ``outstanding`` is the publish
+    yet). ``promised_at`` and ``spoke_at`` are when it last promised something new, and when it
+    last published or promised anything, in seconds of ``now``. ``outstanding`` is the publish
     credit that it has not used, ``withheld`` why it gets no more (None: it does).
     """
 
@@ -49,7 +53,7 @@ class Source:
     floors: dict[str, int] = field(default_factory=dict)
     first: int | None = None
     front: int | None = None
-    lost_at: float = 0.0
+    spoke_at: float = 0.0
     outstanding: int = 0
     withheld: str | None = None
     events: int = 0
@@ -96,7 +100,12 @@ class Sources:
         return self._sources.get(name)
 
     def join(self, name: str, peer: Peer, now: float) -> Source:
-        """A link of that name publishes: resume the source, or begin a new stay of it."""
+        """A link of that name publishes: resume the source, or begin a new stay of it.
+
+        Raises Refusal when there are too many sources, all of them connected or lost.
+        """
+        if name not in self._sources:
+            self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
         if source.standing is not Standing.LOST:
@@ -105,16 +114,16 @@ class Sources:
             source.first = source.front = None
         source.standing = Standing.LIVE
         source.peer = peer
+        source.spoke_at = now
         self._sources[name] = source
-        self._forget()
         return source
 
-    def lose(self, source: Source, now: float) -> None:
+    def lose(self, source: Source) -> None:
         """The source's link broke."""
         source.peer = None
-        source.standing = Standing.LOST
-        source.lost_at = now
         source.withheld = None
+        if source.standing is Standing.LIVE:
+            source.standing = Standing.LOST
 
     def close(self, source: Source) -> None:
         """The source said Goodbye: it has published everything."""
@@ -123,17 +132,20 @@ class Sources:
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:
-        """The lost sources that no longer stall anything."""
+        """The sources that have been silent for too long."""
         return [
             source
             for source in self._sources.values()
-            if source.standing is Standing.LOST and now - source.lost_at >= silence_max_s
+            if source.is_open and now - source.spoke_at >= silence_max_s
         ]
 
-    def _forget(self) -> None:
-        if len(self._sources) <= self._sources_max:
+    def _make_room(self) -> None:
+        if len(self._sources) < self._sources_max:
             return
         for name, source in self._sources.items():
             if source.standing is Standing.CLOSED:
                 del self._sources[name]
                 return
+        raise Refusal(
+            Code.LIMIT, f"more than {self._sources_max} sources (sources_max); lost ones count"
+        )

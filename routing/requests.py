@@ -1,0 +1,96 @@
+"""A client's requests: numbered, and answered exactly once, if only by the loss of the link.
+
+A request that is *repeated* was asked by nobody: it repeats on a new link what was confirmed on
+an earlier one, and its confirmation is nobody's news.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from routing.errors import SessionError
+from routing.messages import (
+    Advertise,
+    Deploy,
+    ListRules,
+    Remove,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+
+REQUESTS_MAX = 10_000
+"""Requests without an answer at a time."""
+
+Asked: TypeAlias = (
+    Advertise
+    | Unadvertise
+    | Subscribe
+    | Unsubscribe
+    | Deploy
+    | Remove
+    | ListRules
+    | ShowRule
+    | StatusRequest
+)
+
+
+class Requests:
+    """The requests of one session that have no answer yet."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, Asked] = {}
+        self._repeated: set[int] = set()
+        self._last = 0
+        self._advertising = 0
+
+    @property
+    def open(self) -> Sequence[Asked]:
+        """Those without an answer, in the order of their numbers."""
+        return list(self._open.values())
+
+    @property
+    def advertising(self) -> bool:
+        """Whether an advertisement waits for its answer."""
+        return self._advertising > 0
+
+    def number(self) -> int:
+        """A new request's number."""
+        self._last += 1
+        return self._last
+
+    def add(self, request: Asked, repeated: bool) -> None:
+        """Note a request; SessionError when too many wait for an answer."""
+        if len(self._open) >= REQUESTS_MAX:
+            raise SessionError(f"{REQUESTS_MAX} requests wait for an answer already")
+        self._open[request.request] = request
+        self._advertising += isinstance(request, Advertise)
+        if repeated:
+            self._repeated.add(request.request)
+
+    def answer(self, number: int) -> tuple[Asked, bool] | None:
+        """An answer has come: the request, and whether it was repeated; None for no such one."""
+        request = self._open.pop(number, None)
+        if request is None:
+            return None
+        self._advertising -= isinstance(request, Advertise)
+        repeated = number in self._repeated
+        self._repeated.discard(number)
+        return request, repeated
+
+    def lose(self) -> list[Asked]:
+        """The link is lost: gives those that may or may not have been done.
+
+        Advertisements and subscriptions stay open: they say what the client wants, and are asked
+        again. Repeated ones are repeated from what was confirmed.
+        """
+        lost = []
+        for request in self.open:
+            repeated = request.request in self._repeated
+            if repeated or not isinstance(request, Advertise | Subscribe):
+                self.answer(request.request)
+                lost += [] if repeated else [request]
+        return lost
