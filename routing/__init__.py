@@ -2,6 +2,11 @@
 
 A :class:`routing.node.Node` is the broker's side and a :class:`routing.session.Session` the
 client's side of every conversation; hosts (``broker/`` over ZeroMQ, ``simulator/`` under simpy)
-only move bytes and time. The overlay, processing trees, rule deployment and push/pull forwarding
-of thesis chapter 7 will live here too.
+only move bytes and time (docs/protocol.md). What they say is in ``messages``, how it is written in
+``wire`` and ``columns``, what they want done in ``effects``. Each state of a node has one owner:
+``link`` (who is connected), ``sources`` and ``advertisements`` (who publishes what, and promises),
+``deployment``, ``watermark`` and ``detection`` (rules, marks, engine), ``sinks`` with
+``subscriptions``, ``parcel`` and ``holdback`` (who gets what, in which order), ``credit`` (who may
+send). The overlay, processing trees, rule deployment and push/pull forwarding of thesis chapter 7
+will live here too.
 """

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from conversation import Conversation
-from datadriven import run
+from datadriven import parse, printed, run
 from engines import NAMES
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
@@ -14,3 +14,9 @@ SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_story(script: Path, engine: str, rewrite: bool) -> None:
     run(script, Conversation(engine).perform, rewrite=rewrite)
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_rewriting_a_script_keeps_all_but_the_transcripts(script: Path) -> None:
+    text = script.read_text()
+    assert printed(parse(text)) == text
