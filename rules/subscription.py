@@ -7,7 +7,7 @@ type alone, which means all of its events. It has no parameters and looks at one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model import Bools, EventBatch, EventType
 from rules import ast
@@ -48,24 +48,24 @@ def parse_subscription(
     event = parse_filter(text, file=file)
     report = Report()
     types = Types(schemas, ())
-    _refuse_what_needs_a_rule(event, report)
+    if event.type.text == TIMER.name:
+        report("Timer is no event that can be subscribed to", event.type.span)
+    sound = [item for item in event.conditions if not _needs_a_rule(item, report)]
     type_ = types.find(event.type, report)
-    conditions = None
-    if not report.problems:
-        scope = Scope(ast.Rule(None, event.type, (), event), report)
-        conditions = Expressions(scope, types, report).uses(event, type_)
+    scope = Scope(ast.Rule(None, event.type, (), event), report)
+    conditions = Expressions(scope, types, report).uses(
+        replace(event, conditions=tuple(sound)), type_
+    )
     if report.problems or type_ is None or conditions is None:
-        raise RuleErrors(
-            sorted(report.problems, key=lambda one: one.span or ast.NOWHERE), text, file
-        )
+        problems = sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE)
+        raise RuleErrors(problems, text, file)
     return Subscription(type_, conditions, print_event(event))
 
 
-def _refuse_what_needs_a_rule(event: ast.Event, report: Report) -> None:
-    """Parameters, other events and aggregates mean something within a rule only."""
-    if event.type.text == TIMER.name:
-        report("Timer is no event that can be subscribed to", event.type.span)
-    nodes: list[ast.Node] = list(event.conditions)
+def _needs_a_rule(condition: ast.Expression, report: Report) -> bool:
+    """Whether a condition has parameters, other events or aggregates, which is reported."""
+    before = len(report.problems)
+    nodes: list[ast.Node] = [condition]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.Parameter):
@@ -76,3 +76,4 @@ def _refuse_what_needs_a_rule(event: ast.Event, report: Report) -> None:
             report("a subscription knows one event", node.span, f"write {node.name.text} alone")
         else:
             nodes.extend(ast.children(node))
+    return len(report.problems) > before

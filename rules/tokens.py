@@ -220,25 +220,14 @@ _ESCAPE = re.compile(r'\\(?:["\'\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<wrong>\\.|[\x00-\
 
 def _string_problem(word: str, span: Span) -> Problem:
     """What JSON would not have in a string, and where."""
-    for found in _ESCAPE.finditer(word):
-        wrong = found["wrong"]
-        if wrong is not None:
-            start = span.start + found.start()
-            place = Span(start, start + len(wrong), span.line, span.column + found.start())
-            if len(wrong) == 1:
-                return Problem(
-                    f"control character U+{ord(wrong):04X} in a string",
-                    place,
-                    f"write it as \\u{ord(wrong):04x}",
-                )
-            break
-    else:
-        place = span
-    return Problem(
-        "no escape of a string",
-        place,
-        "escapes are those of JSON: \\\" \\' \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX",
-    )
+    found = next(found for found in _ESCAPE.finditer(word) if found["wrong"])
+    wrong, start = found["wrong"], span.start + found.start()
+    place = Span(start, start + len(wrong), span.line, span.column + found.start())
+    if len(wrong) == 1:
+        message = f"control character U+{ord(wrong):04X} in a string"
+        return Problem(message, place, f"write it as \\u{ord(wrong):04x}")
+    escapes = "\\\" \\' \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX"
+    return Problem("no escape of a string", place, f"escapes are those of JSON: {escapes}")
 
 
 def _bad(word: str, span: Span, problems: list[Problem]) -> Token:

@@ -375,6 +375,15 @@ def test_the_same_schema_may_be_declared_twice() -> None:
     }
 
 
+def test_a_tree_is_checked_as_its_text_is() -> None:
+    text = SCHEMAS + "define A(x: int) from Flag(n = $n, up = true) where x = $n + 1"
+    assert rules.check(rules.parse(text)) == rules.load(text)
+    known = {"B": EventType.of("B", x="int")}
+    assert rules.check(rules.parse("define A() from B(x > 3)"), known).rules[0].name == "A"
+    with pytest.raises(rules.RuleErrors, match=r"f\.tesla:1:17: unknown event type B"):
+        rules.check(rules.parse("define A() from B(x > 3)", file="f.tesla"))
+
+
 def test_nothing_at_all_is_a_rules_file() -> None:
     assert rules.load("") == rules.load(" \n# nothing\n") == rules.RuleSet((), {})
 

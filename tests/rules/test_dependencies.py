@@ -37,6 +37,7 @@ def test_rules_of_a_type_run_before_the_rules_that_use_it() -> None:
         "not A() within 1 s from E",
         "0 < Count(A() within 1 s from E)",
         "$c = Count(A() within 1 s from E)",
+        "(1 = 2 or not 0 < Count(A() within 1 s from E))",
         "each E(n > Count(A() within 1 s from x)) as y within 1 s from x",
         "1 = 1",
     ],

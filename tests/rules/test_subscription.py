@@ -55,6 +55,10 @@ def test_which_events_are_asked_for(text: str, rows: list[int]) -> None:
         ("Temp(value)", ["a condition must be a bool"]),
         ("Temp($v)", ["a subscription has no parameters"]),
         ("Temp(value > $v, room = $r)", ["a subscription has no parameters"] * 2),
+        (
+            "Temp(value > $v, valu > 3, room = $r and room = 4)",
+            ["no parameters", "no attribute valu", "no parameters", "a string against an int"],
+        ),
         ("Temp(value > Temp.value)", ["a subscription knows one event"]),
         (
             "Temp(value > Avg(Temp().value within 5 min from Temp))",
