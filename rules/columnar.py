@@ -222,19 +222,14 @@ def _by_distinct_pairs(
     compare: Callable[[Any, Any], Any], left: StringColumn, right: StringColumn
 ) -> Bools:
     """Strings compared once for each distinct pair of them (Rule 3)."""
-    width = max(1, len(right.values))
-    pairs, places = np.unique(
-        left.codes.astype(np.int64) * width + right.codes, return_inverse=True
-    )
-    results = np.fromiter(
-        (
-            compare(left.values[pair // width], right.values[pair % width])
-            for pair in pairs.tolist()
-        ),
-        np.bool_,
-        len(pairs),
-    )
-    return results[places]
+    width = len(right.values)
+    codes = left.codes if width == 1 else left.codes.astype(np.int64) * width + right.codes
+    pairs: Sequence[int] = range(len(left.values) * width)
+    if len(pairs) > len(codes):  # dictionaries may hold far more than what is used of them
+        distinct, codes = np.unique(codes, return_inverse=True)
+        pairs = distinct.tolist()
+    results = (compare(left.values[pair // width], right.values[pair % width]) for pair in pairs)
+    return np.fromiter(results, np.bool_, len(pairs))[codes]
 
 
 _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], Any]] = {
