@@ -39,7 +39,7 @@ from matcher.model import (
 from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
 from matcher.times import time_of, times_of
 
-CHUNK_BYTES = 2**18
+CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
 LINE_BYTES_MAX = 64 * 2**20
 """A line beyond this is no event; it bounds what a file without line ends can take."""

@@ -84,14 +84,17 @@ def command(
     form = _format(form, output)
     begun = perf_counter()
     reading = read_rules(rules)
+    declared = declared_in(reading.file)
     recorded = RecordedEvents(
         [*events, *(more_events or ())],
-        declared=declared_in(reading.file),
+        declared=declared,
         type_name=type_name,
         skip_bad=skip_bad,
     )
     _warn_of_disorder(recorded)
-    checked = check(reading.file, recorded.intake.schemas)
+    # The file's own declarations are known to it by their lines, which its errors then name.
+    schemas = recorded.intake.schemas
+    checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     printed = _printed_types(checked, types)
     detector = make(engine)
     detector.deploy(checked)

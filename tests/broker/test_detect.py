@@ -238,6 +238,25 @@ def test_errors_in_rules_have_their_places(here, capfdbinary) -> None:
     assert "fire.tesla:3:" in err
 
 
+def test_schemas_that_disagree_have_their_places(here, capfdbinary) -> None:
+    Path("fire.tesla").write_text(FIRE + "event Temp(area: string)\n")
+    status, _, err = run(capfdbinary)
+    assert status == 1
+    assert "fire.tesla:9:7: another schema for Temp" in err
+    assert "line 1" in err
+
+
+def test_a_type_may_be_published_and_defined(here, capfdbinary) -> None:
+    """With one schema (S12); the file's first event of it settles what ``define`` leaves out."""
+    Path("fire.tesla").write_text(
+        "define Smoke(area) from Drill(area = $a) where area = $a "
+        "define Out(area) from Smoke(area = $a) where area = $a"
+    )
+    Path("events.jsonl").write_text(EVENTS.replace(', "density": 7', ""))
+    status, out, _ = run(capfdbinary, "--format", "count")
+    assert (status, out) == (0, "Out\t3\nSmoke\t1\ntotal\t4\n")
+
+
 def test_no_events_detect_nothing(here, capfdbinary) -> None:
     Path("events.jsonl").write_text("")
     Path("fire.tesla").write_text(
