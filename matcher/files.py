@@ -89,7 +89,7 @@ class EventFile:
 
 
 class EventOutput(Protocol):
-    """Where events are written, a step's batches at a time; a context manager."""
+    """Where events are written, some batches at a time."""
 
     def write(self, batches: Sequence[EventBatch], order: Int64s | None = None) -> None:
         """Write the events of ``batches`` in ``order`` (positions in their concatenation)."""

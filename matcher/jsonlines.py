@@ -13,6 +13,7 @@ number an event had at its publisher (E4), so that a recorded file can be replay
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import io
 import itertools
@@ -189,23 +190,10 @@ class _Reader:
         self, event_type: EventType, envelopes: Sequence[Any]
     ) -> tuple[Column, ...] | None:
         """The columns of a chunk's events of one type, or None when one of them is bad."""
-        decoders = _decoders(event_type)
-        if decoders is None:
+        decoded = _data_rows(event_type, envelopes)
+        if decoded is None:
             return None
-        text = b"[" + b",".join(map(attrgetter("data"), envelopes)) + b"]"
-        exact, lenient, counting = decoders
-        try:
-            rows = exact.decode(text)
-        except _REFUSED:
-            try:
-                rows = lenient.decode(text)
-                surplus = sum(map(len, counting.decode(text))) - len(rows) * len(
-                    event_type.attributes
-                )
-            except _REFUSED:
-                return None
-        else:
-            surplus = 0
+        rows, surplus = decoded
         try:
             columns = tuple(
                 column_of(attribute, list(map(attrgetter(f"value_{place}"), rows)))
@@ -323,6 +311,26 @@ def _by_type(
         places = by_type[start:end]
         chosen = [envelopes[place] for place in places.tolist()]
         yield name, (chosen, lines[places], times[places])
+
+
+def _data_rows(event_type: EventType, envelopes: Sequence[Any]) -> tuple[list[Any], int] | None:
+    """The events' attributes as structures, and how many values were surplus; None if one is bad.
+
+    A decoder passes over surplus names without a word, so the first that is tried refuses them,
+    and only where it does are they counted.
+    """
+    decoders = _decoders(event_type)
+    if decoders is None:
+        return None
+    exact, lenient, counting = decoders
+    text = b"[" + b",".join(map(attrgetter("data"), envelopes)) + b"]"
+    with contextlib.suppress(*_REFUSED):
+        return exact.decode(text), 0
+    with contextlib.suppress(*_REFUSED):
+        rows = lenient.decode(text)
+        values = sum(map(len, counting.decode(text)))
+        return rows, values - len(rows) * len(event_type.attributes)
+    return None
 
 
 @functools.lru_cache(maxsize=1024)
