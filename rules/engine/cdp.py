@@ -22,26 +22,35 @@ import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, Int64s, Kind
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    TIME_MIN,
+    AnyArray,
+    EventBatch,
+    EventType,
+    Int64s,
+    Kind,
+)
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
+from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import forget_access, process
-from rules.engine.kernels.layout import Memory
 from rules.engine.kernels.memory import rehash
 from rules.engine.linker import Linker
 from rules.engine.rows import MatchReader, RowWriter
-from rules.engine.tables import grown
 from rules.pattern import TIMER, RuleSet
 
 HORIZON_EVENTS = 1024
 """Horizons are computed anew once this many events have come since the last time."""
 TICKS_MAX = 65_536
 """So many seconds of ticks are made at a time."""
-_TICK, _PRIMITIVE, _COMPOSITE = -1, 0, 1  # the classes of E4
+_PRIMITIVE, _COMPOSITE = 0, 1  # classes of E4; ticks are merged before both
+_NO_TRIGGERS = np.empty((0, 3), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +71,11 @@ class CdpEngine:
         self._writer = RowWriter(self._strings)
         self._reader = MatchReader(self._writer)
         self._linker = Linker(self._strings)
-        self._memory = _new_memory()
+        self._arrays = _new_arrays()
+        self._linker.show(self._arrays)
         self._repeats = DuplicateFilter()
         self._pending: dict[int, list[_Pending]] = {}  # by type
-        self._deferred: Int64s = np.empty((0, 3), np.int64)  # time, rule, row; by time
+        self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
         self._timed: tuple[Deployed, ...] = ()  # rules whose terminator is the Timer
         self._least: int | None = None  # times of the input
         self._greatest: int | None = None
@@ -94,9 +104,9 @@ class CdpEngine:
         """Remove a rule; KeyError when no rule has that name."""
         self._catalogue.remove(name)
         number = self._linker.linked[name].number
-        self._deferred = self._deferred[self._deferred[:, 1] != number]
+        self._deferred = self._deferred[self._deferred["rule"] != number]
         for access in self._linker.unlink(name):
-            forget_access(self._memory, access)
+            forget_access(self._arrays.state, access)
         self._rearrange()
 
     def _rearrange(self) -> None:
@@ -105,6 +115,7 @@ class CdpEngine:
         by_place = sorted(rules, key=lambda one: one.place)
         self._writer.sources.place_rules([RULE_SOURCE + one.rule.name for one in by_place])
         self._linker.refresh(rules)
+        self._linker.show(self._arrays)
         self._timed = tuple(one for one in rules if timers.uses_timer(one.rule))
         self._fit_scratch()
         self._set_horizons()
@@ -201,11 +212,11 @@ class CdpEngine:
         """Terminators that waited for their rules' marks, which have now passed them."""
         deferred = self._deferred
         if len(deferred) == 0:
-            return deferred
-        tables = self._linker.tables
-        ready = deferred[:, 0] < tables.groups["mark"][tables.rules["group"][deferred[:, 1]]]
+            return _NO_TRIGGERS
+        groups = self._linker.rules.array["group"][deferred["rule"]]
+        ready = deferred["time"] < self._linker.groups.array["mark"][groups]
         self._deferred = deferred[~ready]
-        return np.ascontiguousarray(deferred[ready])
+        return deferred[ready].view(np.int64).reshape(-1, 3)
 
     # --- timers ----------------------------------------------------------------------------
 
@@ -239,56 +250,48 @@ class CdpEngine:
 
     def _run(self, arrivals: Int64s, inbox: Int64s, stored: Int64s) -> None:
         """Let the kernels work through a portion, growing what they ask for."""
-        memory = self._memory._replace(
-            source_ranks=self._writer.sources.ranks,
-            strings=self._strings.extents,
-            string_bytes=self._strings.data,
-        )
-        counters = memory.counters
+        arrays = self._arrays
+        arrays["source_ranks"] = self._writer.sources.ranks
+        arrays["strings"] = self._strings.extents
+        arrays["string_bytes"] = self._strings.data
+        counters = arrays["counters"]
         counters[layout.ARRIVAL] = counters[layout.STORED] = 0
-        while (status := process(self._linker.tables, memory, arrivals, inbox, stored)) != (
-            layout.DONE
-        ):
-            memory = _grown_memory(memory, status)
-        self._memory = memory
+        while (status := process(arrays.state, arrivals, inbox, stored)) != layout.DONE:
+            _grow(arrays, status)
         if count := int(counters[layout.DEFERRED]):
-            later = np.concatenate([self._deferred, memory.deferred[:count]])
-            self._deferred = later[np.argsort(later[:, 0], kind="stable")]
+            later = np.concatenate([self._deferred, arrays["deferred"][:count]])
+            self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
 
     def _take_matches(self) -> Detections:
-        counters, memory = self._memory.counters, self._memory
+        counters = self._arrays["counters"]
         count, top = int(counters[layout.OUT_COUNT]), int(counters[layout.OUT_TOP])
         counters[layout.OUT_COUNT] = counters[layout.OUT_TOP] = 0
         return self._reader.detections(
-            memory.out[:top], memory.out_offsets[: count + 1], self._linker.by_number
+            self._arrays["out"][:top],
+            self._arrays["out_offsets"][: count + 1],
+            self._linker.by_number,
         )
 
     def _fit_scratch(self) -> None:
         """Make the scratch of evaluation large enough for the deployed rules."""
-        linker, memory = self._linker, self._memory
-        sizes = {
-            "frame": linker.events + 1,
-            "chosen": linker.events,
-            "chosen_types": linker.events,
-            "slots": linker.slots,
-            "slots_defined": linker.slots,
-            "stack": linker.depth + 1,
-            "stack_defined": linker.depth + 1,
-            "cursors": len(linker.tables.steps),
-            "cursor_ends": len(linker.tables.steps),
-            "cursor_lists": len(linker.tables.steps),
-            "matched": len(linker.tables.columns),
-            "composite": layout.HEADER
-            + max((len(type_.attributes) for type_ in linker.event_types), default=0),
-        }
-        larger = {
-            name: grown(getattr(memory, name), size)
-            for name, size in sizes.items()
-            if len(getattr(memory, name)) < size
-        }
-        if larger:
-            self._memory = memory._replace(**larger)
+        linker = self._linker
+        steps, widest = len(linker.steps.array), max(map(_width, linker.event_types), default=0)
+        for name, length in (
+            ("frame", linker.events + 1),
+            ("chosen", linker.events),
+            ("chosen_types", linker.events),
+            ("slots", linker.slots),
+            ("slots_defined", linker.slots),
+            ("stack", linker.depth + 1),
+            ("stack_defined", linker.depth + 1),
+            ("cursors", steps),
+            ("cursor_ends", steps),
+            ("cursor_lists", steps),
+            ("matched", len(linker.columns.array)),
+            ("composite", widest),
+        ):
+            self._arrays.grow(name, length)
 
     # --- forgetting ------------------------------------------------------------------------
 
@@ -300,11 +303,11 @@ class CdpEngine:
         accesses, types = linker.accesses.array, linker.types.array
         horizons = np.full(len(accesses), TIME_MAX, np.int64)
         stored = np.full(len(types), TIME_MAX, np.int64)
-        columns = linker.tables.columns
+        columns = linker.columns.array
         least = TIME_MAX
         for linked in linker.by_number.values():
             mark = marks[linked.deployed.rule.name]
-            type_number = columns[int(linker.tables.rules[linked.number]["column"])]["type"]
+            type_number = columns[int(linker.rules.array[linked.number]["column"])]["type"]
             stored[type_number] = min(stored[type_number], mark)
             least = min(least, max(TIME_MIN, mark - linked.plan.reach))
             for access, reach in linked.reaches.items():
@@ -321,7 +324,7 @@ class CdpEngine:
     def _live(self, kind: Kind | None) -> set[int]:
         """The codes of strings in stored and pending events; of the texts of ids for None."""
         live: set[int] = set()
-        heap = self._memory.heap
+        heap = self._arrays["heap"]
         for number, type_ in enumerate(self._linker.event_types):
             if kind is None:
                 places = [layout.ROW_ID]
@@ -378,58 +381,37 @@ def _merge_ticks(
     return both[order], words
 
 
-def _new_memory() -> Memory:
-    """Memory for no events at all; everything in it grows."""
-
-    def words(*shape: int) -> Int64s:
-        return np.zeros(shape, np.int64)
-
-    memory = Memory(
-        heap=words(1 << 12),
-        free=np.full(layout.SIZE_CLASSES, -1, np.int64),
-        lists=np.zeros(64, layout.LIST),
-        buckets=np.full(128, -1, np.int64),
-        counters=words(layout.COUNTERS),
-        out=words(1 << 10),
-        out_offsets=words(64),
-        trigger_keys=words(64, 2),
-        trigger_items=words(64, 2),
-        deferred=words(16, 3),
-        consumed=words(64, 3),
-        source_ranks=words(16),
-        strings=words(32),
-        string_bytes=np.zeros(256, np.uint8),
-        frame=words(2),
-        chosen=words(1),
-        chosen_types=words(1),
-        slots=words(1),
-        slots_defined=np.zeros(1, np.bool_),
-        stack=words(2),
-        stack_defined=np.zeros(2, np.bool_),
-        cursors=words(1),
-        cursor_ends=words(1),
-        cursor_lists=words(1),
-        matched=words(1),
-        composite=words(layout.HEADER),
-    )
-    memory.counters[layout.LISTS_FREE] = -1
-    return memory
+def _width(type_: EventType) -> int:
+    """Words of a row."""
+    return layout.HEADER + len(type_.attributes)
 
 
-def _grown_memory(memory: Memory, status: int) -> Memory:
-    """Memory with more of what a kernel asked for."""
+def _new_arrays() -> Arrays:
+    """Arrays for no events at all; everything in them grows."""
+    arrays = Arrays()
+    arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
+    arrays["buckets"] = np.full(128, -1, np.int64)
+    arrays["counters"][layout.LISTS_FREE] = -1
+    return arrays
+
+
+def _grow(arrays: Arrays, status: int) -> None:
+    """Double what a kernel asked for."""
     if status == layout.GROW_BUCKETS:
-        buckets = np.full(2 * len(memory.buckets), -1, np.int64)
-        rehash(buckets, memory.lists, memory.counters[layout.LISTS_TOP])
-        return memory._replace(buckets=buckets)
-    names = {
-        layout.GROW_HEAP: ("heap",),
-        layout.GROW_LISTS: ("lists",),
-        layout.GROW_OUT: ("out", "out_offsets"),
-        layout.GROW_TRIGGERS: ("trigger_keys", "trigger_items"),
-        layout.GROW_DEFERRED: ("deferred",),
-        layout.GROW_CONSUMED: ("consumed",),
-    }[status]
-    return memory._replace(
-        **{name: grown(getattr(memory, name), 2 * len(getattr(memory, name))) for name in names}
-    )
+        buckets = np.full(2 * len(arrays["buckets"]), -1, np.int64)
+        rehash(buckets, arrays["lists"], arrays["counters"][layout.LISTS_TOP])
+        arrays["buckets"] = buckets
+        return
+    for name in _GROWING[status]:
+        arrays.grow(name, 2 * len(arrays[name]))
+
+
+_GROWING = {
+    layout.GROW_HEAP: ("heap",),
+    layout.GROW_LISTS: ("lists",),
+    layout.GROW_OUT: ("out", "out_offsets"),
+    layout.GROW_TRIGGERS: ("triggers",),
+    layout.GROW_DEFERRED: ("deferred",),
+    layout.GROW_CONSUMED: ("consumed",),
+}
+"""The arrays that a status asks to grow."""

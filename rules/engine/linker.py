@@ -19,11 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s, Kind, Value
+from matcher.model import TIME_MAX, TIME_MIN, AnyArray, EventType, Int64s, Kind, Value
 from rules.engine.catalogue import Deployed
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
+from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import dispatch_place
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import (
@@ -104,21 +105,21 @@ class _LinkedAccess:
 
 
 class Linker:
-    """Owner of the tables; ``tables`` is their present view for the kernels."""
+    """Owner of the tables, which ``show`` lets the kernels see."""
 
     def __init__(self, strings: Interner) -> None:
         self._strings = strings
         self.types = RecordTable(layout.TYPE)
         self._dispatch = RecordTable(layout.DISPATCH)
-        self._columns = RecordTable(layout.COLUMN)
+        self.columns = RecordTable(layout.COLUMN)
         self.accesses = RecordTable(layout.ACCESS)
         self.rules = RecordTable(layout.RULE)
         self.groups = RecordTable(layout.GROUP)
-        self._steps = BlockTable(layout.STEP)
+        self.steps = BlockTable(layout.STEP)
         self._code = BlockTable(layout.CODE)
         self._values = BlockTable(np.int64)
         self._private = BlockTable(np.int64)
-        self._dispatch_keys: Int64s = np.zeros((64, 2), np.int64)
+        self._dispatch_keys: AnyArray = np.zeros(64, layout.DISPATCH_KEY)
         self._dispatch_heads: Int64s = np.full(64, _NEVER, np.int64)
         self._dispatch_used = 0
         self._dispatch_numbers: dict[tuple[int, int], int] = {}
@@ -133,7 +134,6 @@ class Linker:
         self.depth = 1
         self.slots = 1
         self.events = 1
-        self.tables = self._view()
 
     # --- types -----------------------------------------------------------------------------
 
@@ -192,12 +192,12 @@ class Linker:
             key_high=_signed(deployed.key[0]),
             key_low=_signed(deployed.key[1]),
             source=source,
-            next=self._columns.array[column]["first_rule"],
+            next=self.columns.array[column]["first_rule"],
             consumes=sum(1 << event for event in deployed.rule.consuming),
             private=private_block,
             record=layout.OUT_HEADER + len(values) + layout.CAUSE_WORDS * len(plan.event_types),
         )
-        self._columns.array[column]["first_rule"] = number
+        self.columns.array[column]["first_rule"] = number
         self.depth = max(self.depth, assembler.depth)
         self.slots = max(self.slots, plan.slots)
         self.events = max(self.events, len(plan.event_types))
@@ -224,10 +224,10 @@ class Linker:
         del self.by_number[linked.number]
         terminator = linked.plan.terminator
         column = self._column_of[terminator].number
-        _unchain(self.rules, linked.number, self._columns, column, "first_rule")
+        _unchain(self.rules, linked.number, self.columns, column, "first_rule")
         self._drop_column(terminator)
         gone = tuple(access for access in linked.uses if self._drop_access(access))
-        self._steps.release(*linked.steps)
+        self.steps.release(*linked.steps)
         self._code.release(*linked.code)
         self._values.release(*linked.values)
         self._private.release(*linked.private)
@@ -255,7 +255,6 @@ class Linker:
         for linked in self.by_number.values():
             record = rules[linked.number]
             record["stores"] = int(record["type"]) in used
-        self.tables = self._view()
 
     def _decide_strict(self, linked: LinkedRule, deployed: Deployed) -> None:
         """Follow a rule that another one drew into a cycle, or let out of one (S12)."""
@@ -263,7 +262,7 @@ class Linker:
         steps = linked.plan.steps
         everything = [*steps, *(inner for step in steps for inner in step.inner)]
         for place, step in enumerate(everything, linked.steps[0]):
-            self._steps.array[place]["strict"] = step.strict
+            self.steps.array[place]["strict"] = step.strict
 
     def group_number(self, group: frozenset[str]) -> int:
         """The number of a group of rules in use."""
@@ -329,7 +328,7 @@ class Linker:
         code: int,
     ) -> int:
         """Write a rule's steps, the inner ones behind the others: the first's number."""
-        first = self._steps.reserve(len(outer) + sum(map(len, inner)))
+        first = self.steps.reserve(len(outer) + sum(map(len, inner)))
         behind = first + len(outer)
         for place, fields in enumerate(outer):
             fields["inner"] = behind
@@ -341,7 +340,7 @@ class Linker:
             for name in ("residue", "program", "first_probe", "second_probe"):
                 if fields[name] >= 0:
                     fields[name] += code
-            record = self._steps.array[place]
+            record = self.steps.array[place]
             for name in layout.STEP.names or ():
                 record[name] = fields.get(name, 0)
         return first
@@ -364,14 +363,14 @@ class Linker:
         program = assembler.condition(conjunction(rest))
         block = (self._code.add(assembler.instructions), len(assembler.instructions))
         self.depth = max(self.depth, assembler.depth)
-        number = self._columns.add(
+        number = self.columns.add(
             type=type_number,
             code=-1 if program < 0 else block[0] + program,
             next=-1,
             first_access=-1,
             first_rule=-1,
         )
-        columns, types = self._columns.array, self.types.array
+        columns, types = self.columns.array, self.types.array
         equality = None if chosen is None else _constant_equality(chosen)
         if equality is None:
             columns[number]["next"] = types[type_number]["first_open"]
@@ -394,14 +393,14 @@ class Linker:
         del self._column_of[plan]
         if linked.dispatch is None:
             type_number = self._type_numbers[plan.type.name]
-            _unchain(self._columns, linked.number, self.types, type_number, "first_open")
+            _unchain(self.columns, linked.number, self.types, type_number, "first_open")
         else:
             self._unchain_dispatched(linked.number, self._dispatch_place(*linked.dispatch))
         self._code.release(*linked.code)
-        self._columns.release(linked.number)
+        self.columns.release(linked.number)
 
     def _unchain_dispatched(self, number: int, place: int) -> None:
-        columns, heads = self._columns.array, self._dispatch_heads
+        columns, heads = self.columns.array, self._dispatch_heads
         following = columns[number]["next"]
         if heads[place] == number:
             heads[place] = following
@@ -421,14 +420,14 @@ class Linker:
             kinds = [plan.column.type.attributes[attribute].kind for attribute in plan.keys]
             number = self.accesses.add(
                 column=column.number,
-                next=self._columns.array[column.number]["first_access"],
+                next=self.columns.array[column.number]["first_access"],
                 keys=len(plan.keys),
                 first_key=offsets[0],
                 second_key=offsets[1],
                 float_keys=sum((kind is Kind.FLOAT) << bit for bit, kind in enumerate(kinds)),
                 horizon=TIME_MIN,
             )
-            self._columns.array[column.number]["first_access"] = number
+            self.columns.array[column.number]["first_access"] = number
             linked = self._access_of[key] = _LinkedAccess(number, key)
             self._access_by_number[number] = linked
         linked.users += 1
@@ -442,7 +441,7 @@ class Linker:
             return False
         del self._access_of[linked.key], self._access_by_number[number]
         column = self._column_of[linked.key[0]]
-        _unchain(self.accesses, number, self._columns, column.number, "first_access")
+        _unchain(self.accesses, number, self.columns, column.number, "first_access")
         self._drop_column(linked.key[0])
         self.accesses.release(number)
         return True
@@ -475,31 +474,33 @@ class Linker:
     def _grow_dispatch(self) -> None:
         """Double the table of dispatched columns, leaving out values that no column asks for."""
         keys, heads = self._dispatch_keys, self._dispatch_heads
-        self._dispatch_keys = np.zeros((2 * len(heads), 2), np.int64)
+        self._dispatch_keys = np.zeros(2 * len(heads), layout.DISPATCH_KEY)
         self._dispatch_heads = np.full(2 * len(heads), _NEVER, np.int64)
         self._dispatch_used = 0
         for place in np.flatnonzero(heads >= 0).tolist():
-            number, word = keys[place].tolist()
+            number, word = keys[place].item()
             target = int(dispatch_place(self._dispatch_keys, self._dispatch_heads, number, word))
             self._dispatch_keys[target] = number, word
             self._dispatch_heads[target] = heads[place]
             self._dispatch_used += 1
 
-    def _view(self) -> layout.Tables:
-        return layout.Tables(
-            types=self.types.array,
-            dispatch=self._dispatch.array,
-            columns=self._columns.array,
-            accesses=self.accesses.array,
-            rules=self.rules.array,
-            groups=self.groups.array,
-            steps=self._steps.array,
-            code=self._code.array,
-            values=self._values.array,
-            private=self._private.array,
-            dispatch_keys=self._dispatch_keys,
-            dispatch_heads=self._dispatch_heads,
-        )
+    def show(self, arrays: Arrays) -> None:
+        """Let the kernels see the tables as they now are."""
+        for name, array in (
+            ("types", self.types.array),
+            ("dispatch", self._dispatch.array),
+            ("columns", self.columns.array),
+            ("accesses", self.accesses.array),
+            ("rules", self.rules.array),
+            ("groups", self.groups.array),
+            ("steps", self.steps.array),
+            ("code", self._code.array),
+            ("values", self._values.array),
+            ("private", self._private.array),
+            ("dispatch_keys", self._dispatch_keys),
+            ("dispatch_heads", self._dispatch_heads),
+        ):
+            arrays[name] = array
 
 
 class _Assembler:

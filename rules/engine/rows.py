@@ -7,6 +7,7 @@ operations on whole columns, whatever its length. The numbers of sources are loc
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,9 +19,11 @@ from matcher.model import (
     EventBatch,
     EventIds,
     EventType,
+    Int32s,
     Int64s,
     Kind,
     StringColumn,
+    UInt64s,
 )
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
@@ -168,55 +171,44 @@ class MatchReader:
         if len(starts) == 0:
             return NOTHING
         numbers = out[starts + OUT_RULE]
-        present = np.unique(numbers)
-        ranks = np.zeros(int(present[-1]) + 1, np.int64)
-        in_order = sorted(present.tolist(), key=lambda number: rules[number].deployed.place)
-        ranks[in_order] = np.arange(len(in_order))
-        order = np.lexsort((ranks[numbers], out[starts + OUT_TIME]))
-        types: dict[str, list[int]] = {}
-        for number in in_order:
-            types.setdefault(rules[number].deployed.rule.defines.name, []).append(number)
-        batches, places = [], []
-        for members in types.values():
-            if len(types) == 1:
-                chosen = order
-            else:
-                of_type = np.zeros(len(ranks), np.bool_)
-                of_type[members] = True
-                chosen = order[of_type[numbers[order]]]
-            batches.append(self._batch(out, starts[chosen], numbers[chosen], members, rules))
-            places.append(chosen)
-        ranked = np.empty(len(order), np.int64)
-        ranked[order] = np.arange(len(order))
-        # Where each record of the concatenated batches stands in the common order, inverted.
-        return Detections(tuple(batches), np.argsort(ranked[np.concatenate(places)]))
+        present = _Present.of(numbers, rules)
+        order = np.lexsort((present.ranks[numbers], out[starts + OUT_TIME]))
+        # Type after type, each in order: what is decoded below is decoded for all types at once.
+        by_type = np.argsort(present.types[numbers[order]], kind="stable")
+        places = order[by_type]
+        starts, numbers = starts[places], numbers[places]
+        ids = self._ids(out, starts, numbers, present)
+        causes = self._causes(out, starts, numbers, present)
+        ends = np.cumsum(np.bincount(present.types[numbers])).tolist()
+        batches, first = [], 0
+        for type_, end in zip(present.schemas, ends, strict=True):
+            part = slice(first, end)
+            columns = tuple(
+                self._column(out[starts[part] + (OUT_HEADER + place)], attribute.kind)
+                for place, attribute in enumerate(type_.attributes)
+            )
+            time = out[starts[part] + OUT_TIME]
+            batches.append(
+                EventBatch(type_, time, ids.take(part), columns, _causes_of(causes, first, end))
+            )
+            first = end
+        common = np.empty(len(order), np.int64)
+        common[by_type] = np.arange(len(order))
+        return Detections(tuple(batches), common)
 
-    def _batch(
-        self,
-        out: Int64s,
-        starts: Int64s,
-        numbers: Int64s,
-        members: Sequence[int],
-        rules: dict[int, LinkedRule],
-    ) -> EventBatch:
-        type_ = rules[members[0]].deployed.rule.defines
-        codes = np.zeros(max(members) + 1, np.int32)
-        codes[members] = np.arange(len(members))
-        names = tuple(self._writer.sources.names[rules[number].source] for number in members)
-        digest = np.stack([out[starts + OUT_HIGH], out[starts + OUT_LOW]], axis=1)
-        ids = EventIds(
-            StringColumn(codes[numbers], names),
+    def _ids(self, out: Int64s, starts: Int64s, numbers: Int64s, present: _Present) -> EventIds:
+        names = self._writer.sources.names
+        digest = np.empty((len(starts), 2), np.int64)
+        digest[:, 0] = out[starts + OUT_HIGH]
+        digest[:, 1] = out[starts + OUT_LOW]
+        return EventIds(
+            StringColumn(
+                present.ranks[numbers].astype(np.int32),
+                tuple(names[source] for source in present.sources),
+            ),
             np.zeros(len(starts), np.int64),
             digest=digest.view(np.uint64),
         )
-        columns = tuple(
-            self._column(out[starts + (OUT_HEADER + place)], attribute.kind)
-            for place, attribute in enumerate(type_.attributes)
-        )
-        events = np.zeros(max(members) + 1, np.int64)
-        events[members] = [len(rules[number].plan.event_types) for number in members]
-        causes = self._causes(out, starts, events[numbers], type_)
-        return EventBatch(type_, out[starts + OUT_TIME], ids, columns, causes)
 
     def _column(self, words: Int64s, kind: Kind) -> Column:
         if kind is Kind.INT:
@@ -227,10 +219,11 @@ class MatchReader:
             return words.astype(np.bool_)
         return _decoded(words, self._writer.strings)
 
-    def _causes(self, out: Int64s, starts: Int64s, counts: Int64s, type_: EventType) -> Causes:
+    def _causes(self, out: Int64s, starts: Int64s, numbers: Int64s, present: _Present) -> Causes:
+        counts = present.events[numbers]
         offsets = np.zeros(len(starts) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        first = starts + (OUT_HEADER + len(type_.attributes))
+        first = starts + (OUT_HEADER + present.widths[numbers])
         places = np.repeat(first - CAUSE_WORDS * offsets[:-1], counts)
         places += CAUSE_WORDS * np.arange(offsets[-1])
         heads = out[places]
@@ -238,13 +231,15 @@ class MatchReader:
         kinds = heads & 3
         is_digest, has_text = kinds == CAUSE_IS_DIGEST, kinds == CAUSE_IS_TEXT
         source = _decoded_by(heads >> 2, self._writer.sources.names)
+        if is_digest.any():
+            one = np.where(is_digest, 0, one)
         return Causes(
             offsets,
             EventIds(
                 source,
-                np.where(is_digest, 0, one),
+                one,
                 self._texts(other, has_text),
-                _digests(one, other, is_digest),
+                _digests(out[places + 1], other, is_digest),
             ),
             is_digest,
             has_text,
@@ -259,7 +254,48 @@ class MatchReader:
         return StringColumn(codes, column.values)
 
 
-def _digests(one: Int64s, other: Int64s, is_digest: Bools) -> np.ndarray | None:  # type: ignore[type-arg]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Present:
+    """The rules that some records come from: tables by rule number, and what they define.
+
+    ``ranks`` orders rules by their places (E4, S15); ``types`` numbers ``schemas``; ``widths``
+    counts attributes and ``events`` numbered events; ``sources`` stand in the order of ranks.
+    """
+
+    ranks: Int64s
+    types: Int64s
+    widths: Int64s
+    events: Int64s
+    sources: tuple[int, ...]
+    schemas: tuple[EventType, ...]
+
+    @classmethod
+    def of(cls, numbers: Int64s, rules: dict[int, LinkedRule]) -> _Present:
+        counted = np.bincount(numbers)
+        linked = [rules[number] for number in np.flatnonzero(counted).tolist()]
+        linked.sort(key=lambda one: one.deployed.place)
+        schemas: dict[EventType, int] = {}
+        ranks, types, widths, events = np.zeros((4, len(counted)), np.int64)
+        for rank, one in enumerate(linked):
+            type_ = one.deployed.rule.defines
+            ranks[one.number] = rank
+            types[one.number] = schemas.setdefault(type_, len(schemas))
+            widths[one.number] = len(type_.attributes)
+            events[one.number] = len(one.plan.event_types)
+        sources = tuple(one.source for one in linked)
+        return cls(ranks, types, widths, events, sources, tuple(schemas))
+
+
+def _causes_of(causes: Causes, first: int, end: int) -> Causes:
+    """The provenance of consecutive composite events."""
+    offsets = causes.offsets[first : end + 1]
+    part = slice(int(offsets[0]), int(offsets[-1]))
+    return Causes(
+        offsets - offsets[0], causes.ids.take(part), causes.is_digest[part], causes.has_text[part]
+    )
+
+
+def _digests(one: Int64s, other: Int64s, is_digest: Bools) -> UInt64s | None:
     if not is_digest.any():
         return None
     words = np.stack([one, other], axis=1)
@@ -268,10 +304,17 @@ def _digests(one: Int64s, other: Int64s, is_digest: Bools) -> np.ndarray | None:
 
 
 def _decoded(words: Int64s, strings: Interner) -> StringColumn:
-    used, codes = np.unique(words, return_inverse=True)
-    return StringColumn(codes.astype(np.int32), tuple(map(strings.text, used.tolist())))
+    used, codes = _numbered(words)
+    return StringColumn(codes, tuple(map(strings.text, used)))
 
 
 def _decoded_by(words: Int64s, names: Sequence[str]) -> StringColumn:
-    used, codes = np.unique(words, return_inverse=True)
-    return StringColumn(codes.astype(np.int32), tuple(names[number] for number in used.tolist()))
+    used, codes = _numbered(words)
+    return StringColumn(codes, tuple(names[number] for number in used))
+
+
+def _numbered(words: Int64s) -> tuple[list[int], Int32s]:
+    """The distinct words, ascending, and each word's place among them. Words are codes: small."""
+    seen = np.bincount(words) > 0
+    places = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(seen).tolist(), places[words]

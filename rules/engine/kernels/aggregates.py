@@ -10,14 +10,14 @@ import math
 
 import numpy as np
 
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import as_float, as_word, order_strings, run
 from rules.engine.kernels.layout import (
     ENTRY_WORDS,
     KIND_FLOAT,
     KIND_STRING,
-    Memory,
-    Tables,
 )
 from rules.engine.kernels.memory import row_offset
 from rules.pattern import Function
@@ -33,17 +33,17 @@ _LOW = 0xFFFFFFFF
 
 
 @kernel
-def gather(tables: Tables, memory: Memory, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
+def gather(state: Int64s, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
     """The words of the aggregated attribute of the entries low to high that fit."""
-    heap = memory.heap
-    record = memory.lists[number]
+    heap = arrays.heap(state)
+    record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
     words = np.empty(high - low, np.int64)
     count = 0
     for place in range(low, high):
-        row = row_offset(tables.types, step.type, heap[start + place * ENTRY_WORDS + 1])
-        memory.frame[0] = row
-        if step.residue >= 0 and not run(tables, memory, step.residue):
+        row = row_offset(state, step.type, heap[start + place * ENTRY_WORDS + 1])
+        arrays.frame(state)[0] = row
+        if step.residue >= 0 and not run(state, step.residue):
             continue
         words[count] = heap[row + step.offset] if step.offset >= 0 else 0
         count += 1
@@ -51,7 +51,7 @@ def gather(tables: Tables, memory: Memory, step, number: int, low: int, high: in
 
 
 @kernel
-def aggregate(memory: Memory, function: int, kind: int, words) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+def aggregate(state: Int64s, function: int, kind: int, words) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of words: a word, and whether it is defined."""
     count = len(words)
     if function == COUNT:
@@ -59,7 +59,7 @@ def aggregate(memory: Memory, function: int, kind: int, words) -> tuple[int, boo
     if count == 0:
         return 0, function == SUM  # 0 and 0.0 are the same word
     if function == MIN or function == MAX:
-        return extreme(memory, words, kind, function == MAX), True
+        return extreme(state, words, kind, function == MAX), True
     if function == STDDEV:
         number = deviation(words, kind)
         return as_word(number), np.isfinite(number)
@@ -85,7 +85,7 @@ def sum_ints(words) -> tuple[int, int]:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def extreme(memory: Memory, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
+def extreme(state: Int64s, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
     """The least or greatest of words of a kind."""
     best = words[0]
     for word in words[1:]:
@@ -93,7 +93,7 @@ def extreme(memory: Memory, words, kind: int, greatest: bool) -> int:  # type: i
             order = as_float(word) > as_float(best)
             reverse = as_float(word) < as_float(best)
         elif kind == KIND_STRING:
-            sign = order_strings(memory, word, best)
+            sign = order_strings(state, word, best)
             order, reverse = sign > 0, sign < 0
         else:
             order, reverse = word > best, word < best

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import COUNT, aggregate, gather
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
@@ -43,8 +45,6 @@ from rules.engine.kernels.layout import (
     ROW_SEQUENCE,
     ROW_SOURCE,
     ROW_TIME,
-    Memory,
-    Tables,
 )
 from rules.engine.kernels.memory import find_list, find_time, row_offset
 from rules.plan import StepKind
@@ -72,33 +72,33 @@ def key_word(word: int, kind: int) -> tuple[int, bool]:
 
 
 @kernel
-def list_of(tables: Tables, memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
+def list_of(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
     """The list that a step's access and probes name, or -1."""
     first, second = np.int64(0), np.int64(0)
     if step.first_probe >= 0:
-        if not run(tables, memory, step.first_probe):
+        if not run(state, step.first_probe):
             return -1
-        first, found = key_word(memory.stack[0], step.first_kind)
+        first, found = key_word(arrays.stack(state)[0], step.first_kind)
         if not found:
             return -1
         if step.second_probe >= 0:
-            if not run(tables, memory, step.second_probe):
+            if not run(state, step.second_probe):
                 return -1
-            second, found = key_word(memory.stack[0], step.second_kind)
+            second, found = key_word(arrays.stack(state)[0], step.second_kind)
             if not found:
                 return -1
-    return find_list(memory, step.access, first, second)
+    return find_list(state, step.access, first, second)
 
 
 @kernel
-def earliest(memory: Memory, step, since: int) -> int:  # type: ignore[no-untyped-def]
+def earliest(state: Int64s, step, since: int) -> int:  # type: ignore[no-untyped-def]
     """The early end of a step's span, included; never before the rule holds (S15)."""
     if step.earlier >= 0:
-        time = memory.heap[memory.frame[step.earlier + 1] + ROW_TIME]
+        time = arrays.heap(state)[arrays.frame(state)[step.earlier + 1] + ROW_TIME]
         if step.kind == NEGATE:
             time += 1  # a negation between two events leaves the earlier one's instant out (S6)
     else:
-        late = memory.heap[memory.frame[step.anchor + 1] + ROW_TIME]
+        late = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME]
         time = late - step.duration
         if time > late:
             time = TIME_LEAST
@@ -106,87 +106,87 @@ def earliest(memory: Memory, step, since: int) -> int:  # type: ignore[no-untype
 
 
 @kernel
-def latest(memory: Memory, step) -> int:  # type: ignore[no-untyped-def]
+def latest(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
     """The late end of a step's span, included; before the terminator if it is strict (S12)."""
-    time = memory.heap[memory.frame[step.anchor + 1] + ROW_TIME]
+    time = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME]
     if step.strict:
-        time = min(time, memory.heap[memory.frame[1] + ROW_TIME] - 1)
+        time = min(time, arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME] - 1)
     return time
 
 
 @kernel
-def bounds(memory: Memory, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def bounds(state: Int64s, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The entries of a list inside a step's span: from the first, to the second excluded."""
-    late = latest(memory, step)
+    late = latest(state, step)
     high = (
-        memory.lists[number].length
+        arrays.lists(state)[number].length
         if late == TIME_GREATEST
-        else find_time(memory, number, late + 1)
+        else find_time(state, number, late + 1)
     )
-    low = find_time(memory, number, earliest(memory, step, since))
+    low = find_time(state, number, earliest(state, step, since))
     return low, high
 
 
 @kernel
-def is_chosen(memory: Memory, type_number: int, row: int, events: int) -> bool:
+def is_chosen(state: Int64s, type_number: int, row: int, events: int) -> bool:
     """Whether a row is one of the first ``events`` numbered events."""
     for event in range(events):
-        if memory.chosen[event] == row and memory.chosen_types[event] == type_number:
+        if arrays.chosen(state)[event] == row and arrays.chosen_types(state)[event] == type_number:
             return True
     return False
 
 
 @kernel
-def fits(tables: Tables, memory: Memory, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+def fits(state: Int64s, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind a candidate to the step's event; whether it may be selected."""
-    if is_chosen(memory, step.type, row, step.event):
+    if is_chosen(state, step.type, row, step.event):
         return False  # all events of one match are distinct (S1)
-    memory.frame[step.event + 1] = row_offset(tables.types, step.type, row)
-    memory.chosen[step.event] = row
-    memory.chosen_types[step.event] = step.type
+    arrays.frame(state)[step.event + 1] = row_offset(state, step.type, row)
+    arrays.chosen(state)[step.event] = row
+    arrays.chosen_types(state)[step.event] = step.type
     for inner in range(step.inner, step.inner_end):
-        fill_slot(tables, memory, tables.steps[inner], since)
-    return step.residue < 0 or run(tables, memory, step.residue)
+        fill_slot(state, arrays.steps(state)[inner], since)
+    return step.residue < 0 or run(state, step.residue)
 
 
 @kernel
-def next_candidate(tables: Tables, memory: Memory, place: int, since: int) -> bool:
+def next_candidate(state: Int64s, place: int, since: int) -> bool:
     """Bind the next candidate of the multiple selection at ``place``, if one is left."""
-    step = tables.steps[place]
-    record = memory.lists[memory.cursor_lists[place]]
+    step = arrays.steps(state)[place]
+    record = arrays.lists(state)[arrays.cursor_lists(state)[place]]
     start = record.offset + record.head * ENTRY_WORDS
-    for candidate in range(memory.cursors[place], memory.cursor_ends[place]):
-        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
-        if fits(tables, memory, step, row, since):
-            memory.cursors[place] = candidate + 1
+    for candidate in range(arrays.cursors(state)[place], arrays.cursor_ends(state)[place]):
+        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
+        if fits(state, step, row, since):
+            arrays.cursors(state)[place] = candidate + 1
             return True
-    memory.cursors[place] = memory.cursor_ends[place]
+    arrays.cursors(state)[place] = arrays.cursor_ends(state)[place]
     return False
 
 
 @kernel
-def select(tables: Tables, memory: Memory, place: int, since: int) -> bool:
+def select(state: Int64s, place: int, since: int) -> bool:
     """Begin a selection: bind its first candidate, or its only one (S1, S2)."""
-    step = tables.steps[place]
-    number = list_of(tables, memory, step)
+    step = arrays.steps(state)[place]
+    number = list_of(state, step)
     if number < 0:
-        memory.cursors[place] = 0
-        memory.cursor_ends[place] = 0
-        memory.cursor_lists[place] = 0
+        arrays.cursors(state)[place] = 0
+        arrays.cursor_ends(state)[place] = 0
+        arrays.cursor_lists(state)[place] = 0
         return False
-    low, high = bounds(memory, step, number, since)
+    low, high = bounds(state, step, number, since)
     if step.policy == POLICY_EACH:
-        memory.cursors[place] = low
-        memory.cursor_ends[place] = high
-        memory.cursor_lists[place] = number
-        return next_candidate(tables, memory, place, since)
-    record = memory.lists[number]
+        arrays.cursors(state)[place] = low
+        arrays.cursor_ends(state)[place] = high
+        arrays.cursor_lists(state)[place] = number
+        return next_candidate(state, place, since)
+    record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
     left = step.rank
     for distance in range(high - low):
         candidate = low + distance if step.policy == POLICY_FIRST else high - 1 - distance
-        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
-        if fits(tables, memory, step, row, since):
+        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
+        if fits(state, step, row, since):
             left -= 1
             if left == 0:
                 return True
@@ -194,66 +194,66 @@ def select(tables: Tables, memory: Memory, place: int, since: int) -> bool:
 
 
 @kernel
-def is_absent(tables: Tables, memory: Memory, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
+def is_absent(state: Int64s, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
     """Whether a negation holds; the match's own events do not count (S6)."""
-    number = list_of(tables, memory, step)
+    number = list_of(state, step)
     if number < 0:
         return True
-    low, high = bounds(memory, step, number, since)
-    record = memory.lists[number]
+    low, high = bounds(state, step, number, since)
+    record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
     for candidate in range(high - 1, low - 1, -1):
-        row = memory.heap[start + candidate * ENTRY_WORDS + 1]
-        if is_chosen(memory, step.type, row, events):
+        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
+        if is_chosen(state, step.type, row, events):
             continue
-        memory.frame[0] = row_offset(tables.types, step.type, row)
-        if step.residue < 0 or run(tables, memory, step.residue):
+        arrays.frame(state)[0] = row_offset(state, step.type, row)
+        if step.residue < 0 or run(state, step.residue):
             return False
     return True
 
 
 @kernel
-def fill_slot(tables: Tables, memory: Memory, step, since: int) -> None:  # type: ignore[no-untyped-def]
+def fill_slot(state: Int64s, step, since: int) -> None:  # type: ignore[no-untyped-def]
     """Compute an aggregate into its slot (S8)."""
-    number = list_of(tables, memory, step)
+    number = list_of(state, step)
     low, high = np.int64(0), np.int64(0)
     if number >= 0:
-        low, high = bounds(memory, step, number, since)
+        low, high = bounds(state, step, number, since)
     if step.function == COUNT and step.residue < 0:
-        memory.slots[step.slot] = max(0, high - low)
-        memory.slots_defined[step.slot] = True
+        arrays.slots(state)[step.slot] = max(0, high - low)
+        arrays.slots_defined(state)[step.slot] = True
         return
     if high <= low:
         words = np.empty(0, np.int64)
     else:
-        words = gather(tables, memory, step, number, low, high)
-    value, defined = aggregate(memory, step.function, step.kind_of_value, words)
-    memory.slots[step.slot] = value
-    memory.slots_defined[step.slot] = defined
+        words = gather(state, step, number, low, high)
+    value, defined = aggregate(state, step.function, step.kind_of_value, words)
+    arrays.slots(state)[step.slot] = value
+    arrays.slots_defined(state)[step.slot] = defined
 
 
 @kernel
-def perform(tables: Tables, memory: Memory, place: int, since: int, events: int) -> bool:
+def perform(state: Int64s, place: int, since: int, events: int) -> bool:
     """Take one step forward; whether the match may go on."""
-    step = tables.steps[place]
+    step = arrays.steps(state)[place]
     kind = step.kind
     if kind == SELECT:
-        return select(tables, memory, place, since)
+        return select(state, place, since)
     if kind == NEGATE:
-        return is_absent(tables, memory, step, since, events)
+        return is_absent(state, step, since, events)
     if kind == TEST:
-        return run(tables, memory, step.residue)
+        return run(state, step.residue)
     if kind == AGGREGATE:
-        fill_slot(tables, memory, step, since)
+        fill_slot(state, step, since)
         return True
     if kind == LET:
-        if not run(tables, memory, step.program):
+        if not run(state, step.program):
             return False
-        memory.slots[step.slot] = memory.stack[0]
-        memory.slots_defined[step.slot] = True
+        arrays.slots(state)[step.slot] = arrays.stack(state)[0]
+        arrays.slots_defined(state)[step.slot] = True
         return True
-    time = memory.heap[memory.frame[step.event + 1] + ROW_TIME]
-    return earliest(memory, step, since) <= time <= latest(memory, step)
+    time = arrays.heap(state)[arrays.frame(state)[step.event + 1] + ROW_TIME]
+    return earliest(state, step, since) <= time <= latest(state, step)
 
 
 @kernel
@@ -293,27 +293,32 @@ def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def emit(tables: Tables, memory: Memory, rule_number: int) -> int:
+def emit(state: Int64s, rule_number: int) -> int:
     """Write the composite event of the present match; an undefined value fails the match (S9)."""
-    rule = tables.rules[rule_number]
-    counters, out, heap, frame = memory.counters, memory.out, memory.heap, memory.frame
+    rule = arrays.rules(state)[rule_number]
+    counters, out, heap, frame = (
+        arrays.counters(state),
+        arrays.out(state),
+        arrays.heap(state),
+        arrays.frame(state),
+    )
     top = counters[OUT_TOP]
-    if top + rule.record > len(out) or counters[OUT_COUNT] + 1 >= len(memory.out_offsets):
+    if top + rule.record > len(out) or counters[OUT_COUNT] + 1 >= len(arrays.out_offsets(state)):
         return GROW_OUT
     for value in range(rule.value_count):
-        if not run(tables, memory, tables.values[rule.first_value + value]):
+        if not run(state, arrays.values(state)[rule.first_value + value]):
             return DONE
-        out[top + OUT_HEADER + value] = memory.stack[0]
+        out[top + OUT_HEADER + value] = arrays.stack(state)[0]
     events = rule.events
     if rule.consumes:
-        if counters[CONSUMED] + events > len(memory.consumed):
+        if counters[CONSUMED] + events > len(arrays.consumed(state)):
             return GROW_CONSUMED
         for event in range(events):
             if rule.consumes >> event & 1:
                 place = counters[CONSUMED]
-                memory.consumed[place, 0] = rule_number
-                memory.consumed[place, 1] = memory.chosen_types[event]
-                memory.consumed[place, 2] = memory.chosen[event]
+                arrays.consumed(state)[place].rule = rule_number
+                arrays.consumed(state)[place].type = arrays.chosen_types(state)[event]
+                arrays.consumed(state)[place].row = arrays.chosen(state)[event]
                 counters[CONSUMED] = place + 1
     high, low = digest(heap, frame, events, np.uint64(rule.key_high), np.uint64(rule.key_low))
     out[top + OUT_RULE] = rule_number
@@ -339,27 +344,27 @@ def emit(tables: Tables, memory: Memory, rule_number: int) -> int:
         cause += CAUSE_WORDS
     counters[OUT_TOP] = cause
     counters[OUT_COUNT] += 1
-    memory.out_offsets[counters[OUT_COUNT]] = cause
+    arrays.out_offsets(state)[counters[OUT_COUNT]] = cause
     return DONE
 
 
 @kernel
-def detect(tables: Tables, memory: Memory, rule_number: int, row: int) -> int:
+def detect(state: Int64s, rule_number: int, row: int) -> int:
     """Evaluate a rule at a terminator, and write every match; unless DONE, nothing is written."""
-    rule = tables.rules[rule_number]
-    counters = memory.counters
+    rule = arrays.rules(state)[rule_number]
+    counters = arrays.counters(state)
     top, count, consumed = counters[OUT_TOP], counters[OUT_COUNT], counters[CONSUMED]
-    terminator = tables.columns[rule.column].type
+    terminator = arrays.columns(state)[rule.column].type
     for event in range(rule.events):
-        memory.chosen[event] = -1  # what another rule left there is no event of this match
-    memory.frame[1] = row_offset(tables.types, terminator, row)
-    memory.chosen[0] = row
-    memory.chosen_types[0] = terminator
+        arrays.chosen(state)[event] = -1  # what another rule left there is no event of this match
+    arrays.frame(state)[1] = row_offset(state, terminator, row)
+    arrays.chosen(state)[0] = row
+    arrays.chosen_types(state)[0] = terminator
     place = rule.first_step
     forward = True
     while True:
         if forward and place == rule.last_step:
-            status = emit(tables, memory, rule_number)
+            status = emit(state, rule_number)
             if status != DONE:
                 counters[OUT_TOP], counters[OUT_COUNT] = top, count
                 counters[CONSUMED] = consumed
@@ -367,15 +372,15 @@ def detect(tables: Tables, memory: Memory, rule_number: int, row: int) -> int:
             forward = False
             place = rule.previous
         elif forward:
-            if perform(tables, memory, place, rule.since, rule.events):
+            if perform(state, place, rule.since, rule.events):
                 place += 1
             else:
                 forward = False
-                place = tables.steps[place].previous
+                place = arrays.steps(state)[place].previous
         elif place < 0:
             return DONE
-        elif next_candidate(tables, memory, place, rule.since):
+        elif next_candidate(state, place, rule.since):
             forward = True
             place += 1
         else:
-            place = tables.steps[place].previous
+            place = arrays.steps(state)[place].previous

@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
-from rules.engine.kernels.layout import Memory, Tables
 from rules.pattern import Comparison
 from rules.plan import COMPARISONS, Op
 
@@ -74,13 +75,13 @@ def order_int_float(number: int, other: float) -> int:
 
 
 @kernel
-def order_strings(memory: Memory, one: int, other: int) -> int:
+def order_strings(state: Int64s, one: int, other: int) -> int:
     """-1, 0 or 1 by code point: the byte order of UTF-8 is the same."""
     if one == other:
         return 0
-    first, first_end = memory.strings[2 * one], memory.strings[2 * one + 1]
-    second, second_end = memory.strings[2 * other], memory.strings[2 * other + 1]
-    text = memory.string_bytes
+    first, first_end = arrays.strings(state)[2 * one], arrays.strings(state)[2 * one + 1]
+    second, second_end = arrays.strings(state)[2 * other], arrays.strings(state)[2 * other + 1]
+    text = arrays.string_bytes(state)
     for place in range(min(first_end - first, second_end - second)):
         if text[first + place] != text[second + place]:
             return -1 if text[first + place] < text[second + place] else 1
@@ -88,11 +89,11 @@ def order_strings(memory: Memory, one: int, other: int) -> int:
 
 
 @kernel
-def contains(memory: Memory, whole: int, part: int, comparison: int) -> bool:
+def contains(state: Int64s, whole: int, part: int, comparison: int) -> bool:
     """``whole prefix|suffix|contains part``."""
-    first, first_end = memory.strings[2 * whole], memory.strings[2 * whole + 1]
-    second, second_end = memory.strings[2 * part], memory.strings[2 * part + 1]
-    text = memory.string_bytes
+    first, first_end = arrays.strings(state)[2 * whole], arrays.strings(state)[2 * whole + 1]
+    second, second_end = arrays.strings(state)[2 * part], arrays.strings(state)[2 * part + 1]
+    text = arrays.string_bytes(state)
     slack = (first_end - first) - (second_end - second)
     if slack < 0:
         return False
@@ -127,7 +128,7 @@ def decide(comparison: int, order: int) -> bool:
 
 
 @kernel
-def compare(memory: Memory, op: int, comparison: int, left: int, right: int) -> bool:
+def compare(state: Int64s, op: int, comparison: int, left: int, right: int) -> bool:
     """Compare two defined words as ``op`` says."""
     if op == COMPARE_I:
         return decide(comparison, -1 if left < right else (1 if left > right else 0))
@@ -139,8 +140,8 @@ def compare(memory: Memory, op: int, comparison: int, left: int, right: int) -> 
     if op == COMPARE_FI:
         return decide(comparison, -order_int_float(right, as_float(left)))
     if comparison >= PREFIX:
-        return contains(memory, left, right, comparison)
-    return decide(comparison, order_strings(memory, left, right))
+        return contains(state, left, right, comparison)
+    return decide(comparison, order_strings(state, left, right))
 
 
 @kernel
@@ -191,15 +192,15 @@ def compute_float(op: int, left: float, right: float) -> float:
 
 
 @kernel
-def run(tables: Tables, memory: Memory, first: int) -> bool:
+def run(state: Int64s, first: int) -> bool:
     """Run the program that begins at instruction ``first``.
 
     A conjunction (with CHECKs): whether all its conditions are true. Any other program: whether
     its value is defined; the value is left in ``stack[0]``. Numbered events are read through
     ``frame``.
     """
-    code, heap, frame = tables.code, memory.heap, memory.frame
-    stack, defined = memory.stack, memory.stack_defined
+    code, heap, frame = arrays.code(state), arrays.heap(state), arrays.frame(state)
+    stack, defined = arrays.stack(state), arrays.stack_defined(state)
     top = -1
     place = first
     while True:
@@ -215,7 +216,7 @@ def run(tables: Tables, memory: Memory, first: int) -> bool:
         elif COMPARE_I <= op <= COMPARE_S:
             top -= 1
             if defined[top] and defined[top + 1]:
-                stack[top] = compare(memory, op, code[place].offset, stack[top], stack[top + 1])
+                stack[top] = compare(state, op, code[place].offset, stack[top], stack[top + 1])
             else:
                 defined[top] = False
         elif op == CHECK:
@@ -225,18 +226,18 @@ def run(tables: Tables, memory: Memory, first: int) -> bool:
         elif op == END:
             return top < 0 or defined[top]
         else:
-            top = run_rare(memory, code[place].op, code[place].offset, top)
+            top = run_rare(state, code[place].op, code[place].offset, top)
         place += 1
 
 
 @kernel
-def run_rare(memory: Memory, op: int, offset: int, top: int) -> int:
+def run_rare(state: Int64s, op: int, offset: int, top: int) -> int:
     """The instructions that hot programs seldom have; gives the new top of the stack."""
-    stack, defined = memory.stack, memory.stack_defined
+    stack, defined = arrays.stack(state), arrays.stack_defined(state)
     if op == SLOT:
         top += 1
-        stack[top] = memory.slots[offset]
-        defined[top] = memory.slots_defined[offset]
+        stack[top] = arrays.slots(state)[offset]
+        defined[top] = arrays.slots_defined(state)[offset]
     elif op == TO_FLOAT:
         stack[top] = as_word(np.float64(stack[top]))
     elif op == NEGATE_I:

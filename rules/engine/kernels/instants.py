@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import detect
 from rules.engine.kernels.expressions import INT_MIN, run
@@ -50,8 +52,6 @@ from rules.engine.kernels.layout import (
     STORED,
     TRIGGER_SERIAL,
     TRIGGERS,
-    Memory,
-    Tables,
 )
 from rules.engine.kernels.memory import (
     allocate,
@@ -76,13 +76,13 @@ TIME_GREATEST = 2**63 - 1
 
 
 @kernel
-def process(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
+def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Go on until everything given is done, or until something must grow.
 
     ``arrivals`` int64[n, 2] are events, (type, offset in ``inbox``), in the order of (time, E4);
     ``stored`` int64[m, 3] terminators that entered earlier, (time, rule, row), by time.
     """
-    counters = memory.counters
+    counters = arrays.counters(state)
     while True:
         phase = counters[PHASE]
         if phase == CHOOSE:
@@ -96,7 +96,7 @@ def process(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # 
             counters[INSTANT] = time
             counters[PHASE] = ARRIVE
         elif phase == ARRIVE:
-            status = arrive(tables, memory, arrivals, inbox, stored)
+            status = arrive(state, arrivals, inbox, stored)
             if status != DONE:
                 return status
             counters[PHASE] = RUN
@@ -104,44 +104,44 @@ def process(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # 
             if counters[TRIGGERS] == 0:
                 counters[PHASE] = CONSUME
                 continue
-            rule = memory.trigger_items[0, 0]
+            rule = arrays.triggers(state)[0].rule
             first = counters[OUT_COUNT]
-            status = detect(tables, memory, rule, memory.trigger_items[0, 1])
+            status = detect(state, rule, arrays.triggers(state)[0].row)
             if status != DONE:
                 return status
             counters[EVALUATED] += 1
-            pop_trigger(memory)
-            if tables.rules[rule].stores and counters[OUT_COUNT] > first:
+            pop_trigger(state)
+            if arrays.rules(state)[rule].stores and counters[OUT_COUNT] > first:
                 counters[COMPOSITE] = first
                 counters[COMPOSITE_END] = counters[OUT_COUNT]
                 counters[PHASE] = STORE
         elif phase == STORE:
-            status = store_composites(tables, memory)
+            status = store_composites(state)
             if status != DONE:
                 return status
             counters[PHASE] = RUN
         else:
             if counters[CONSUMED]:
-                consume(tables, memory)
+                consume(state)
             counters[PHASE] = CHOOSE
 
 
 @kernel
-def arrive(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
+def arrive(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Take in the events of the present instant, and the terminators stored for it."""
-    counters = memory.counters
+    counters = arrays.counters(state)
     time = counters[INSTANT]
     while counters[ARRIVAL] < len(arrivals):
         offset = arrivals[counters[ARRIVAL], 1]
         if inbox[offset + ROW_TIME] != time:
             break
-        status = enter(tables, memory, arrivals[counters[ARRIVAL], 0], inbox, offset)
+        status = enter(state, arrivals[counters[ARRIVAL], 0], inbox, offset)
         if status != DONE:
             return status
         counters[ARRIVAL] += 1
     while counters[STORED] < len(stored) and stored[counters[STORED], 0] == time:
         place = counters[STORED]
-        if not push_trigger(tables, memory, stored[place, 1], stored[place, 2]):
+        if not push_trigger(state, stored[place, 1], stored[place, 2]):
             return GROW_TRIGGERS
         counters[STORED] += 1
     return DONE
@@ -151,58 +151,58 @@ def arrive(tables: Tables, memory: Memory, arrivals, inbox, stored) -> int:  # t
 
 
 @kernel
-def enter(tables: Tables, memory: Memory, type_number: int, words, offset: int) -> int:  # type: ignore[no-untyped-def]
+def enter(state: Int64s, type_number: int, words, offset: int) -> int:  # type: ignore[no-untyped-def]
     """Put an event, given as the words of a row, into every column that it satisfies."""
-    counters = memory.counters
+    counters = arrays.counters(state)
     if not counters[ROW_WRITTEN]:
-        if not make_room(tables, memory, type_number):
+        if not make_room(state, type_number):
             return GROW_HEAP
-        row = tables.types[type_number].tail
-        start = row_offset(tables.types, type_number, row)
-        for word in range(tables.types[type_number].width):
-            memory.heap[start + word] = words[offset + word]
+        row = arrays.types(state)[type_number].tail
+        start = row_offset(state, type_number, row)
+        for word in range(arrays.types(state)[type_number].width):
+            arrays.heap(state)[start + word] = words[offset + word]
         counters[PRESENT_ROW] = row
         counters[APPENDED] = 0
     row = counters[PRESENT_ROW]
-    count = match_columns(tables, memory, type_number, row)
+    count = match_columns(state, type_number, row)
     if count == 0:
         return DONE
     if not counters[ROW_WRITTEN]:
-        tables.types[type_number].tail = row + 1
+        arrays.types(state)[type_number].tail = row + 1
         counters[ROW_WRITTEN] = 1
     time = words[offset + ROW_TIME]
     step = 0
     for place in range(count):
-        column = memory.matched[place]
-        access = tables.columns[column].first_access
+        column = arrays.matched(state)[place]
+        access = arrays.columns(state)[column].first_access
         while access >= 0:
             step += 1
             if step > counters[APPENDED]:
-                status = append(tables, memory, access, type_number, time, row)
+                status = append(state, access, type_number, time, row)
                 if status != DONE:
                     return status
                 counters[APPENDED] = step
-            access = tables.accesses[access].next
-        rule = tables.columns[column].first_rule
+            access = arrays.accesses(state)[access].next
+        rule = arrays.columns(state)[column].first_rule
         while rule >= 0:
             step += 1
             if step > counters[APPENDED]:
-                status = trigger(tables, memory, rule, time, row)
+                status = trigger(state, rule, time, row)
                 if status != DONE:
                     return status
                 counters[APPENDED] = step
-            rule = tables.rules[rule].next
+            rule = arrays.rules(state)[rule].next
     counters[ROW_WRITTEN] = 0
     return DONE
 
 
 @kernel
-def make_room(tables: Tables, memory: Memory, type_number: int) -> bool:
+def make_room(state: Int64s, type_number: int) -> bool:
     """Make sure that a type's ring has room for one more row; False when the heap has none."""
-    types, heap = tables.types, memory.heap
+    types, heap = arrays.types(state), arrays.heap(state)
     kind = types[type_number]
     while kind.tail - kind.head >= kind.capacity and kind.head < kind.tail:
-        oldest = row_offset(types, type_number, kind.head)
+        oldest = row_offset(state, type_number, kind.head)
         if heap[oldest + ROW_TIME] >= kind.horizon:
             break
         types[type_number].head += 1
@@ -210,45 +210,45 @@ def make_room(tables: Tables, memory: Memory, type_number: int) -> bool:
     if kind.tail - kind.head < kind.capacity:
         return True
     capacity = max(FIRST_ROWS, 2 * kind.capacity)
-    offset = allocate(memory, logarithm(capacity * kind.width))
+    offset = allocate(state, logarithm(capacity * kind.width))
     if offset < 0:
         return False
     for row in range(kind.head, kind.tail):
-        source = row_offset(types, type_number, row)
+        source = row_offset(state, type_number, row)
         target = offset + (row & (capacity - 1)) * kind.width
         for word in range(kind.width):
             heap[target + word] = heap[source + word]
     if kind.capacity:
-        release(memory, kind.offset, logarithm(kind.capacity * kind.width))
+        release(state, kind.offset, logarithm(kind.capacity * kind.width))
     types[type_number].offset = offset
     types[type_number].capacity = capacity
     return True
 
 
 @kernel
-def match_columns(tables: Tables, memory: Memory, type_number: int, row: int) -> int:
+def match_columns(state: Int64s, type_number: int, row: int) -> int:
     """Write the columns that a row satisfies into ``matched``; gives how many (Static Index)."""
-    kind = tables.types[type_number]
-    start = row_offset(tables.types, type_number, row)
-    memory.frame[0] = start
-    count = test_chain(tables, memory, kind.first_open, 0)
+    kind = arrays.types(state)[type_number]
+    start = row_offset(state, type_number, row)
+    arrays.frame(state)[0] = start
+    count = test_chain(state, kind.first_open, 0)
     dispatch = kind.first_dispatch
     while dispatch >= 0:
-        word = memory.heap[start + tables.dispatch[dispatch].attribute]
-        count = test_chain(tables, memory, dispatched(tables, dispatch, word), count)
-        dispatch = tables.dispatch[dispatch].next
+        word = arrays.heap(state)[start + arrays.dispatch(state)[dispatch].attribute]
+        count = test_chain(state, dispatched(state, dispatch, word), count)
+        dispatch = arrays.dispatch(state)[dispatch].next
     return count
 
 
 @kernel
-def test_chain(tables: Tables, memory: Memory, column: int, count: int) -> int:
+def test_chain(state: Int64s, column: int, count: int) -> int:
     """Add those columns of a chain whose conditions the candidate satisfies to ``matched``."""
     while column >= 0:
-        code = tables.columns[column].code
-        if code < 0 or run(tables, memory, code):
-            memory.matched[count] = column
+        code = arrays.columns(state)[column].code
+        if code < 0 or run(state, code):
+            arrays.matched(state)[count] = column
             count += 1
-        column = tables.columns[column].next
+        column = arrays.columns(state)[column].next
     return count
 
 
@@ -258,16 +258,18 @@ def dispatch_place(keys, heads, dispatch: int, word: int) -> int:  # type: ignor
     mask = len(heads) - 1
     mixed = (np.uint64(word) + np.uint64(dispatch)) * np.uint64(0x9E3779B97F4A7C15)
     place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
-    while heads[place] != -2 and (keys[place, 0] != dispatch or keys[place, 1] != word):
+    while heads[place] != -2 and (keys[place].dispatch != dispatch or keys[place].word != word):
         place = (place + 1) & mask
     return place
 
 
 @kernel
-def dispatched(tables: Tables, dispatch: int, word: int) -> int:
+def dispatched(state: Int64s, dispatch: int, word: int) -> int:
     """The first column that asks for this value of the attribute, or -1."""
-    place = dispatch_place(tables.dispatch_keys, tables.dispatch_heads, dispatch, word)
-    return max(np.int64(-1), tables.dispatch_heads[place])
+    place = dispatch_place(
+        arrays.dispatch_keys(state), arrays.dispatch_heads(state), dispatch, word
+    )
+    return max(np.int64(-1), arrays.dispatch_heads(state)[place])
 
 
 @kernel
@@ -286,120 +288,132 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
 
 
 @kernel
-def append(
-    tables: Tables, memory: Memory, access: int, type_number: int, time: int, row: int
-) -> int:
+def append(state: Int64s, access: int, type_number: int, time: int, row: int) -> int:
     """Enter a row into its list of an access; sweep another list in passing."""
-    record = tables.accesses[access]
+    record = arrays.accesses(state)[access]
     if time < record.horizon:
         return DONE
-    start = row_offset(tables.types, type_number, row)
-    first, second = row_key(memory.heap, record, start)
-    number = find_list(memory, access, first, second)
+    start = row_offset(state, type_number, row)
+    first, second = row_key(arrays.heap(state), record, start)
+    number = find_list(state, access, first, second)
     if number < 0:
-        number = make_list(memory, access, first, second)
+        number = make_list(state, access, first, second)
         if number < 0:
             return -number
-    status = insert_entry(tables, memory, number, type_number, time, row)
+    status = insert_entry(state, number, type_number, time, row)
     if status == DONE:
-        prune(memory, number, record.horizon)
-        sweep(tables, memory, 1)
+        prune(state, number, record.horizon)
+        sweep(state, 1)
     return status
 
 
 @kernel
-def forget_access(memory: Memory, access: int) -> None:
+def forget_access(state: Int64s, access: int) -> None:
     """Forget every list of an access that is gone."""
-    for number in range(memory.counters[LISTS_TOP]):
-        if memory.lists[number].capacity > 0 and memory.lists[number].access == access:
-            forget_list(memory, number)
+    for number in range(arrays.counters(state)[LISTS_TOP]):
+        if (
+            arrays.lists(state)[number].capacity > 0
+            and arrays.lists(state)[number].access == access
+        ):
+            forget_list(state, number)
 
 
 # --- terminators ---------------------------------------------------------------------------------
 
 
 @kernel
-def trigger(tables: Tables, memory: Memory, rule: int, time: int, row: int) -> int:
+def trigger(state: Int64s, rule: int, time: int, row: int) -> int:
     """A terminator of a rule: run it at this instant, later, or never."""
-    record = tables.rules[rule]
-    group = tables.groups[record.group]
+    record = arrays.rules(state)[rule]
+    group = arrays.groups(state)[record.group]
     if time < record.floor or time < group.evaluated:
         return DONE
     if time < group.mark:
-        return DONE if push_trigger(tables, memory, rule, row) else GROW_TRIGGERS
-    if tables.types[tables.columns[record.column].type].ticks:
+        return DONE if push_trigger(state, rule, row) else GROW_TRIGGERS
+    if arrays.types(state)[arrays.columns(state)[record.column].type].ticks:
         return DONE
-    counters = memory.counters
+    counters = arrays.counters(state)
     place = counters[DEFERRED]
-    if place == len(memory.deferred):
+    if place == len(arrays.deferred(state)):
         return GROW_DEFERRED
-    memory.deferred[place, 0] = time
-    memory.deferred[place, 1] = rule
-    memory.deferred[place, 2] = row
+    arrays.deferred(state)[place].time = time
+    arrays.deferred(state)[place].rule = rule
+    arrays.deferred(state)[place].row = row
     counters[DEFERRED] = place + 1
     return DONE
 
 
 @kernel
-def push_trigger(tables: Tables, memory: Memory, rule: int, row: int) -> bool:
+def push_trigger(state: Int64s, rule: int, row: int) -> bool:
     """Add to the heap of triggers; False when it is full."""
-    counters, keys, items = memory.counters, memory.trigger_keys, memory.trigger_items
+    counters, triggers = arrays.counters(state), arrays.triggers(state)
     place = counters[TRIGGERS]
-    if place == len(keys):
+    if place == len(triggers):
         return False
-    priority, serial = tables.rules[rule].priority, counters[TRIGGER_SERIAL]
+    priority, serial = arrays.rules(state)[rule].priority, counters[TRIGGER_SERIAL]
     counters[TRIGGERS] = place + 1
     counters[TRIGGER_SERIAL] = serial + 1
     while place > 0:
         parent = (place - 1) >> 1
-        if keys[parent, 0] < priority or (keys[parent, 0] == priority and keys[parent, 1] < serial):
+        if not is_before(priority, serial, triggers[parent]):
             break
-        keys[place, 0], keys[place, 1] = keys[parent, 0], keys[parent, 1]
-        items[place, 0], items[place, 1] = items[parent, 0], items[parent, 1]
+        copy_trigger(triggers, parent, place)
         place = parent
-    keys[place, 0], keys[place, 1] = priority, serial
-    items[place, 0], items[place, 1] = rule, row
+    triggers[place].priority = priority
+    triggers[place].serial = serial
+    triggers[place].rule = rule
+    triggers[place].row = row
     return True
 
 
 @kernel
-def pop_trigger(memory: Memory) -> None:
+def pop_trigger(state: Int64s) -> None:
     """Remove the first of the heap of triggers."""
-    counters, keys, items = memory.counters, memory.trigger_keys, memory.trigger_items
+    counters, triggers = arrays.counters(state), arrays.triggers(state)
     last = counters[TRIGGERS] - 1
     counters[TRIGGERS] = last
-    priority, serial = keys[last, 0], keys[last, 1]
-    rule, row = items[last, 0], items[last, 1]
+    priority, serial = triggers[last].priority, triggers[last].serial
     place = 0
     while True:
         child = 2 * place + 1
         if child >= last:
             break
-        if child + 1 < last and (
-            keys[child + 1, 0] < keys[child, 0]
-            or (keys[child + 1, 0] == keys[child, 0] and keys[child + 1, 1] < keys[child, 1])
-        ):
+        other = triggers[child + 1]
+        if child + 1 < last and is_before(other.priority, other.serial, triggers[child]):
             child += 1
-        if priority < keys[child, 0] or (priority == keys[child, 0] and serial < keys[child, 1]):
+        if is_before(priority, serial, triggers[child]):
             break
-        keys[place, 0], keys[place, 1] = keys[child, 0], keys[child, 1]
-        items[place, 0], items[place, 1] = items[child, 0], items[child, 1]
+        copy_trigger(triggers, child, place)
         place = child
-    keys[place, 0], keys[place, 1] = priority, serial
-    items[place, 0], items[place, 1] = rule, row
+    copy_trigger(triggers, last, place)
+
+
+@kernel
+def is_before(priority: int, serial: int, trigger) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a priority and serial number come before those of a trigger."""
+    return priority < trigger.priority or (priority == trigger.priority and serial < trigger.serial)
+
+
+@kernel
+def copy_trigger(triggers, source: int, target: int) -> None:  # type: ignore[no-untyped-def]
+    """Copy a trigger from one place of the heap to another."""
+    triggers[target].priority = triggers[source].priority
+    triggers[target].serial = triggers[source].serial
+    triggers[target].rule = triggers[source].rule
+    triggers[target].row = triggers[source].row
 
 
 # --- composite events ----------------------------------------------------------------------------
 
 
 @kernel
-def store_composites(tables: Tables, memory: Memory) -> int:
+def store_composites(state: Int64s) -> int:
     """Enter the composite events of the last evaluation into columns (hierarchies, S12)."""
-    counters, out = memory.counters, memory.out
-    words = memory.composite
+    counters, out = arrays.counters(state), arrays.out(state)
+    words = arrays.composite(state)
     while counters[COMPOSITE] < counters[COMPOSITE_END]:
-        top = memory.out_offsets[counters[COMPOSITE]]
-        rule = tables.rules[out[top + OUT_RULE]]
+        top = arrays.out_offsets(state)[counters[COMPOSITE]]
+        rule = arrays.rules(state)[out[top + OUT_RULE]]
         words[ROW_TIME] = out[top + OUT_TIME]
         words[ROW_KEY_HIGH] = out[top + OUT_HIGH]
         words[ROW_KEY_LOW] = out[top + OUT_LOW]
@@ -408,7 +422,7 @@ def store_composites(tables: Tables, memory: Memory) -> int:
         words[ROW_ID] = ID_IS_DIGEST
         for value in range(rule.value_count):
             words[HEADER + value] = out[top + OUT_HEADER + value]
-        status = enter(tables, memory, rule.type, words, 0)
+        status = enter(state, rule.type, words, 0)
         if status != DONE:
             return status
         counters[COMPOSITE] += 1
@@ -416,26 +430,26 @@ def store_composites(tables: Tables, memory: Memory) -> int:
 
 
 @kernel
-def consume(tables: Tables, memory: Memory) -> None:
+def consume(state: Int64s) -> None:
     """Take what the instant's matches consumed out of the columns of its rules (S11)."""
-    counters, heap = memory.counters, memory.heap
+    counters, heap = arrays.counters(state), arrays.heap(state)
     for place in range(counters[CONSUMED]):
-        rule = memory.consumed[place, 0]
-        type_number, row = memory.consumed[place, 1], memory.consumed[place, 2]
-        start = row_offset(tables.types, type_number, row)
-        memory.frame[0] = start
-        private = tables.rules[rule].private
-        while tables.private[private] >= 0:
-            access = tables.private[private]
+        event = arrays.consumed(state)[place]
+        rule, type_number, row = event.rule, event.type, event.row
+        start = row_offset(state, type_number, row)
+        arrays.frame(state)[0] = start
+        private = arrays.rules(state)[rule].private
+        while arrays.private(state)[private] >= 0:
+            access = arrays.private(state)[private]
             private += 1
-            record = tables.accesses[access]
-            column = tables.columns[record.column]
+            record = arrays.accesses(state)[access]
+            column = arrays.columns(state)[record.column]
             if column.type != type_number:
                 continue
-            if column.code >= 0 and not run(tables, memory, column.code):
+            if column.code >= 0 and not run(state, column.code):
                 continue
             first, second = row_key(heap, record, start)
-            number = find_list(memory, access, first, second)
+            number = find_list(state, access, first, second)
             if number >= 0:
-                remove_entry(memory, number, heap[start + ROW_TIME], row)
+                remove_entry(state, number, heap[start + ROW_TIME], row)
     counters[CONSUMED] = 0

@@ -11,11 +11,7 @@ numbers only grow; row ``n`` of a type stands at ``n & (capacity - 1)`` of its r
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-
-from matcher.model import AnyArray, Bools, Int64s
 
 # --- words of a row --------------------------------------------------------------------------
 
@@ -60,6 +56,7 @@ TYPE = np.dtype(
     ]
 )
 DISPATCH = np.dtype([("attribute", _I), ("next", _I)])
+DISPATCH_KEY = np.dtype([("dispatch", _I), ("word", _I)])
 COLUMN = np.dtype(
     [
         ("type", _I),
@@ -160,6 +157,10 @@ PROBE_INT_TO_FLOAT = 3  # found only where the int is a float exactly
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING = 0, 1, 2, 3
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 
+TRIGGER = np.dtype([("priority", _I), ("serial", _I), ("rule", _I), ("row", _I)])
+DEFERRED_TRIGGER = np.dtype([("time", _I), ("rule", _I), ("row", _I)])
+CONSUMED_EVENT = np.dtype([("rule", _I), ("type", _I), ("row", _I)])
+
 # --- counters ----------------------------------------------------------------------------------
 
 HEAP_TOP = 0  # words in use
@@ -199,52 +200,3 @@ GROW_CONSUMED = 7
 
 SIZE_CLASSES = 48
 """Free segments are chained by the logarithm of their size."""
-
-
-class Tables(NamedTuple):
-    """Rules as data: what only deploying and removing rules changes."""
-
-    types: AnyArray
-    dispatch: AnyArray
-    columns: AnyArray
-    accesses: AnyArray
-    rules: AnyArray
-    groups: AnyArray
-    steps: AnyArray
-    code: AnyArray
-    values: Int64s  # first instructions of the attributes' programs
-    private: Int64s  # private accesses of consuming rules, each list ended by -1
-    dispatch_keys: Int64s  # [slots, 2]: dispatch record, word
-    dispatch_heads: Int64s  # [slots]: first column, or -1; -2: never used
-
-
-class Memory(NamedTuple):
-    """What events change."""
-
-    heap: Int64s
-    free: Int64s  # [SIZE_CLASSES]: first free segment of each size, or -1
-    lists: AnyArray
-    buckets: Int64s  # open-addressed: list number, or -1
-    counters: Int64s
-    out: Int64s
-    out_offsets: Int64s
-    trigger_keys: Int64s  # [n, 2]: priority, serial
-    trigger_items: Int64s  # [n, 2]: rule, row
-    deferred: Int64s  # [n, 3]: time, rule, row
-    consumed: Int64s  # [n, 3]: rule, type, row
-    source_ranks: Int64s  # by source number: place in byte order
-    strings: Int64s  # offsets of string codes in ``bytes``
-    string_bytes: AnyArray
-    # Scratch of the evaluation of one terminator.
-    frame: Int64s  # heap offsets of rows; place 0 is the candidate's
-    chosen: Int64s  # row numbers of the numbered events
-    chosen_types: Int64s
-    slots: Int64s
-    slots_defined: Bools
-    stack: Int64s
-    stack_defined: Bools
-    cursors: Int64s  # next candidate of each step
-    cursor_ends: Int64s
-    cursor_lists: Int64s
-    matched: Int64s  # columns of the present event
-    composite: Int64s  # the row of a composite event that enters columns

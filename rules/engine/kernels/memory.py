@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
@@ -25,8 +27,6 @@ from rules.engine.kernels.layout import (
     ROW_SEQUENCE,
     ROW_SOURCE,
     SWEEP,
-    Memory,
-    Tables,
 )
 
 FIRST_CAPACITY = 4
@@ -43,31 +43,31 @@ def logarithm(words: int) -> int:
 
 
 @kernel
-def allocate(memory: Memory, size_class: int) -> int:
+def allocate(state: Int64s, size_class: int) -> int:
     """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
-    offset = memory.free[size_class]
+    offset = arrays.free(state)[size_class]
     if offset >= 0:
-        memory.free[size_class] = memory.heap[offset]
+        arrays.free(state)[size_class] = arrays.heap(state)[offset]
         return offset
-    top = memory.counters[HEAP_TOP]
+    top = arrays.counters(state)[HEAP_TOP]
     size = np.int64(1) << size_class
-    if top + size > len(memory.heap):
+    if top + size > len(arrays.heap(state)):
         return -1
-    memory.counters[HEAP_TOP] = top + size
+    arrays.counters(state)[HEAP_TOP] = top + size
     return top
 
 
 @kernel
-def release(memory: Memory, offset: int, size_class: int) -> None:
+def release(state: Int64s, offset: int, size_class: int) -> None:
     """Give a segment back."""
-    memory.heap[offset] = memory.free[size_class]
-    memory.free[size_class] = offset
+    arrays.heap(state)[offset] = arrays.free(state)[size_class]
+    arrays.free(state)[size_class] = offset
 
 
 @kernel
-def row_offset(types, type_number: int, row: int) -> int:  # type: ignore[no-untyped-def]
+def row_offset(state: Int64s, type_number: int, row: int) -> int:
     """Where a row stands in the heap."""
-    kind = types[type_number]
+    kind = arrays.types(state)[type_number]
     return kind.offset + (row & (kind.capacity - 1)) * kind.width
 
 
@@ -87,9 +87,9 @@ def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ig
 
 
 @kernel
-def find_list(memory: Memory, access: int, first: int, second: int) -> int:
+def find_list(state: Int64s, access: int, first: int, second: int) -> int:
     """The list of an access and a key, or -1."""
-    buckets, lists = memory.buckets, memory.lists
+    buckets, lists = arrays.buckets(state), arrays.lists(state)
     place = bucket_of(buckets, access, first, second)
     mask = len(buckets) - 1
     while True:
@@ -103,15 +103,15 @@ def find_list(memory: Memory, access: int, first: int, second: int) -> int:
 
 
 @kernel
-def make_list(memory: Memory, access: int, first: int, second: int) -> int:
+def make_list(state: Int64s, access: int, first: int, second: int) -> int:
     """A new, empty list for an access and a key that have none: its number, or minus a status."""
-    counters, lists, buckets = memory.counters, memory.lists, memory.buckets
+    counters, lists, buckets = arrays.counters(state), arrays.lists(state), arrays.buckets(state)
     if counters[LISTS_FREE] < 0 and counters[LISTS_TOP] == len(lists):
         return -GROW_LISTS
     if 2 * (counters[BUCKETS_USED] + 1) > len(buckets):
         return -GROW_BUCKETS
     size_class = logarithm(FIRST_CAPACITY * ENTRY_WORDS)
-    offset = allocate(memory, size_class)
+    offset = allocate(state, size_class)
     if offset < 0:
         return -GROW_HEAP
     number = counters[LISTS_FREE]
@@ -151,9 +151,9 @@ def rehash(buckets, lists, top: int) -> None:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def forget_list(memory: Memory, number: int) -> None:
+def forget_list(state: Int64s, number: int) -> None:
     """Give back a list's bucket (shifting back what probed past it), segment and record."""
-    buckets, lists, counters = memory.buckets, memory.lists, memory.counters
+    buckets, lists, counters = arrays.buckets(state), arrays.lists(state), arrays.counters(state)
     mask = len(buckets) - 1
     record = lists[number]
     place = bucket_of(buckets, record.access, record.first_key, record.second_key)
@@ -173,7 +173,7 @@ def forget_list(memory: Memory, number: int) -> None:
             hole = place
     buckets[hole] = -1
     counters[BUCKETS_USED] -= 1
-    release(memory, record.offset, logarithm(record.capacity * ENTRY_WORDS))
+    release(state, record.offset, logarithm(record.capacity * ENTRY_WORDS))
     lists[number].capacity = 0
     lists[number].length = 0
     lists[number].next_free = counters[LISTS_FREE]
@@ -184,17 +184,17 @@ def forget_list(memory: Memory, number: int) -> None:
 
 
 @kernel
-def precedes(tables: Tables, memory: Memory, type_number: int, one: int, other: int) -> bool:
+def precedes(state: Int64s, type_number: int, one: int, other: int) -> bool:
     """Whether row ``one`` comes before row ``other`` of the same type and instant (E4)."""
-    heap = memory.heap
-    first = row_offset(tables.types, type_number, one)
-    second = row_offset(tables.types, type_number, other)
+    heap = arrays.heap(state)
+    first = row_offset(state, type_number, one)
+    second = row_offset(state, type_number, other)
     first_composite = heap[first + ROW_ID] == ID_IS_DIGEST
     second_composite = heap[second + ROW_ID] == ID_IS_DIGEST
     if first_composite != second_composite:
         return second_composite
-    first_rank = memory.source_ranks[heap[first + ROW_SOURCE]]
-    second_rank = memory.source_ranks[heap[second + ROW_SOURCE]]
+    first_rank = arrays.source_ranks(state)[heap[first + ROW_SOURCE]]
+    second_rank = arrays.source_ranks(state)[heap[second + ROW_SOURCE]]
     if first_rank != second_rank:
         return first_rank < second_rank
     if first_composite:
@@ -203,11 +203,9 @@ def precedes(tables: Tables, memory: Memory, type_number: int, one: int, other: 
 
 
 @kernel
-def insert_entry(
-    tables: Tables, memory: Memory, number: int, type_number: int, time: int, row: int
-) -> int:
+def insert_entry(state: Int64s, number: int, type_number: int, time: int, row: int) -> int:
     """Put an entry into its place in a list. GROW_HEAP, and no change, when there is no room."""
-    lists, heap = memory.lists, memory.heap
+    lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
     if record.head + record.length == record.capacity:
         if record.head > 0 and 2 * record.head >= record.capacity:
@@ -217,7 +215,7 @@ def insert_entry(
                 heap[start + word] = heap[start + shift + word]
             lists[number].head = 0
         else:
-            if not resize(memory, number, 2 * record.capacity):
+            if not resize(state, number, 2 * record.capacity):
                 return GROW_HEAP
         record = lists[number]
     start = record.offset + record.head * ENTRY_WORDS
@@ -227,7 +225,7 @@ def insert_entry(
         before = heap[place - ENTRY_WORDS]
         if before < time:
             break
-        if before == time and not precedes(tables, memory, type_number, row, heap[place - 1]):
+        if before == time and not precedes(state, type_number, row, heap[place - 1]):
             break
         place -= ENTRY_WORDS
     for word in range(end - 1, place - 1, -1):
@@ -239,18 +237,18 @@ def insert_entry(
 
 
 @kernel
-def resize(memory: Memory, number: int, capacity: int) -> bool:
+def resize(state: Int64s, number: int, capacity: int) -> bool:
     """Move a list into a segment of ``capacity`` entries; False when the heap has none."""
-    lists, heap = memory.lists, memory.heap
+    lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
-    offset = allocate(memory, logarithm(capacity * ENTRY_WORDS))
+    offset = allocate(state, logarithm(capacity * ENTRY_WORDS))
     if offset < 0:
         return False
     old, size_class = record.offset, logarithm(record.capacity * ENTRY_WORDS)
     start = old + record.head * ENTRY_WORDS
     for word in range(record.length * ENTRY_WORDS):
         heap[offset + word] = heap[start + word]
-    release(memory, old, size_class)
+    release(state, old, size_class)
     lists[number].offset = offset
     lists[number].capacity = capacity
     lists[number].head = 0
@@ -258,12 +256,12 @@ def resize(memory: Memory, number: int, capacity: int) -> bool:
 
 
 @kernel
-def remove_entry(memory: Memory, number: int, time: int, row: int) -> None:
+def remove_entry(state: Int64s, number: int, time: int, row: int) -> None:
     """Take an entry out of a list, if it is there (a consumed event, S11)."""
-    lists, heap = memory.lists, memory.heap
+    lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
     start = record.offset + record.head * ENTRY_WORDS
-    for place in range(find_time(memory, number, time), record.length):
+    for place in range(find_time(state, number, time), record.length):
         word = start + place * ENTRY_WORDS
         if heap[word] != time:
             return
@@ -275,13 +273,13 @@ def remove_entry(memory: Memory, number: int, time: int, row: int) -> None:
 
 
 @kernel
-def find_time(memory: Memory, number: int, time: int) -> int:
+def find_time(state: Int64s, number: int, time: int) -> int:
     """The number of entries of a list that are earlier than ``time``.
 
     A few steps from the late end come first: most questions are about what came last.
     """
-    heap = memory.heap
-    record = memory.lists[number]
+    heap = arrays.heap(state)
+    record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
     high = record.length
     steps = 0
@@ -301,9 +299,9 @@ def find_time(memory: Memory, number: int, time: int) -> int:
 
 
 @kernel
-def prune(memory: Memory, number: int, horizon: int) -> None:
+def prune(state: Int64s, number: int, horizon: int) -> None:
     """Drop the entries of a list that are earlier than ``horizon``."""
-    lists, heap = memory.lists, memory.heap
+    lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
     start = record.offset
     head, length = record.head, record.length
@@ -315,9 +313,9 @@ def prune(memory: Memory, number: int, horizon: int) -> None:
 
 
 @kernel
-def sweep(tables: Tables, memory: Memory, count: int) -> None:
+def sweep(state: Int64s, count: int) -> None:
     """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones."""
-    counters, lists = memory.counters, memory.lists
+    counters, lists = arrays.counters(state), arrays.lists(state)
     for _ in range(min(count, counters[LISTS_TOP])):
         number = counters[SWEEP]
         if number >= counters[LISTS_TOP]:
@@ -325,9 +323,9 @@ def sweep(tables: Tables, memory: Memory, count: int) -> None:
         counters[SWEEP] = number + 1
         if lists[number].capacity == 0:
             continue
-        prune(memory, number, tables.accesses[lists[number].access].horizon)
+        prune(state, number, arrays.accesses(state)[lists[number].access].horizon)
         capacity = lists[number].capacity
         if lists[number].length == 0:
-            forget_list(memory, number)
+            forget_list(state, number)
         elif capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
-            resize(memory, number, capacity // 2)
+            resize(state, number, capacity // 2)

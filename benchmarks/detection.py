@@ -1,0 +1,227 @@
+"""Detection: the workloads of the thesis (5.8) on one engine and one thread, in CPU time.
+
+The sequence family: 1,000 rules of a few states, ten event types, each state a type and a value,
+every event relevant to exactly ten (rule, state) pairs, windows of 14 to 16 s a step, 100 events
+a second of event time. The fire case: R3 with ten kinds and a hundred thresholds each, half of the
+events Smoke. R10: a sequence and an aggregate joined by a value among 50,000 over long windows.
+
+The baseline is T-Rex, the C++ original, measured on the same kind of machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.report import Row
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    StringColumn,
+)
+from rules import load
+from rules.engine import make
+
+SEED = 7
+CHUNK = 4_096
+"""Events pushed before each advance."""
+T_REX = "T-Rex (C++)"
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Rules, chunks of events in order of time, and how many of them only warm up."""
+
+    name: str
+    rules: str
+    chunks: Sequence[Sequence[EventBatch]]
+    warm_up: int
+    baseline: float | None = None
+
+
+def run(quick: bool) -> list[Row]:
+    scale = 20 if quick else 1
+    workloads = (
+        sequences(3, "last", 1_000 // scale, 200_000 // scale, 155e3),
+        sequences(3, "each", 1_000 // scale, 20_000 // scale, 17.4e3),
+        sequences(2, "last", 1_000 // scale, 200_000 // scale, 152e3),
+        sequences(2, "each", 1_000 // scale, 60_000 // scale, 46e3),
+        fire(100 // scale, 30_000 // scale, 10.9e3),
+        aggregate_join(100_000 // scale, 300_000 // scale, 317.0),
+        join(200_000 // scale, 0.98e6),
+    )
+    return [row for workload in workloads for row in measure(workload)]
+
+
+def measure(workload: Workload) -> Iterable[Row]:
+    """Events and composite events a second of CPU time, after the warm-up."""
+    engine = make("cdp")
+    engine.deploy(load(workload.rules))
+    events = composites = 0
+    spent = 0.0
+    for place, chunk in enumerate(workload.chunks):
+        started = time.process_time()
+        for batch in chunk:
+            engine.push(batch)
+        last = max(int(batch.time[-1]) for batch in chunk)
+        found = engine.advance(TIME_MAX if place + 1 == len(workload.chunks) else last + 1)
+        if place * CHUNK >= workload.warm_up:
+            spent += time.process_time() - started
+            events += sum(map(len, chunk))
+            composites += len(found)
+    yield Row(
+        f"detection/{workload.name}",
+        events / spent,
+        "events/s",
+        T_REX if workload.baseline else "",
+        workload.baseline,
+        f"{composites / spent:,.0f} composite events/s, {composites / events:.2f} an event",
+    )
+
+
+# --- workloads ---------------------------------------------------------------------------------
+
+
+def sequences(states: int, policy: str, rules: int, events: int, baseline: float) -> Workload:
+    """The sequence family: states, selection policy and number of rules."""
+    rng = np.random.default_rng(SEED)
+    types = 10
+    values = rules * states // 100
+    pairs = np.repeat(np.arange(types * values), 10)
+    rng.shuffle(pairs)
+    lines = [f"event T{number}(a: int, b: float)" for number in range(types)]
+    for number in range(rules):
+        chosen = pairs[number * states : (number + 1) * states]
+        kinds = [(int(pair) // values, int(pair) % values) for pair in chosen]
+        body = f"T{kinds[0][0]}(a = {kinds[0][1]}) as s0"
+        for place, (kind, value) in enumerate(kinds[1:], 1):
+            window = int(rng.integers(14_000, 16_001))
+            body += (
+                f" and {policy} T{kind}(a = {value}) as s{place}"
+                f" within {window} ms from s{place - 1}"
+            )
+        lines.append(f"rule r{number}: define C{number}(b: float) from {body} where b = s0.b")
+    warm_up = 16 * states * 100
+    total = warm_up + events
+    schema = [EventType.of(f"T{number}", a="int", b="float") for number in range(types)]
+    kind = rng.integers(0, types, total)
+    value = rng.integers(0, values, total)
+    at = np.arange(total) * (MICROSECONDS // 100)
+    chunks = []
+    for start in range(0, total, CHUNK):
+        part = slice(start, start + CHUNK)
+        batches = []
+        for number in range(types):
+            chosen = np.flatnonzero(kind[part] == number) + start
+            if len(chosen):
+                columns = (value[chosen], chosen.astype(np.float64))
+                batches.append(batch(schema[number], at[chosen], chosen, columns))
+        chunks.append(batches)
+    return Workload(f"{states} states {policy}", "\n".join(lines), chunks, warm_up, baseline)
+
+
+def fire(thresholds: int, events: int, baseline: float) -> Workload:
+    """R3 of the thesis: ten kinds of fire, a hundred thresholds each, windows of 60 s."""
+    rng = np.random.default_rng(SEED)
+    lines, kinds = [], 10
+    for kind in range(kinds):
+        lines.append(f"event Smoke{kind}(area: string)")
+        lines.append(f"event Temp{kind}(area: string, value: int)")
+        lines.extend(
+            f"rule r{kind}_{level}: define Fire{kind}(area: string, t: int)"
+            f" from Smoke{kind}(area = $a) and last Temp{kind}(area = $a, value > {level})"
+            f" within 60 s from Smoke{kind} where area = $a, t = Temp{kind}.value"
+            for level in range(thresholds)
+        )
+    warm_up = 60_000 if thresholds >= 100 else 0
+    total = warm_up + events
+    at = np.arange(total) * (MICROSECONDS // 1_000)
+    chosen_kind = rng.integers(0, kinds, total)
+    is_smoke = rng.random(total) < 0.5
+    value = rng.integers(1, 101, total)
+    chunks = []
+    for start in range(0, total, CHUNK):
+        part = slice(start, start + CHUNK)
+        batches = []
+        for kind in range(kinds):
+            of_kind = chosen_kind[part] == kind
+            smoke = np.flatnonzero(of_kind & is_smoke[part]) + start
+            temp = np.flatnonzero(of_kind & ~is_smoke[part]) + start
+            area = EventType.of(f"Smoke{kind}", area="string")
+            batches.append(batch(area, at[smoke], smoke, (areas(len(smoke)),)))
+            type_ = EventType.of(f"Temp{kind}", area="string", value="int")
+            batches.append(batch(type_, at[temp], temp, (areas(len(temp)), value[temp])))
+        chunks.append([one for one in batches if len(one)])
+    return Workload("fire last", "\n".join(lines), chunks, warm_up, baseline)
+
+
+def aggregate_join(window: int, events: int, baseline: float) -> Workload:
+    """R10 of the thesis (chapter 6): values in 1 to 50,000, windows in ticks, a Sum aggregate."""
+    rules = f"""event A(v: int)
+event B(v: int)
+event C(v: int)
+rule r10: define CE(v: int, total: int)
+from A(v = $x) and last B(v = $x) within {window} us from A
+     and $s = Sum(C(v = $x).v) within {window} us from A
+where v = A.v, total = $s"""
+    return Workload(
+        f"R10, windows of {window:,}",
+        rules,
+        three_types(window + events, 50_000),
+        window,
+        baseline,
+    )
+
+
+def join(events: int, baseline: float) -> Workload:
+    """One rule that joins two events by a value."""
+    rules = """event A(v: int)
+event B(v: int)
+event C(v: int)
+rule join: define CE(v: int)
+from A(v = $x) and last B(v = $x) within 10000 us from A where v = $x"""
+    return Workload("one join rule", rules, three_types(events, 1_000), 0, baseline)
+
+
+def three_types(total: int, values: int) -> list[list[EventBatch]]:
+    """Events of types A, B and C, one a microsecond, with a value each."""
+    rng = np.random.default_rng(SEED)
+    kind = rng.integers(0, 3, total)
+    value = rng.integers(1, values + 1, total)
+    types = [EventType.of(name, v="int") for name in "ABC"]
+    chunks = []
+    for start in range(0, total, CHUNK):
+        places = [
+            np.flatnonzero(kind[start : start + CHUNK] == number) + start for number in range(3)
+        ]
+        chunks.append(
+            [
+                batch(types[number], place, place, (value[place],))
+                for number, place in enumerate(places)
+                if len(place)
+            ]
+        )
+    return chunks
+
+
+def areas(count: int) -> StringColumn:
+    """All in one area, so that every event counts."""
+    return StringColumn.constant("hall", count)
+
+
+def batch(
+    type_: EventType,
+    at: Int64s,
+    sequence: Int64s,
+    columns: tuple[np.ndarray | StringColumn, ...],
+) -> EventBatch:
+    """Events of one source."""
+    ids = EventIds(StringColumn.constant("generator", len(at)), sequence.astype(np.int64))
+    return EventBatch(type_, at.astype(np.int64), ids, columns)

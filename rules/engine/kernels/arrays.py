@@ -1,0 +1,161 @@
+"""The arrays that kernels work on, all reached through one.
+
+A kernel that took every array as an argument would spend its time passing them on. Here the
+*state* is one int64 array, two words for each array: its address and its length. The accessors
+below turn them into array views, at no cost once compiled; the host's :class:`Arrays` owns the
+arrays themselves, keeps them alive, and is the only one to replace them, between two calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import carray, njit
+from numba import types as numba_types
+from numba.core.typing.templates import Signature
+from numba.extending import intrinsic
+
+from matcher.model import AnyArray, Int64s
+from rules.engine.kernels import layout
+
+_I = np.dtype(np.int64)
+
+DTYPES: Mapping[str, npt.DTypeLike] = {
+    # Rules as data: what only deploying and removing rules changes.
+    "types": layout.TYPE,
+    "dispatch": layout.DISPATCH,
+    "columns": layout.COLUMN,
+    "accesses": layout.ACCESS,
+    "rules": layout.RULE,
+    "groups": layout.GROUP,
+    "steps": layout.STEP,
+    "code": layout.CODE,
+    "values": _I,  # first instructions of the attributes' programs
+    "private": _I,  # private accesses of consuming rules, each list ended by -1
+    "dispatch_keys": layout.DISPATCH_KEY,
+    "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
+    # What events change.
+    "heap": _I,
+    "free": _I,  # first free segment of each size, or -1
+    "lists": layout.LIST,
+    "buckets": _I,  # open-addressed: list number, or -1
+    "counters": _I,
+    "out": _I,
+    "out_offsets": _I,
+    "triggers": layout.TRIGGER,
+    "deferred": layout.DEFERRED_TRIGGER,
+    "consumed": layout.CONSUMED_EVENT,
+    "source_ranks": _I,  # by source number: place in byte order
+    "strings": _I,  # begin and end of each string code in ``string_bytes``
+    "string_bytes": np.dtype(np.uint8),
+    # Scratch of the evaluation of one terminator.
+    "frame": _I,  # heap offsets of rows; place 0 is the candidate's
+    "chosen": _I,  # row numbers of the numbered events
+    "chosen_types": _I,
+    "slots": _I,
+    "slots_defined": np.dtype(np.bool_),
+    "stack": _I,
+    "stack_defined": np.dtype(np.bool_),
+    "cursors": _I,  # next candidate of each step
+    "cursor_ends": _I,
+    "cursor_lists": _I,
+    "matched": _I,  # columns of the present event
+    "composite": _I,  # the row of a composite event that enters columns
+}
+"""Every array by name. All are one-dimensional and contiguous."""
+
+_PLACES = {name: 2 * place for place, name in enumerate(DTYPES)}
+
+
+class Arrays:
+    """Owner of the arrays; ``state`` is what kernels take."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, AnyArray] = {}
+        self.state: Int64s = np.zeros(2 * len(DTYPES), np.int64)
+        for name, dtype in DTYPES.items():
+            self[name] = np.zeros(64, dtype)
+
+    def __getitem__(self, name: str) -> AnyArray:
+        return self._held[name]
+
+    def __setitem__(self, name: str, array: AnyArray) -> None:
+        assert array.dtype == DTYPES[name], name
+        assert array.flags.c_contiguous, name
+        assert array.ndim == 1, name
+        if self._held.get(name) is array:
+            return
+        self._held[name] = array
+        place = _PLACES[name]
+        self.state[place : place + 2] = array.ctypes.data, len(array)
+
+    def grow(self, name: str, length: int) -> None:
+        """Give an array room for at least ``length`` items."""
+        array = self._held[name]
+        if len(array) < length:
+            larger = np.zeros(length, array.dtype)
+            larger[: len(array)] = array
+            self[name] = larger
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_context: Any, address: Any) -> tuple[Signature, Any]:
+    """An address as an untyped pointer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return numba_types.voidptr(address), generate
+
+
+def _accessor(name: str) -> Any:
+    place, dtype = _PLACES[name], np.dtype(DTYPES[name])
+
+    @njit(nogil=True)
+    def array(state):  # type: ignore[no-untyped-def]
+        return carray(_pointer(state[place]), (state[place + 1],), dtype)
+
+    return array
+
+
+types = _accessor("types")
+dispatch = _accessor("dispatch")
+columns = _accessor("columns")
+accesses = _accessor("accesses")
+rules = _accessor("rules")
+groups = _accessor("groups")
+steps = _accessor("steps")
+code = _accessor("code")
+values = _accessor("values")
+private = _accessor("private")
+dispatch_keys = _accessor("dispatch_keys")
+dispatch_heads = _accessor("dispatch_heads")
+heap = _accessor("heap")
+free = _accessor("free")
+lists = _accessor("lists")
+buckets = _accessor("buckets")
+counters = _accessor("counters")
+out = _accessor("out")
+out_offsets = _accessor("out_offsets")
+triggers = _accessor("triggers")
+deferred = _accessor("deferred")
+consumed = _accessor("consumed")
+source_ranks = _accessor("source_ranks")
+strings = _accessor("strings")
+string_bytes = _accessor("string_bytes")
+frame = _accessor("frame")
+chosen = _accessor("chosen")
+chosen_types = _accessor("chosen_types")
+slots = _accessor("slots")
+slots_defined = _accessor("slots_defined")
+stack = _accessor("stack")
+stack_defined = _accessor("stack_defined")
+cursors = _accessor("cursors")
+cursor_ends = _accessor("cursor_ends")
+cursor_lists = _accessor("cursor_lists")
+matched = _accessor("matched")
+composite = _accessor("composite")
