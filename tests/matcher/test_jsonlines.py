@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -200,6 +201,30 @@ def test_a_line_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonlines, "LINE_BYTES_MAX", 1000)
     with pytest.raises(BadEvent, match="f:2: a line of more than 1000 bytes"):
         jsonlines.read_text(GOOD + "x" * 2000, "f")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_damaged_files_are_read_in_bulk_as_line_by_line(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Random bytes changed, doubled and dropped: what is good, and why the rest is bad, is told
+    alike by the steps that take a whole chunk and by those that take a line."""
+    chance = random.Random(seed)
+    text = bytearray((GOOD + GOOD.replace("1.5", "2").replace("Temp", "Other")).encode() * 10)
+    for _ in range(chance.randrange(6)):
+        place = chance.randrange(len(text))
+        damage = chance.choice(
+            [b"", b"\n", b"}", b"{", b" ", b'"', b"0", b"\xff", b"}\n{", b"null"]
+        )
+        text[place : place + chance.randrange(2)] = damage
+    declared = {"Temp": TEMP, "Other": EventType("Other", TEMP.attributes)}
+    found = []
+    for size in (2**20, 1):
+        monkeypatch.setattr(jsonlines, "CHUNK_BYTES", size)
+        intake = Intake(declared, skip_bad=True)
+        events = rows(jsonlines.read_text(bytes(text), intake=intake))
+        found.append((sorted(map(str, events)), intake.bad, intake.surplus, intake.events))
+    assert found[0] == found[1]
 
 
 def test_no_events_are_no_batches() -> None:
