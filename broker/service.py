@@ -17,6 +17,7 @@ from broker.errors import ConfigurationError
 from broker.host import Host
 from broker.log import log, set_level, start_logging
 from broker.transport import Transport
+from broker.warmup import warm_up
 from routing.node import Node
 from rules.engine import make
 
@@ -38,6 +39,7 @@ class Service:
         transport, clock = Transport(), Clock()
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
+            warm_up(self._configuration.engine)
             node = Node(self._configuration.node, make(self._configuration.engine), clock.now())
         except BaseException:
             transport.close(0)

@@ -192,9 +192,14 @@ def test_a_slow_sink_that_blocks_holds_up_its_own_sources_alone(endpoint, temp):
 # --- brokers that stop -------------------------------------------------------------------------
 
 
+def naive_broker(tmp_path, **options):
+    """A broker on a file, with the engine that starts quickest."""
+    return BrokerProcess("--engine", "naive", listen=[f"ipc://{tmp_path}/b"], **options)
+
+
 def test_sigterm_stops_a_broker_gracefully(tmp_path):
     with (tmp_path / "log").open("w") as log:
-        broker = BrokerProcess(log=log, listen=[f"ipc://{tmp_path}/b"])
+        broker = naive_broker(tmp_path, log=log)
         with Subscriber(broker.endpoint, "Temp()"):
             assert broker.stop() == 0
     lines = (tmp_path / "log").read_text()
@@ -204,8 +209,7 @@ def test_sigterm_stops_a_broker_gracefully(tmp_path):
 
 
 def test_a_client_reconnects_after_a_restart_and_nothing_is_lost(tmp_path):
-    listen = [f"ipc://{tmp_path}/b"]
-    first = BrokerProcess(listen=listen)
+    first = naive_broker(tmp_path)
     publisher = Publisher(first.endpoint, name="steady", types=[TEMP], increasing=True)
     subscriber = Subscriber(first.endpoint, "Temp()")
     for number in range(10):
@@ -215,7 +219,7 @@ def test_a_client_reconnects_after_a_restart_and_nothing_is_lost(tmp_path):
     first.kill()
     for number in range(10, 20):
         publisher.publish("Temp", area="a", value=number)
-    with BrokerProcess(listen=listen):
+    with naive_broker(tmp_path):
         # What waited at the publisher arrives unless it overtakes the subscription; what is
         # published once both are back does in any case.
         publisher.wait()
@@ -227,7 +231,7 @@ def test_a_client_reconnects_after_a_restart_and_nothing_is_lost(tmp_path):
             with contextlib.suppress(TimeoutError):
                 seen.append(subscriber.receive(timeout_s=0.2).data["value"])
         assert seen == sorted(seen)
-        with RuleManager(listen[0]) as manager:
+        with RuleManager(first.endpoint) as manager:
             (source,) = manager.status()["sources"]
         assert source["name"] == "steady"
         assert source["duplicates"] == 0
@@ -236,7 +240,7 @@ def test_a_client_reconnects_after_a_restart_and_nothing_is_lost(tmp_path):
 
 
 def test_a_broker_that_is_killed_ends_requests_with_a_clear_error(tmp_path):
-    broker = BrokerProcess(listen=[f"ipc://{tmp_path}/b"])
+    broker = naive_broker(tmp_path)
     with RuleManager(broker.endpoint, timeout_s=1) as manager:
         os.kill(broker.child.pid, signal.SIGKILL)
         broker.child.wait()
@@ -249,7 +253,7 @@ def test_a_broker_that_is_killed_ends_requests_with_a_clear_error(tmp_path):
 def test_a_taken_address_is_a_clear_error_and_its_owner_stays(endpoint, tmp_path, transport):
     with contextlib.ExitStack() as stack:
         if transport == "ipc":
-            first = stack.enter_context(BrokerProcess(listen=[f"ipc://{tmp_path}/b"]))
+            first = stack.enter_context(naive_broker(tmp_path))
             endpoint = first.endpoint
         done = subprocess.run(
             [sys.executable, "-m", "broker", "broker", "--listen", endpoint],
@@ -264,7 +268,6 @@ def test_a_taken_address_is_a_clear_error_and_its_owner_stays(endpoint, tmp_path
 
 
 def test_a_broker_that_was_killed_leaves_no_address_behind(tmp_path):
-    listen = [f"ipc://{tmp_path}/b"]
-    BrokerProcess(listen=listen).kill()
-    with BrokerProcess(listen=listen) as broker:
+    naive_broker(tmp_path).kill()
+    with naive_broker(tmp_path) as broker:
         assert serves_others(broker.endpoint, "on a stale file")
