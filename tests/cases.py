@@ -259,6 +259,10 @@ def _chunks(random: Random, events: Sequence[Event]) -> Iterator[tuple[Event, ..
 # --- reducing cases ----------------------------------------------------------------------------
 
 
+PLAIN = ("1", "true", '"ab"')
+"""What a value in ``where`` is reduced to."""
+
+
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
     """A smaller case that still fails; ``fails`` counts a case that cannot run as not failing."""
     simpler = case.at_once()
@@ -307,11 +311,10 @@ def _smaller_texts(text: RuleText) -> Iterator[RuleText]:
     for names in _without_some(text.consuming):
         yield replace(text, consuming=names)
     for place, assignment in enumerate(text.where):
-        name = assignment.split(" = ")[0]
-        for value in ("1", "0.25", "true", '"ab"'):
-            if assignment != f"{name} = {value}":
-                where = (*text.where[:place], f"{name} = {value}", *text.where[place + 1 :])
-                yield replace(text, where=where)
+        name, old = assignment.split(" = ", 1)
+        for value in () if old in PLAIN else PLAIN:
+            where = (*text.where[:place], f"{name} = {value}", *text.where[place + 1 :])
+            yield replace(text, where=where)
 
 
 def _without_some(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:

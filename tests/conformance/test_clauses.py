@@ -1,0 +1,498 @@
+"""Small histories that show each clause of tesla.md sections 1, 3 and 4, for every engine."""
+
+import json
+
+import numpy as np
+import pytest
+from engines import NAMES, make
+from timeline import SOURCE, detect, history, push, written
+
+import rules
+from matcher.identity import composite_key, event_key, printed, rule_key
+from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, StringColumn
+from matcher.rows import batch_of
+from rules.engine.engine import Detector
+from rules.errors import RuleErrors
+from rules.pattern import RuleSet
+
+pytestmark = pytest.mark.parametrize("engine", NAMES)
+
+TYPES = """
+event A(x: int, v: float, s: string)
+event B(x: int, v: float, s: string)
+event C(x: int)
+"""
+INT_MAX = 2**63 - 1
+
+
+def deployed(engine: str, text: str) -> tuple[Detector, RuleSet]:
+    ruleset = rules.load(TYPES + text)
+    detector = make(engine)
+    detector.deploy(ruleset)
+    return detector, ruleset
+
+
+def found(engine: str, text: str, events: str) -> list[str]:
+    return detect(engine, TYPES + text, events)
+
+
+def values(engine: str, expression: str, kind: str, events: str) -> list[object]:
+    """The values of an expression over A, as the attribute of a composite event."""
+    text = f"define Out(y: {kind}) from A() where y = {expression}"
+    return [json.loads(one.split("(")[1].split(")")[0]) for one in found(engine, text, events)]
+
+
+# --- E: events -----------------------------------------------------------------------------------
+
+
+def test_e1_a_repeat_is_dropped_and_counted(engine: str):
+    detector, ruleset = deployed(engine, "define Out() from A()")
+    for _ in range(2):
+        push(detector, history('A1=A@1(1, 1, "a") A@2(1, 1, "a")', ruleset), ruleset)
+    assert len(detector.advance(TIME_MAX)) == 2
+    assert detector.duplicates == 2
+
+
+def test_e1_the_same_id_of_another_source_is_another_event(engine: str):
+    detector, ruleset = deployed(engine, "define Out() from C()")
+    for source in ("one", "two"):
+        detector.push(batch_of(ruleset.schemas["C"], [{"x": 1}], source=source, times=[5]))
+    assert len(detector.advance(TIME_MAX)) == 2
+    assert detector.duplicates == 0
+
+
+def test_e4_simultaneous_events_go_by_source_in_bytes_and_then_by_number(engine: str):
+    detector, ruleset = deployed(
+        engine, "define Out(x) from A() and last C() within 1 s from A where x = C.x"
+    )
+    schema = ruleset.schemas["C"]
+    # In bytes "Z" < "a" < "é"; the greatest number of the last source is the last event.
+    for x, (source, number) in enumerate([("é", 1), ("é", 2), ("a", 9), ("Z", 99)]):
+        detector.push(
+            batch_of(schema, [{"x": x}], source=source, first_sequence=number, times=[MICROSECONDS])
+        )
+    push(detector, history('A@1(0, 0, "")', ruleset), ruleset)
+    assert [event.data["x"] for event in detector.advance(TIME_MAX).events()] == [1]
+
+
+def test_e4_composite_events_stand_by_rule_and_then_by_causes(engine: str):
+    text = """
+    define Second() from Timer(S >= 0) and each C() within 9 s from Timer
+    define First() from A() and each C() within 9 s from A
+    """
+    events = 'C2=C@1(2) C1=C@0.5(1) A1=A@2(1, 1, "") A2=A@2(1, 1, "")'
+    assert [one for one in found(engine, text, events) if "@2(" in one] == [
+        "Second@2() <- timer/2 C1",
+        "Second@2() <- timer/2 C2",
+        "First@2() <- A1 C1",
+        "First@2() <- A1 C2",
+        "First@2() <- A2 C1",
+        "First@2() <- A2 C2",
+    ]
+
+
+# --- S1 to S5: selection -------------------------------------------------------------------------
+
+
+def test_s1_both_ends_of_a_window_are_included(engine: str):
+    text = "define Out() from A() and each C() within 5 s from A"
+    events = 'C@0.999999(1) C2=C@1(1) C3=C@6(1) C@6.000001(1) A=A@6(1, 1, "")'
+    assert found(engine, text, events) == ["Out@6() <- A C2", "Out@6() <- A C3"]
+
+
+def test_s1_the_events_of_a_match_are_distinct(engine: str):
+    text = """define Out() from C() as c and each C() as b within 5 s from c
+              and each C() as a within 5 s from c"""
+    assert found(engine, text, "C1=C@1(1) C2=C@1(1) C3=C@1(1)") == [
+        f"Out@1() <- C{c} C{b} C{a}"
+        for c in (1, 2, 3)
+        for b in (1, 2, 3)
+        for a in (1, 2, 3)
+        if len({a, b, c}) == 3
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "chosen"),
+    [("first", "1"), ("last", "4"), ("2-first", "2"), ("2-last", "3"), ("4-last", "1")],
+)
+def test_s2_single_selection_by_time_and_order(engine: str, policy: str, chosen: str):
+    text = f"define Out() from A() and {policy} C() within 5 s from A"
+    # 2 and 3 are simultaneous: their numbers order them.
+    events = 'C0=C@0(1) C1=C@2(1) C2=C@3(1) C3=C@3(1) C4=C@4(1) A=A@6(1, 1, "")'
+    assert found(engine, text, events) == [f"Out@6() <- A C{chosen}"]
+    assert found(engine, text.replace(policy, "5-last"), events) == []
+
+
+def test_s3_single_selection_is_among_the_events_that_satisfy_the_clause(engine: str):
+    text = "define Out() from A(x = $x) and last C(x > $x) within 5 s from A and C.x < 9"
+    assert found(engine, text, 'C5=C@1(5) C1=C@2(1) A=A@3(2, 1, "")') == ["Out@3() <- A C5"]
+    # A later clause filters; it does not make ``last`` choose the 5.
+    assert found(engine, text, 'C5=C@1(5) C9=C@2(9) A=A@3(2, 1, "")') == []
+
+
+def test_s3_events_selected_before_are_no_candidates(engine: str):
+    text = "define Out() from C() as c and last C() as b within 9 s from c"
+    assert found(engine, text, "C1=C@1(1) C2=C@2(1)") == ["Out@2() <- C2 C1"]
+
+
+def test_s4_simultaneous_events_follow_one_another_in_either_order(engine: str):
+    text = """define Out() from A() and each B() within 1 s from A
+              and each C() within 1 s from B"""
+    events = 'A=A@1(1, 1, "") C=C@1(1) B=B@1(1, 1, "")'
+    assert found(engine, text, events) == ["Out@1() <- A B C"]
+
+
+def test_s5_a_parameter_means_equal_values_and_any_comparison(engine: str):
+    text = """define Out() from A(x = $x, s = $s)
+              and each B(s = $s, v >= $x, x * 2 < $x) within 9 s from A"""
+    events = """B1=B@1(1, 3, "a") B2=B@1(1, 2.75, "a") B3=B@1(1, 3, "b") B4=B@1(2, 3, "a")
+                A=A@2(3, 0, "a")"""
+    assert found(engine, text, events) == ["Out@2() <- A B1"]
+
+
+# --- S6 to S8: negation, time, aggregates --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("time", "fires"), [(0.999999, True), (1, False), (6, False), (6.000001, True)]
+)
+def test_s6_not_within_includes_both_ends(engine: str, time: float, fires: bool):
+    text = "define Out() from A() and not C() within 5 s from A"
+    assert bool(found(engine, text, f'A@6(1, 1, "") C@{time}(1)')) is fires
+
+
+@pytest.mark.parametrize(("time", "fires"), [(2, True), (2.000001, False), (6, False)])
+@pytest.mark.parametrize("names", ["A and B", "B and A"])
+def test_s6_not_between_is_open_at_the_earlier(engine: str, time: float, fires: bool, names: str):
+    text = f"define Out() from A() and each B() within 5 s from A and not C() between {names}"
+    assert bool(found(engine, text, f'A@6(1, 1, "") B@2(1, 1, "") C@{time}(1)')) is fires
+
+
+def test_s6_events_of_the_match_do_not_count(engine: str):
+    """The events of later clauses too: each of two matches is spoilt by the other's C."""
+    text = """define Out() from A() and not C() within 5 s from A
+              and each C() within 5 s from A"""
+    assert found(engine, text, 'C1=C@1(1) A=A@2(1, 1, "")') == ["Out@2() <- A C1"]
+    assert found(engine, text, 'C1=C@1(1) C2=C@1(1) A=A@2(1, 1, "")') == []
+
+
+def test_s7_an_event_selected_before_can_be_bound_in_time(engine: str):
+    text = """define Out() from A() and each B() within 5 s from A
+              and each C() within 5 s from B and C within 6 s from A"""
+    events = 'C1=C@3(1) C2=C@4(1) B=B@8(1, 1, "") A=A@10(1, 1, "")'
+    assert found(engine, text, events) == ["Out@10() <- A B C2"]
+
+
+def test_s8_aggregates_include_both_ends_and_the_match(engine: str):
+    text = """define Out(n, m) from A() and last C() within 9 s from A
+              where n = Count(C() within 5 s from A), m = Sum(C(x > 0).x) between C and A"""
+    events = 'C@0(1) C@1(2) C@3(3) C@6(5) A=A@6(1, 1, "") C@6(7) C@7(9)'
+    assert [one.split(" <- ")[0] for one in found(engine, text, events)] == ["Out@6(4, 12)"]
+
+
+def test_s8_aggregates_of_nothing(engine: str):
+    alone = 'A@9(1, 1, "")'
+
+    def value(aggregate: str, kind: str) -> list[object]:
+        return values(engine, f"{aggregate} within 1 s from A", kind, alone)
+
+    assert value("Count(B())", "int") == [0]
+    assert value("Sum(B().x)", "int") == [0]
+    assert value("Sum(B().v)", "float") == [0.0]
+    for function in ("Avg", "Min", "Max", "StdDev"):
+        assert value(f"{function}(B().v)", "float") == []
+    assert value("Min(B().s)", "string") == []
+
+
+def test_s8_each_function(engine: str):
+    events = 'B@1(1, 0.5, "b") B@2(3, 1.5, "ab") B@3(8, 4, "é") A@3(0, 0, "")'
+
+    def value(aggregate: str, kind: str) -> object:
+        return values(engine, f"{aggregate} within 9 s from A", kind, events)[0]
+
+    assert value("Sum(B().x)", "int") == 12
+    assert value("Min(B().x)", "int") == 1
+    assert value("Max(B().x)", "int") == 8
+    assert value("Avg(B().x)", "float") == 4.0
+    assert value("Avg(B().v)", "float") == 2.0
+    assert value("StdDev(B().x)", "float") == pytest.approx((26 / 3) ** 0.5, rel=1e-9)
+    assert value("StdDev(B().v)", "float") == pytest.approx((6.5 / 3) ** 0.5, rel=1e-9)
+    assert value("Min(B().s)", "string") == "ab"
+    assert value("Max(B().s)", "string") == "é"
+
+
+def test_s8_sums_are_exact_where_partial_sums_are(engine: str):
+    """A prefix sum that began with the large values would have lost the small ones."""
+    events = " ".join(f'B@{second}(0, {2.0**60}, "")' for second in range(5))
+    events += ' B@50(0, 0.25, "") B@51(0, 0.5, "") A@52(0, 0, "")'
+    assert values(engine, "Sum(B().v) within 5 s from A", "float", events) == [0.75]
+    assert values(engine, "Avg(B().v) within 5 s from A", "float", events) == [0.375]
+
+
+# --- S9, S10: values -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["A.x / B.x", "A.x % B.x", "B.v / B.x", "B.v % 0"])
+def test_s9_division_by_zero_emits_and_consumes_nothing(engine: str, where: str):
+    text = f"""define Out(y: float) from A() and last B(x < 5) within 9 s from A
+              where y = {where} consuming B
+              define Seen() from B()"""
+    events = 'B1=B@1(1, 1, "") B0=B@2(0, 1, "") A1=A@3(4, 1, "") A2=A@4(4, 1, "")'
+    assert found(engine, text, events) == ["Seen@1() <- B1", "Seen@2() <- B0"]
+
+
+@pytest.mark.parametrize(
+    "expression", ["A.x + 1", "A.x * 2", "-(0 - A.x - 1) + 0", "Sum(A().x within 9 s from A)"]
+)
+def test_s9_integer_overflow_is_undefined(engine: str, expression: str):
+    events = f'A@1({INT_MAX}, 1, "") A@2({INT_MAX}, 1, "")'
+    sums = "Sum" in expression
+    assert values(engine, expression, "int", events) == ([INT_MAX] if sums else [])
+
+
+def test_s9_an_or_with_a_true_side_is_true(engine: str):
+    text = "define Out() from A() and (1 / A.x > 0 or A.v > 0)"
+    assert found(engine, text, 'A1=A@1(0, 1, "") A0=A@2(0, 0, "")') == ["Out@1() <- A1"]
+    assert found(engine, text.replace("(1", "not (1"), 'A0=A@2(0, 0, "") A1=A@2(0, 1, "")') == []
+
+
+def test_s9_in_its_own_condition_only_the_candidate_fails(engine: str):
+    text = "define Out() from A() and last B(6 / x > 1) within 9 s from A"
+    events = 'B1=B@1(3, 0, "") B2=B@2(0, 0, "") A=A@3(1, 1, "")'
+    assert found(engine, text, events) == ["Out@3() <- A B1"]
+    absent = "define Out() from A() and not B(6 / x > 1) within 9 s from A"
+    assert found(engine, absent, 'B2=B@2(0, 0, "") A=A@3(1, 1, "")') == ["Out@3() <- A"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind", "expected"),
+    [
+        ("A.x / 2", "float", [3.5]),
+        ("A.x % (-3)", "int", [-2]),
+        ("-A.x % 3", "int", [2]),
+        ("-A.v % 2.0", "float", [1.5]),
+        ("A.x", "float", [7.0]),
+    ],
+)
+def test_s10_division_remainder_and_conversion(
+    engine: str, expression: str, kind: str, expected: list[object]
+):
+    assert values(engine, expression, kind, 'A@1(7, 2.5, "")') == expected
+
+
+def test_s10_int_and_float_compare_by_value(engine: str):
+    """2**53 + 1 is no float: compared as floats the two would be equal."""
+    text = "define Out() from A(x = v)"
+    exact = 2**53
+    assert found(engine, text, f'A@1({exact + 1}, {float(exact)}, "")') == []
+    assert len(found(engine, text, f'A@1({exact}, {float(exact)}, "")')) == 1
+    assert len(found(engine, "define Out() from A(x < v)", f'A@1({INT_MAX}, {2.0**63}, "")')) == 1
+
+
+def test_s10_strings_compare_by_code_point_and_by_part(engine: str):
+    def holds(condition: str) -> bool:
+        return bool(found(engine, f"define Out() from A({condition})", 'A@1(0, 0, "Zebra")'))
+
+    assert holds('s < "a"')
+    assert holds('s < "é"')
+    assert holds('s prefix "Ze"')
+    assert holds('s suffix "bra"')
+    assert holds('s contains ""')
+    assert not holds('s contains "zeb"')
+    assert holds('s > "Zebr"')
+
+
+# --- S11, S12: consumption, hierarchies ----------------------------------------------------------
+
+
+def test_s11_consumed_events_are_gone_in_every_role_of_the_rule(engine: str):
+    text = """define Out(n) from A() and last C(x > 5) as big within 9 s from A
+              where n = Count(C() within 9 s from A) consuming big"""
+    events = 'C@1(9) C@2(1) C@3(8) A1=A@4(1, 1, "") A2=A@5(1, 1, "") A3=A@6(1, 1, "")'
+    assert [one.split(" <- ")[0] for one in found(engine, text, events)] == ["Out@4(3)", "Out@5(2)"]
+
+
+def test_s11_a_consumed_event_no_longer_negates(engine: str):
+    text = """define Out() from A(x = $x) and each C(x >= $x) as c within 9 s from A
+              and not C(x < 0) within 9 s from A consuming c"""
+    events = 'C1=C@1(-1) A1=A@2(-1, 1, "") C2=C@3(5) A2=A@4(1, 1, "")'
+    assert found(engine, text, events) == ["Out@2() <- A1 C1", "Out@4() <- A2 C2"]
+
+
+def test_s11_all_matches_of_one_instant_see_the_same_history(engine: str):
+    text = "define Out() from A() and last C() within 9 s from A consuming C"
+    events = 'C=C@1(1) A1=A@2(1, 1, "") A2=A@2(1, 1, "") A3=A@3(1, 1, "")'
+    assert found(engine, text, events) == ["Out@2() <- A1 C", "Out@2() <- A2 C"]
+
+
+def test_s12_a_composite_event_counts_at_its_own_instant_for_rules_above(engine: str):
+    text = """
+    define Top() from Middle(n > 0) and not Low() within 1 s from Middle
+    define Middle(n) from A() where n = Count(Low() within 1 s from A)
+    define Low() from C()
+    """
+    assert found(engine, text, 'C1=C@1(1) A1=A@1(1, 1, "")') == [
+        "Middle@1(1) <- A1",
+        "Low@1() <- C1",
+    ]
+
+
+def test_s12_within_a_cycle_only_earlier_events_are_seen(engine: str):
+    text = """
+    define N(n) from C() where n = 1
+    define N(n) from C() and last N() within 9 s from C where n = N.n + 1
+    """
+    found_events = found(engine, text, "C@1(1) C@1(1) C@2(1)")
+    assert [one.split(" <- ")[0] for one in found_events] == [
+        "N@1(1)",
+        "N@1(1)",
+        "N@2(1)",
+        "N@2(2)",
+    ]
+
+
+def test_s12_a_type_may_be_published_and_defined(engine: str):
+    text = "define C(x: int) from A() where x = A.x define Out(x) from C() where x = C.x"
+    one = found(engine, text, 'C@1(5) A@2(6, 1, "")')
+    assert [text.split(" <- ")[0] for text in one] == ["Out@1(5)", "C@2(6)", "Out@2(6)"]
+
+
+def test_s12_a_cycle_of_terminators_across_deployments_is_refused(engine: str):
+    text = "event Q() define P() from Q() define P() from A()"
+    detector, ruleset = deployed(engine, text)
+    closing = rules.load("define Q() from P()", known=ruleset.schemas)
+    with pytest.raises(RuleErrors):
+        detector.deploy(closing)
+    assert set(detector.marks) == {rule.name for rule in ruleset.rules}
+    push(detector, history('A@1(1, 1, "")', ruleset), ruleset)
+    assert len(detector.advance(TIME_MAX)) == 1
+
+
+# --- S13: timers ---------------------------------------------------------------------------------
+
+
+def test_s13_timers_tick_from_the_least_to_the_greatest_time(engine: str):
+    text = "define Tick() from Timer(S % 2 = 0)"
+    assert found(engine, text, "C@3.5(1) C@8(1)") == [
+        "Tick@4() <- timer/4",
+        "Tick@6() <- timer/6",
+        "Tick@8() <- timer/8",
+    ]
+
+
+def test_s13_a_tick_carries_the_calendar(engine: str):
+    text = "define Now(day, month, H, M) from Timer(M = 30, D = Monday, month = 2) " + (
+        "where day = Timer.day, month = Timer.month, H = Timer.H, M = Timer.M"
+    )
+    one_minute = 60 * (30 + 60 * 5)
+    monday = 86_400 * (31 + 1)  # 2 February 1970
+    found_events = found(engine, text, f"C@{monday + one_minute - 60}(1) C@{monday + 23_400}(1)")
+    assert [one.split(" <- ")[0].split("(")[1] for one in found_events] == [
+        "2, 2, 5, 30)",
+        "2, 2, 6, 30)",
+    ]
+
+
+# --- S14, S15: order of arrival, lifetime --------------------------------------------------------
+
+
+def test_s14_an_instant_is_evaluated_once_its_mark_has_passed(engine: str):
+    detector, ruleset = deployed(engine, "define Out() from A() and each C() within 9 s from A")
+    push(detector, history('C1=C@1(1) A1=A@2(1, 1, "")', ruleset), ruleset)
+    assert len(detector.advance(2 * MICROSECONDS)) == 0
+    push(detector, history("C2=C@1.5(1) C3=C@2(1)", ruleset), ruleset)
+    assert written(detector.advance(2 * MICROSECONDS + 1).events()) == [
+        "Out@2() <- A1 C1",
+        "Out@2() <- A1 C2",
+        "Out@2() <- A1 C3",
+    ]
+    assert len(detector.advance(TIME_MAX)) == 0
+
+
+def test_s14_an_event_older_than_the_mark_is_selected_but_never_terminates(engine: str):
+    detector, ruleset = deployed(engine, "define Out() from A() and each C() within 9 s from A")
+    detector.advance(5 * MICROSECONDS)
+    push(detector, history('C1=C@1(1) A1=A@2(1, 1, "") A2=A@6(1, 1, "")', ruleset), ruleset)
+    assert written(detector.advance(TIME_MAX).events()) == ["Out@6() <- A2 C1"]
+
+
+def test_s14_each_rule_has_the_mark_of_its_types(engine: str):
+    text = """rule low: define L() from A()
+              rule high: define H() from L() and not C() within 1 s from L"""
+    detector, _ = deployed(engine, text)
+    detector.advance({"A": 7})
+    assert detector.marks["low"] == 7
+    assert detector.marks["high"] < 0
+    detector.advance({"C": 5})
+    assert detector.marks == {"low": 7, "high": 5}
+    detector.advance({"A": 3, "C": 9})
+    assert detector.marks == {"low": 7, "high": 7}
+
+
+def test_s15_a_rule_sees_events_from_since_on(engine: str):
+    ruleset = rules.load(TYPES + "define Out(n) from A() where n = Count(C() within 9 s from A)")
+    detector = make(engine)
+    detector.deploy(ruleset, since=3 * MICROSECONDS)
+    push(detector, history('C@2(1) A@2(1, 1, "") C@3(1) A@3(1, 1, "")', ruleset), ruleset)
+    found_events = written(detector.advance(TIME_MAX).events())
+    assert [one.split(" <- ")[0] for one in found_events] == ["Out@3(1)"]
+
+
+def test_s15_a_removed_rule_is_gone_and_the_others_go_on(engine: str):
+    detector, ruleset = deployed(
+        engine, "rule one: define One() from A() rule two: define Two() from A()"
+    )
+    push(detector, history('A1=A@1(1, 1, "")', ruleset), ruleset)
+    assert len(detector.advance(2 * MICROSECONDS)) == 2
+    detector.remove("one")
+    with pytest.raises(KeyError):
+        detector.remove("one")
+    push(detector, history('A2=A@3(1, 1, "")', ruleset), ruleset)
+    assert written(detector.advance(TIME_MAX).events()) == ["Two@3() <- A2"]
+
+
+def test_s15_the_version_enters_the_ids(engine: str):
+    ids = []
+    for version in (0, 1):
+        detector = make(engine)
+        ruleset = rules.load("event A() define Out() from A()")
+        detector.deploy(ruleset, version=version)
+        push(detector, history("A1=A@1", ruleset), ruleset)
+        ids += [event.id for event in detector.advance(TIME_MAX).events()]
+    assert len(set(ids)) == 2
+
+
+# --- section 4: what a composite event carries ---------------------------------------------------
+
+
+def test_section_4_source_id_and_causes(engine: str):
+    detector, ruleset = deployed(
+        engine, "rule pair: define Out() from A() and each C() within 9 s from A"
+    )
+    push(detector, history('C1=C@1(1) A@2(1, 1, "")', ruleset), ruleset)
+    (event,) = detector.advance(TIME_MAX).events()
+    assert event.source == "rexmq/rule/pair"
+    assert event.cause_full == (f"{SOURCE}#2", f"{SOURCE}#C1")
+    causes = [event_key(SOURCE, "2"), event_key(SOURCE, "C1")]
+    assert event.id == printed(composite_key(rule_key("pair", 0), causes))
+
+
+def test_section_4_a_composite_cause_is_named_by_its_digest(engine: str):
+    text = "rule low: define Low() from A() rule top: define Top() from Low() as l"
+    detector, ruleset = deployed(engine, text)
+    push(detector, history('A@2(1, 1, "")', ruleset), ruleset)
+    low, top = detector.advance(TIME_MAX).events()
+    assert top.cause_full == (f"rexmq/rule/low#{low.id}",)
+    key = event_key(low.source, low.id)
+    assert top.id == printed(composite_key(rule_key("top", 0), [key]))
+
+
+def test_events_of_types_that_no_rule_uses_are_dropped(engine: str):
+    detector, _ = deployed(engine, "define Out() from A()")
+    other = rules.load("event Other()\ndefine Out() from Other()").schemas["Other"]
+    ids = EventIds(StringColumn.constant("s", 1), np.array([1]))
+    for _ in range(2):
+        detector.push(EventBatch(other, np.array([1]), ids, ()))
+    assert len(detector.advance(TIME_MAX)) == 0
+    assert detector.duplicates == 0
