@@ -73,7 +73,7 @@ def application() -> typer.Typer:
 
 def _register(app: typer.Typer, name: str) -> None:
     module = importlib.import_module(f"broker.cli.{name}")
-    epilog = f"Example: {module.EXAMPLE}"
+    epilog = f"\b\nExample: {module.EXAMPLE}"  # \b: as it stands, not filled into lines
     if not hasattr(module, "commands"):
         app.command(name, epilog=epilog)(guarded(module.command))
         return

@@ -18,7 +18,7 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 
 
 def _cell(value: Any) -> str:
-    if value is None or value == "":
+    if value is None or value in ("", [], ()):
         return "-"
     if isinstance(value, float):
         return f"{value:g}"

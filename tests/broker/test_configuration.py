@@ -1,6 +1,9 @@
 """A broker's configuration from file, environment and flags."""
 
 import dataclasses
+import json
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +28,14 @@ def test_every_choice_of_the_node_that_is_not_the_hosts_own_has_a_key():
     # The host has a wall clock: that is no choice.
     assert fields - {key.name for key in KEYS} == {"wall_clock"}
     assert set(LATE) == {late.value for late in Late}
+
+
+def test_the_page_on_the_command_line_lists_every_key_with_its_default():
+    page = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    values = tomllib.loads(load(None, {}, {}).toml())
+    for key in KEYS:
+        default = json.dumps(values[key.table][key.name])
+        assert f"| `{key.name}` | `{default}` |" in page
 
 
 def test_flags_win_over_the_environment_over_the_file(tmp_path):
