@@ -20,10 +20,16 @@ def command(
         int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")
     ] = None,
     when_full: Annotated[
-        str, typer.Option("--when-full", metavar="block|drop-oldest|disconnect", help="When it is full.")
+        str,
+        typer.Option(
+            "--when-full", metavar="block|drop-oldest|disconnect", help="When it is full."
+        ),
     ] = "block",
     queue: Annotated[
-        int, typer.Option("--queue", min=1, metavar="EVENTS", help="Events that may wait at the broker.")
+        int,
+        typer.Option(
+            "--queue", min=1, metavar="EVENTS", help="Events that may wait at the broker."
+        ),
     ] = 65_536,
     cause: Annotated[
         str, typer.Option("--cause", metavar="ids|full", help="Causes as ids, or as source#id.")
