@@ -1,0 +1,119 @@
+"""``rexmq demo``: the main job on real data, start to end, on this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from broker.demo.flights import Log
+
+EXAMPLE = "rexmq demo --from 2013-02-07 --days 4"
+
+ENGINES = ("auto", "cdp", "naive")
+FIRST_DAY, LAST_DAY = date(2013, 1, 1), date(2013, 12, 31)
+"""The year that the data are of."""
+
+
+def command(
+    first: Annotated[
+        str, typer.Option("--from", metavar="YYYY-MM-DD", help="The first day.")
+    ] = f"{FIRST_DAY}",
+    last: Annotated[
+        str | None, typer.Option("--to", metavar="YYYY-MM-DD", help="The last day.")
+    ] = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, metavar="N", help="So many days, instead.")
+    ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="auto|cdp|naive", help="Which engine detects.")
+    ] = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", metavar="FILE", help="Write the composite events as JSON lines."),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="DIR", help="Write the events to files, and end."),
+    ] = None,
+    no_progress: Annotated[
+        bool, typer.Option("--no-progress", help="No progress bar on the terminal.")
+    ] = False,
+) -> None:
+    """Find what a year of flights and weather in New York amounts to.
+
+    A broker is started with the rules of examples/flights.tesla. Three publishers replay the
+    departures, arrivals and weather of 2013; the first composite events of each type are
+    printed as a subscriber gets them, and a summary at the end.
+    """
+    from broker.cli.outcome import one_of
+
+    one_of("--engine", engine, ENGINES)
+    span = _span(first, last, days)
+
+    from broker.demo.flights import logs
+
+    recorded = logs(*span)
+    if folder is None:
+        _run(recorded, engine, output, not no_progress and sys.stdout.isatty())
+    else:
+        _record(recorded, folder)
+
+
+def _span(first: str, last: str | None, days: int | None) -> tuple[date, date]:
+    """The first and the last day that the options say."""
+    from broker.cli.outcome import UsageError
+
+    if last is not None and days is not None:
+        raise UsageError("demo: give --to or --days, not both")
+    start = _day("--from", first)
+    end = LAST_DAY if last is None else _day("--to", last)
+    if days is not None:
+        end = min(start + timedelta(days=days - 1), LAST_DAY)
+    if end < start:
+        raise UsageError(f"demo: --to {end} is before --from {start}")
+    return start, end
+
+
+def _day(flag: str, text: str) -> date:
+    from broker.cli.outcome import UsageError
+
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").date()
+    except ValueError:
+        day = date.min
+    if not FIRST_DAY <= day <= LAST_DAY:
+        raise UsageError(f"demo {flag}: expected a day of 2013 as YYYY-MM-DD, found {text!r}")
+    return day
+
+
+def _run(recorded: Sequence[Log], engine: str, output: Path | None, shown: bool) -> None:
+    from broker.demo.pages import summary
+    from broker.demo.progress import progress_bar
+    from broker.demo.run import run
+
+    events = sum(map(len, recorded))
+    print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting a broker.")
+    print("(Its first start after an installation compiles the engine: a minute or two.)")
+    sys.stdout.flush()
+    with ExitStack() as opened:
+        lines = None if output is None else opened.enter_context(output.open("wb"))
+        bar = opened.enter_context(progress_bar(events, shown=shown))
+        account = run(recorded, engine, show=print, watch=bar.watch, lines=lines)
+    print()
+    print(summary(account))
+
+
+def _record(recorded: Sequence[Log], folder: Path) -> None:
+    from broker.demo.flights import record
+
+    for batches, file in zip(
+        (batch for log in recorded for batch in log.batches), record(recorded, folder), strict=True
+    ):
+        print(f"{len(batches):>9,} events: {file}")

@@ -1,0 +1,54 @@
+"""One run of the demo, from the broker's start to its end, with its account."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import BinaryIO
+
+from broker.client.sink import places, rows
+from broker.demo.account import Account
+from broker.demo.flights import Log
+from broker.demo.live import Demo
+from broker.demo.pages import FirstOnes, sentence
+from matcher.printing import json_lines
+from routing.messages import Delivery
+
+
+def run(
+    logs: Sequence[Log],
+    engine: str,
+    *,
+    show: Callable[[str], None],
+    watch: Callable[[int, int], None],
+    lines: BinaryIO | None = None,
+) -> Account:
+    """Publish the logs to a broker with this engine, and take what it detects.
+
+    ``show`` is given the sentences to print; ``watch``, again and again, how many events are
+    published and where in event time (microseconds) the slowest publisher is. Every composite
+    event goes to ``lines`` as a JSON line, in the order that the subscriber got it in.
+    """
+    first_ones = FirstOnes()
+    with Demo(engine) as demo:
+        account = Account(demo.types)
+        begun = time.perf_counter()
+        with demo.publish(logs) as publishing:
+            for delivery in demo.deliveries(publishing):
+                watch(publishing.published, publishing.moment)
+                if delivery is None:
+                    continue
+                taken_at = time.perf_counter()
+                for event in rows(delivery):
+                    account.add(event, taken_at, publishing.handovers)
+                    if first_ones.takes(event):
+                        show(sentence(event))
+                if lines is not None:
+                    _write(delivery, lines)
+        account.published = publishing.published
+        account.seconds = time.perf_counter() - begun
+    return account
+
+
+def _write(delivery: Delivery, lines: BinaryIO) -> None:
+    lines.write(json_lines(delivery.batches, places(delivery)))
