@@ -107,7 +107,9 @@ def sequences(states: int, policy: str, rules: int, events: int, baseline: float
                 f" and {policy} T{kind}(a = {value}) as s{place}"
                 f" within {window} ms from s{place - 1}"
             )
-        lines.append(f"rule r{number}: define C{number}(b: float) from {body} where b = s0.b")
+        lines.append(
+            f"rule r{number}: define C{number % types}(b: float) from {body} where b = s0.b"
+        )
     warm_up = 16 * states * 100
     total = warm_up + events
     schema = [EventType.of(f"T{number}", a="int", b="float") for number in range(types)]

@@ -3,17 +3,20 @@
 The pipeline is ``parser -> ast -> checker -> pattern -> plan -> engine``; each stage takes one
 type and gives one type. Time is in the events: nothing here reads a clock.
 
-``rules.load(text)`` goes from text to checked rules in one step.
+``rules.load(text)`` goes from text to checked rules in one step; ``rules.Engine(text)`` detects in
+process, without a broker.
 """
 
 from rules.checker import check
 from rules.errors import Problem, RuleErrors, Span
 from rules.language import load
+from rules.local import Engine
 from rules.parser import parse
 from rules.pattern import Rule, RuleSet
 from rules.printer import print_file
 
 __all__ = [
+    "Engine",
     "Problem",
     "Rule",
     "RuleErrors",

@@ -1,0 +1,166 @@
+"""The engine in process, without a broker: the thesis's local adapter (5.5).
+
+>>> from rules import Engine
+>>> engine = Engine('''
+...     event Smoke(area: string)
+...     event Temp(area: string, value: float)
+...     define Fire(area: string, temperature: float)
+...     from Smoke(area = $a) and last Temp(area = $a, value > 45) within 5 min from Smoke
+...     where area = $a, temperature = Temp.value
+... ''')
+>>> engine.publish("Temp", time=10, area="hall", value=51.5)
+[]
+>>> engine.publish("Smoke", time=70, area="hall")
+[]
+>>> for event in engine.finish():
+...     print(event.type, event.time // 1_000_000, event.data)
+Fire 70 {'area': 'hall', 'temperature': 51.5}
+
+An instant is complete only when something later has come (tesla.md S14), so ``publish`` gives what
+is detected *before* the time of the event it takes, and ``finish`` the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from matcher.errors import BadEvent
+from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType, Value
+from matcher.rows import batch_of
+from matcher.times import time_of
+from rules.engine import Detections, make
+from rules.errors import Problem, RuleErrors
+from rules.language import load
+from rules.pattern import Rule
+
+SOURCE = "local"
+"""The source of events that name none."""
+
+
+class Engine:
+    """Rules and their detection, in the caller's thread.
+
+    ``rules`` is TESLA text that declares the types it uses; ``engine`` a name of
+    ``rules.engine.ENGINES``. Raises RuleErrors for a text that is refused. An engine is no
+    more thread-safe than a list.
+
+    Events come either one by one and in order of time (``publish``), or in batches of any order
+    (``push``), evaluated when ``advance`` says up to where they are complete.
+    """
+
+    def __init__(self, rules: str = "", *, engine: str = "auto") -> None:
+        self._detector = make(engine)
+        self._schemas: dict[str, EventType] = {}
+        self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
+        self._versions: dict[str, int] = {}  # of names that were ever in use
+        self._sequences: dict[str, int] = {}
+        self._time = TIME_MIN
+        if rules:
+            self.deploy(rules)
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The deployed rules, in the order of their deployment."""
+        return tuple(rule for rule, _ in self._rules.values())
+
+    @property
+    def schemas(self) -> Mapping[str, EventType]:
+        """Every event type that was declared or defined, by name."""
+        return dict(self._schemas)
+
+    def deploy(self, text: str, *, replace: bool = False) -> None:
+        """Add the rules of a text; they see events from now on (S15).
+
+        With ``replace``, a rule of the same name is removed first. Raises RuleErrors, and changes
+        nothing, for a text that is refused.
+        """
+        checked = load(text, known=self._schemas)
+        taken = [rule.name for rule in checked.rules if rule.name in self._rules]
+        if taken and not replace:
+            problems = [Problem(f"a rule named {name} is already deployed") for name in taken]
+            raise RuleErrors(problems, text)
+        since = None if self._time == TIME_MIN else self._time + 1
+        version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
+        for name in taken:
+            self.remove(name)
+        self._detector.deploy(checked, since=since, version=version)
+        self._schemas.update(checked.schemas)
+        for rule in checked.rules:
+            self._rules[rule.name] = (rule, version)
+            self._versions[rule.name] = version
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when none has that name."""
+        self._detector.remove(name)
+        del self._rules[name]
+
+    def publish(
+        self,
+        type: str,  # noqa: A002 - the word for it
+        /,
+        *,
+        time: float | str | datetime,
+        source: str = SOURCE,
+        id: str | None = None,  # noqa: A002
+        **attributes: Value,
+    ) -> list[Event]:
+        """Take one event, and give the composite events of all earlier instants.
+
+        ``time`` in seconds since the epoch, RFC 3339 text or a datetime (E2); events come in its
+        order. Raises BadEvent for an event that does not fit its schema, or that is earlier than
+        one before it.
+        """
+        at = time_of(time)
+        if at < self._time:
+            raise BadEvent(f"{type} is earlier than an event that was published before it")
+        number = self._sequences.get(source, 0) + 1
+        batch = batch_of(
+            self.schema(type),
+            [attributes],
+            source=source,
+            first_sequence=number,
+            times=[at],
+            ids=None if id is None else [id],
+        )
+        self._sequences[source] = number
+        self._detector.push(batch)
+        self._time = at
+        return list(self._detector.advance(at).events())
+
+    def push(
+        self,
+        events: EventBatch | Sequence[Mapping[str, Any]],
+        *,
+        type: str | None = None,  # noqa: A002
+    ) -> None:
+        """Take a batch, or rows of the ``type`` named, each with its own ``"time"``.
+
+        Nothing is evaluated until ``advance`` or ``finish``.
+        """
+        if not isinstance(events, EventBatch):
+            if type is None:
+                raise ValueError("rows need the name of their type: push(rows, type=...)")
+            number = self._sequences.get(SOURCE, 0)
+            self._sequences[SOURCE] = number + len(events)
+            events = batch_of(self.schema(type), events, source=SOURCE, first_sequence=number + 1)
+        self._detector.push(events)
+        if len(events):
+            self._time = max(self._time, int(events.time.max()))
+
+    def advance(self, mark: int) -> Detections:
+        """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow."""
+        return self._detector.advance(mark)
+
+    def finish(self) -> list[Event]:
+        """End the input: the composite events of everything not yet evaluated."""
+        return list(self._detector.advance(TIME_MAX).events())
+
+    def schema(self, name: str) -> EventType:
+        """A declared or defined event type; BadEvent when there is none of that name."""
+        try:
+            return self._schemas[name]
+        except KeyError:
+            known = ", ".join(sorted(self._schemas)) or "none"
+            raise BadEvent(f"no event type is called {name}; known are: {known}") from None

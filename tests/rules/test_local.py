@@ -1,0 +1,81 @@
+"""The engine in process (thesis 5.5)."""
+
+import doctest
+
+import pytest
+
+import rules.local
+from matcher.errors import BadEvent
+from rules import Engine, RuleErrors
+
+RULES = """
+event A(x: int)
+event B(x: int)
+rule pair: define P(x: int) from A(x = $x) and each B(x = $x) within 10 s from A where x = $x
+"""
+LATER = "rule last: define L(x: int) from A(x = $x) and last B() within 10 s from A where x = $x"
+
+
+def test_the_documented_example():
+    found = doctest.testmod(rules.local)
+    assert found.attempted >= 4
+    assert found.failed == 0
+
+
+@pytest.mark.parametrize("engine", ["auto", "naive"])
+def test_an_instant_waits_for_a_later_event(engine):
+    local = Engine(RULES, engine=engine)
+    assert local.publish("B", time=1, x=1) == []
+    assert local.publish("A", time=2, x=1) == []
+    assert local.publish("B", time=2, x=1) == []  # simultaneous: both orders count (S4)
+    found = local.publish("B", time=3, x=1)
+    assert [event.cause for event in found] == [("2", "1"), ("2", "3")]
+    assert local.finish() == []
+
+
+def test_rows_and_advance():
+    local = Engine(RULES)
+    local.push([{"time": 1, "x": 1}, {"time": 2, "x": 2}], type="B")
+    local.push([{"time": 3, "x": 2}], type="A")
+    assert len(local.advance(3_000_000)) == 0
+    assert [event.data for event in local.advance(3_000_001).events()] == [{"x": 2}]
+
+
+def test_a_rule_deployed_later_sees_later_events_alone():
+    local = Engine(RULES)
+    local.publish("B", time=1, x=1)
+    local.deploy(LATER)
+    local.publish("A", time=2, x=1)
+    local.publish("B", time=3, x=5)
+    local.publish("A", time=4, x=7)
+    assert [event.type for event in local.finish()] == ["L"]
+    assert [rule.name for rule in local.rules] == ["pair", "last"]
+
+
+def test_replacing_a_rule_changes_its_ids():
+    ids = []
+    for replace in (False, True):
+        local = Engine(RULES)
+        if replace:
+            local.deploy(RULES, replace=True)
+        local.publish("B", time=1, x=1)
+        local.publish("A", time=2, x=1)
+        ids.append(local.finish()[0].id)
+    assert ids[0] != ids[1]
+
+
+def test_refusals_name_what_is_wrong():
+    local = Engine(RULES)
+    with pytest.raises(RuleErrors, match="already deployed"):
+        local.deploy(RULES)
+    with pytest.raises(BadEvent, match="no event type is called C; known are: A, B, P"):
+        local.publish("C", time=1)
+    with pytest.raises(BadEvent, match="attribute x"):
+        local.publish("A", time=1, x="one")
+    local.publish("A", time=5, x=1)
+    with pytest.raises(BadEvent, match="earlier"):
+        local.publish("A", time=4, x=1)
+    with pytest.raises(ValueError, match="type="):
+        local.push([{"time": 1, "x": 1}])
+    with pytest.raises(KeyError):
+        local.remove("none")
