@@ -7,6 +7,7 @@ running broker cannot change, with a warning.
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Callable
 from types import FrameType
@@ -50,6 +51,9 @@ class Service:
     def run(self) -> None:
         """Serve until a signal or ``stop``; then say goodbye to the clients."""
         self._watch_signals()
+        # What is here by now stays: the collector need not look at it while events wait.
+        gc.collect()
+        gc.freeze()
         name = self._configuration.values["name"]
         for endpoint in self.endpoints:
             log("info", "listening", {"broker": name, "endpoint": endpoint})

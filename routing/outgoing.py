@@ -209,7 +209,9 @@ class Outgoing:
             flat = np.empty(events, np.int64)
             places = slice(None) if order is None else order
             flat[places] = np.arange(self.last_sequence + 1, self.last_sequence + 1 + events)
-            numbers = np.split(flat, np.cumsum([len(batch) for batch in batches])[:-1])
+            # A single event comes as one batch, and splitting would cost more than the rest.
+            ends = [len(batch) for batch in batches]
+            numbers = [flat] if len(ends) == 1 else np.split(flat, np.cumsum(ends)[:-1])
         return [self._own(batch, own) for batch, own in zip(batches, numbers, strict=True)]
 
     def _own(self, batch: EventBatch, sequence: Int64s) -> EventBatch:
