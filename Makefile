@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check lint bench fuzz clean
+.PHONY: demo test check lint bench campaign clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -14,7 +14,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 demo: $(VENV)/.ready
 	$(BIN)/rexmq demo
 
+# The kernels are compiled first, by one process, so that two workers do not do it side by side.
 test: $(VENV)/.ready
+	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: $(VENV)/.ready
@@ -24,6 +26,11 @@ lint: $(VENV)/.ready
 	$(BIN)/lint-imports
 
 check: lint test
+
+# Longer random campaigns: engines against the oracle. CASES=100000 SEED=5000 make campaign
+campaign: $(VENV)/.ready
+	REXMQ_CASES=$(or $(CASES),30000) REXMQ_SEED=$(or $(SEED),0) \
+		$(BIN)/python -m pytest -n 2 --timeout 0 tests/conformance
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench
