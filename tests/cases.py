@@ -106,8 +106,8 @@ def run(case: Case, engine: Detector) -> Outcome:
 # --- making cases ------------------------------------------------------------------------------
 
 
-def random_case(seed: int) -> Case:
-    """The case of a seed."""
+def random_case(seed: int, *, long: bool = False) -> Case:
+    """The case of a seed; a ``long`` one has 100 to 200 events, so that columns grow and age."""
     random = Random(seed)
     primitives = random.sample(list(PRIMITIVE), random.randint(2, 3))
     count = random.choice((1, 1, 2, 2, 3, 4))
@@ -119,19 +119,19 @@ def random_case(seed: int) -> Case:
         for place in range(count)
     )
     published = primitives + (composites[:1] if random.random() < 0.15 else [])
-    events = _random_events(random, published)
+    number = random.randint(100, 200) if long else random.randint(10, 36)
+    seconds = random.choice((40, 80, 200) if long else (4, 8, 12))
+    events = _random_events(random, published, number, seconds)
     schedule = random.choice((_whole, _whole, _in_order, _by_type, _late, _live))
-    return Case(
-        seed, tuple(schedule(random, texts, events)), schedule in (_whole, _in_order, _by_type)
-    )
+    is_orderly = schedule in (_whole, _in_order, _by_type)
+    return Case(seed, tuple(schedule(random, texts, events)), is_orderly)
 
 
-def _random_events(random: Random, types: Sequence[str]) -> list[Event]:
+def _random_events(random: Random, types: Sequence[str], count: int, seconds: int) -> list[Event]:
     """Events in order of time, some of them twice."""
-    seconds = random.choice((4, 8, 12))
     named, numbers = random.random() < 0.2, {"a": 0, "b": 0}
     events = []
-    for _ in range(random.randint(10, 36)):
+    for _ in range(count):
         time = random.randint(0, seconds) * MICROSECONDS
         if random.random() < 0.08:
             time += random.choice((-1, 1))

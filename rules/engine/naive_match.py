@@ -70,7 +70,6 @@ def _selected(clause: Selected, scope: Scope) -> list[Occurrence]:
 def _is_violated(negation: Negated, match: Scope) -> bool:
     """Whether an event that must not occur does occur (S6)."""
     return any(
-        in_window(event.time, negation.window, match, after_start=True)
-        for event in fitting(negation.type.name, negation.conditions, match, strict=negation.strict)
-        if event not in match.events  # S6: events of the match do not count
+        event not in match.events  # S6: events of the match do not count
+        for event in fitting(negation, match, after_start=True)
     )

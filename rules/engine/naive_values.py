@@ -31,6 +31,7 @@ from rules.pattern import (
     Expression,
     Function,
     Literal,
+    Negated,
     Negative,
     Not,
     Operator,
@@ -98,16 +99,17 @@ def in_window(time: int, window: Window, scope: Scope, *, after_start: bool = Fa
 
 
 def fitting(
-    name: str, conditions: Sequence[Expression], scope: Scope, *, strict: bool
+    use: Negated | Aggregate, scope: Scope, *, after_start: bool = False
 ) -> list[Occurrence]:
-    """The events of a type that satisfy the own conditions of a negated or aggregated event.
+    """The events in the window of a negation or an aggregate that satisfy its own conditions.
 
     Where a condition is undefined, only that candidate fails (S9).
     """
     return [
         event
-        for event in scope.view.events(name, strict=strict)
-        if holds(conditions, replace(scope, candidate=event))
+        for event in scope.view.events(use.type.name, strict=use.strict)
+        if in_window(event.time, use.window, scope, after_start=after_start)
+        and holds(use.conditions, replace(scope, candidate=event))
     ]
 
 
@@ -190,13 +192,7 @@ _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 
 def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     """An aggregate over the events in its window, those of the match included (S8)."""
-    events = [
-        event
-        for event in fitting(
-            aggregate.type.name, aggregate.conditions, scope, strict=aggregate.strict
-        )
-        if in_window(event.time, aggregate.window, scope)
-    ]
+    events = fitting(aggregate, scope)
     if aggregate.attribute is None:
         return len(events)
     values = [event.values[aggregate.attribute] for event in events]

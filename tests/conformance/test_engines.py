@@ -22,6 +22,7 @@ FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 10
 """The cases are tried in so many parts, so that progress shows and time limits are fair."""
 
+OTHERS = [name for name in NAMES if name != "naive"]
 Complaint = str | None
 
 
@@ -117,16 +118,17 @@ def seeds(part: int, count: int = COUNT) -> range:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.timeout(3600)
-def test_the_schedule_does_not_matter(part: int):
-    for seed in seeds(part, COUNT // 3):
-        case, check = random_case(seed), schedules_differ("naive")
+def test_the_schedule_does_not_matter(name: str, part: int):
+    for seed in seeds(part, COUNT // 4):
+        case, check = random_case(seed), schedules_differ(name)
         if check(case):
             pytest.fail(report(case, check))
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "naive"])
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.timeout(3600)
 def test_engines_agree_with_the_oracle(name: str, part: int):
     for seed in seeds(part):
@@ -135,6 +137,16 @@ def test_engines_agree_with_the_oracle(name: str, part: int):
             pytest.fail(report(case, check))
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.timeout(3600)
+def test_engines_agree_with_the_oracle_on_long_histories(name: str, part: int):
+    for seed in seeds(part, COUNT // 75):
+        case, check = random_case(seed, long=True), engines_differ(name)
+        if check(case):
+            pytest.fail(report(case, check))
+
+
 def test_most_cases_detect_something():
-    found = sum(any(run(random_case(seed), make("naive")).advances) for seed in range(300))
+    found = sum(any(run(random_case(seed), make("cdp")).advances) for seed in range(300))
     assert found > 300 * 0.55

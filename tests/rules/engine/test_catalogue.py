@@ -1,0 +1,117 @@
+"""Deployed rules: what is refused, in which order they run, how marks rise."""
+
+import pytest
+
+import rules
+from matcher.model import TIME_MAX, TIME_MIN
+from rules.engine.catalogue import Catalogue, Deployed
+from rules.errors import RuleErrors
+from rules.pattern import RuleSet
+
+BASE = "event A() event B() event C()\n"
+
+
+def deploy(catalogue: Catalogue, text: str, since: int | None = None) -> tuple[Deployed, ...]:
+    return catalogue.deploy(rules.load(BASE + text, known=catalogue.schemas), since, 0)
+
+
+def names(catalogue: Catalogue) -> list[str]:
+    return [one.rule.name for one in catalogue.rules]
+
+
+def test_rules_run_by_rank_and_then_by_position():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule top: define T() from M() rule mid: define M() from A()")
+    deploy(catalogue, "rule also: define U() from A()", since=5)
+    assert names(catalogue) == ["mid", "also", "top"]
+    assert [one.place for one in catalogue.rules] == [(TIME_MIN, 1), (5, 2), (TIME_MIN, 0)]
+
+
+def test_a_position_is_never_given_twice():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()")
+    catalogue.remove("one")
+    (again,) = deploy(catalogue, "rule one: define O() from A()")
+    assert again.position == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("rule one: define P() from A()", "a rule named one is already deployed"),
+        ("rule two: define P() from A2() rule three: define P() from Q()", "cycle"),
+    ],
+)
+def test_a_refused_set_changes_nothing(text: str, complaint: str):
+    catalogue = Catalogue()
+    deploy(catalogue, "event P() rule one: define Q() from P()")
+    before = catalogue.rules, catalogue.marks, dict(catalogue.schemas)
+    with pytest.raises(RuleErrors, match=complaint):
+        catalogue.deploy(_loaded_apart(text), None, 0)
+    assert (catalogue.rules, catalogue.marks, dict(catalogue.schemas)) == before
+    assert catalogue.advance(3) == {"one": (TIME_MIN, 3)}
+
+
+def _loaded_apart(text: str) -> RuleSet:
+    return rules.load(f"event A() event A2() event Q() {text}")
+
+
+def test_a_second_schema_is_refused_and_both_are_named():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()")
+    other = rules.load("event A(x: int) define P() from A()")
+    with pytest.raises(RuleErrors, match=r"A\(x: int\) is already known as A\(\)"):
+        catalogue.deploy(other, None, 0)
+
+
+def test_a_schema_goes_with_its_last_rule():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()")
+    catalogue.remove("one")
+    catalogue.deploy(rules.load("event A(x: int) define P() from A()"), None, 0)
+    assert "x" in catalogue.schemas["A"].names
+
+
+def test_one_mark_for_all_types():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()")
+    assert catalogue.advance(10) == {"one": (TIME_MIN, 10)}
+    assert catalogue.advance(10) == {}
+    assert catalogue.advance(5) == {}
+    assert catalogue.advance(TIME_MAX) == {"one": (10, TIME_MAX)}
+
+
+def test_a_rule_waits_for_every_type_that_it_uses_through_other_rules_too():
+    catalogue = Catalogue()
+    deploy(
+        catalogue,
+        "rule low: define L() from A() rule top: define T() from L() and not B() within 1 s from L",
+    )
+    assert catalogue.advance({"A": 9}) == {"low": (TIME_MIN, 9)}
+    assert catalogue.advance({"B": 4}) == {"top": (TIME_MIN, 4)}
+    assert catalogue.advance({"B": 20}) == {"top": (4, 9)}
+    # L is published as well from now on, and its mark is named: it binds.
+    catalogue.advance({"A": 30, "L": 12})
+    assert catalogue.marks == {"low": 30, "top": 12}
+
+
+def test_the_timer_has_a_mark_of_its_own():
+    catalogue = Catalogue()
+    deploy(
+        catalogue,
+        "rule tick: define T() from Timer(S = 0) and Count(A() within 1 s from Timer) = 0",
+    )
+    assert catalogue.advance({"A": 9}) == {}
+    assert catalogue.advance({"Timer": 7}) == {"tick": (TIME_MIN, 7)}
+
+
+def test_marks_start_at_since():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()", since=50)
+    assert catalogue.advance(40) == {}
+    assert catalogue.advance(60) == {"one": (50, 60)}
+
+
+def test_removing_an_unknown_rule_is_a_key_error():
+    with pytest.raises(KeyError):
+        Catalogue().remove("none")
