@@ -45,7 +45,7 @@ def start(*words, endpoint):
 
 
 def wait_for_sinks(endpoint, count):
-    for _ in range(200):
+    for _ in range(600):
         status = json.loads(rexmq("status", "--json", endpoint=endpoint).stdout)
         if len(status["sinks"]) >= count:
             return
@@ -378,7 +378,7 @@ def test_sighup_reloads_and_a_bad_file_leaves_the_old_configuration_in_force(tmp
     file.write_text('[broker]\nname = "before"\n')
 
     def lines_with(text):
-        for _ in range(200):
+        for _ in range(1500):  # on a busy machine a broker takes seconds to get ready
             if text in log.read_text():
                 return True
             time.sleep(0.02)
