@@ -4,9 +4,10 @@ Law 1: a set of rules is taken whole or not at all. It is refused when a name is
 brings a second schema for a type that deployed rules know (E5), or when the rules together have a
 cycle of terminators (S12).
 
-Law 2: at one instant rules run in order of (rank, position), ranks from ``dependencies.arrange``
-over all deployed rules; simultaneous composite events stand in order of (since, position) of
-their rules (E4, S15). A position is given once and never again.
+Law 2: simultaneous composite events stand in order of the *place*, (since, position), of their
+rules (E4, S15); a position is given once and never again. At one instant rules run in order of
+(rank, place), ranks from ``dependencies.arrange`` over all deployed rules, so that the events of
+one type come into being in their order.
 
 Law 3: marks never go back. A rule's mark is the least of those of the types that it uses, through
 the rules that define these too; rules that use the same types are a *group* and share it, above
@@ -71,7 +72,7 @@ class Catalogue:
     @property
     def rules(self) -> tuple[Deployed, ...]:
         """The deployed rules in the order in which they run at one instant (Law 2)."""
-        return tuple(sorted(self._rules.values(), key=lambda one: (one.rank, one.position)))
+        return tuple(sorted(self._rules.values(), key=lambda one: (one.rank, one.place)))
 
     @property
     def marks(self) -> Mapping[str, int]:

@@ -241,7 +241,7 @@ class Linker:
         groups = {deployed.group for deployed in arrangement}
         for group in [group for group in self._group_numbers if group not in groups]:
             self.groups.release(self._group_numbers.pop(group))
-        for deployed in arrangement:
+        for priority, deployed in enumerate(arrangement):
             linked = self.linked[deployed.rule.name]
             if linked.deployed.rule is not deployed.rule:
                 self._decide_strict(linked, deployed)
@@ -249,7 +249,7 @@ class Linker:
             record = rules[linked.number]
             record["since"] = deployed.since
             record["floor"] = max(deployed.floor, deployed.since)
-            record["priority"] = (deployed.rank << 32) + deployed.position
+            record["priority"] = priority
             record["group"] = self._group(deployed.group)
             used.update(self.type_number(type_) for type_ in deployed.rule.used_types)
         for linked in self.by_number.values():

@@ -17,7 +17,7 @@ from engines import NAMES, make
 
 from matcher.model import Event
 
-COUNT = int(os.environ.get("REXMQ_CASES", "1500"))
+COUNT = int(os.environ.get("REXMQ_CASES", "1200"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 10
 """The cases are tried in so many parts, so that progress shows and time limits are fair."""

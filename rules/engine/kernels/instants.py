@@ -1,7 +1,7 @@
 """Whole instants, one after another (tesla.md S12, S14; thesis 5.4.2).
 
 An instant goes through the phases below: its events enter their columns, the rules whose
-terminators came run in order of priority (rank, then position), their composite events enter
+terminators came run in order of priority (rank, then place), their composite events enter
 columns in turn, and at the end what was consumed leaves the columns of its rule, so that all
 matches of the instant saw the same history (S11).
 

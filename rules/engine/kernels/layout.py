@@ -90,7 +90,7 @@ RULE = np.dtype(
         ("since", _I),
         ("floor", _I),  # every instant before it is done with
         ("group", _I),
-        ("priority", _I),  # rank, then position: the order within an instant
+        ("priority", _I),  # by rank and place: the order within an instant
         ("key_high", _I),
         ("key_low", _I),
         ("source", _I),  # number of "rexmq/rule/<name>"

@@ -27,6 +27,13 @@ def test_rules_run_by_rank_and_then_by_position():
     assert [one.place for one in catalogue.rules] == [(TIME_MIN, 1), (5, 2), (TIME_MIN, 0)]
 
 
+def test_rules_of_one_rank_run_by_since_first():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule late: define L() from A()", since=5)
+    deploy(catalogue, "rule early: define E() from A()")
+    assert names(catalogue) == ["early", "late"]
+
+
 def test_a_position_is_never_given_twice():
     catalogue = Catalogue()
     deploy(catalogue, "rule one: define O() from A()")
