@@ -5,7 +5,10 @@ timer is due or a signal arrives, and then takes in what has come, a burst at mo
 at the timer again. The effects of each message are carried out before the next one is read: a link
 that a message costs its sender is closed before more of it is taken in.
 
-Law 2: the host decides nothing. What a message means is the node's business (routing/node.py).
+Law 2: a peer that cannot be reached any more is lost once everything that has come is read. What
+it said before it hung up, its Goodbye above all, would else be ignored as a stranger's.
+
+Law 3: the host decides nothing. What a message means is the node's business (routing/node.py).
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ class Host:
         self._transport = transport
         self._clock = clock
         self._stopping = False
+        self._unreachable: dict[bytes, None] = {}
+        """Peers that did not take a message, in order (Law 2)."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         transport.watch(self._wake_read)
         self.when_woken: Callable[[], None] = lambda: None
@@ -58,7 +63,8 @@ class Host:
         node, transport, clock = self._node, self._transport, self._clock
         while not self._stopping:
             timer = node.next_timer()
-            transport.wait(None if timer is None else timer - clock.now())
+            pause = None if timer is None else timer - clock.now()
+            transport.wait(0 if self._unreachable else pause)
             self._take_wakes()
             self._receive_burst()
             now = clock.now()
@@ -88,19 +94,25 @@ class Host:
         for _ in range(BURST_MESSAGES_MAX):
             message = self._transport.receive()
             if message is None:
+                self._lose_unreachable(now)
                 return
             self._node.receive_frames(*message, now)
             self._carry_out()
 
+    def _lose_unreachable(self, now: float) -> None:
+        unreachable, self._unreachable = self._unreachable, {}
+        for peer in unreachable:
+            self._node.lose(peer, now)
+        self._carry_out()  # may find others gone: those are for the next time
+
     def _carry_out(self) -> None:
-        # Losing a peer has effects in its turn, so this goes on until there are none.
         while effects := self._node.take_effects():
             for effect in effects:
                 _CARRY_OUT[type(effect)](self, effect)
 
     def _send(self, effect: Send) -> None:
         if not self._transport.send(effect.peer, wire.encode(effect.message)):
-            self._node.lose(effect.peer, self._clock.now())
+            self._unreachable[effect.peer] = None
 
     def _close_peer(self, effect: Close) -> None:
         self._transport.close_peer(effect.peer)

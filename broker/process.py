@@ -35,16 +35,21 @@ class BrokerProcess:
             stderr=log,
             text=True,
         )
-        assert self.child.stdout is not None
-        self.endpoints = []
-        for _ in listen:
-            line = self.child.stdout.readline().rstrip("\n")
-            if not line.startswith(READY):
-                self.child.kill()
-                self.child.wait()
-                raise BrokerError(f"the broker did not start: exit status {self.child.returncode}")
-            self.endpoints.append(line.removeprefix(READY))
+        try:
+            self.endpoints = [self._endpoint() for _ in listen]
+        except BaseException:  # an interrupt too: no child is left behind
+            self.kill()
+            raise
         self.endpoint = self.endpoints[0]
+
+    def _endpoint(self) -> str:
+        """The next endpoint that the child says it listens on."""
+        assert self.child.stdout is not None
+        line = self.child.stdout.readline().rstrip("\n")
+        if not line.startswith(READY):
+            status = self.child.wait(STOP_S)
+            raise BrokerError(f"the broker did not start: exit status {status}")
+        return line.removeprefix(READY)
 
     def stop(self) -> int:
         """Stop it gracefully (SIGTERM) and give its exit status."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -97,7 +99,10 @@ def _run(recorded: Sequence[Log], engine: str, output: Path | None, shown: bool)
     from broker.demo.pages import summary
     from broker.demo.progress import progress_bar
     from broker.demo.run import run
+    from broker.log import start_logging
 
+    start_logging("warning")
+    signal.signal(signal.SIGTERM, _end)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
     print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting a broker.")
     print("(Its first start after an installation compiles the engine: a minute or two.)")
@@ -108,6 +113,10 @@ def _run(recorded: Sequence[Log], engine: str, output: Path | None, shown: bool)
         account = run(recorded, engine, show=print, watch=bar.watch, lines=lines)
     print()
     print(summary(account))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
 
 
 def _record(recorded: Sequence[Log], folder: Path) -> None:

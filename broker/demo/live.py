@@ -24,9 +24,11 @@ from broker.client.publisher import Publisher
 from broker.client.subscriber import Subscriber
 from broker.demo.account import Handovers
 from broker.demo.flights import Log
+from broker.errors import BrokerError
 from broker.process import BrokerProcess
 from matcher.model import MICROSECONDS, Int64s
 from routing.messages import Delivery
+from routing.sources import Standing
 
 RULES = Path(__file__).with_name("flights.tesla")
 """The rules: examples/flights.tesla of a checkout, which the distribution brings along here."""
@@ -37,6 +39,8 @@ UNACKNOWLEDGED_MAX = 8_192
 """Events of a publisher on their way: some for the wire, some for the broker to work on."""
 PAUSE_S = 0.05
 """How often the progress is looked at while no event comes."""
+HEARTBEAT_S = 30.0
+"""The plain engine is silent while it works, for longer than a broker should be."""
 BLOCKED_S = 120.0
 """How long a publisher waits for room: a slow engine is no error."""
 
@@ -131,11 +135,8 @@ class Demo:
 
     def __init__(self, engine: str) -> None:
         with ExitStack() as opened:
-            broker = opened.enter_context(
-                # Its errors are shown, and it listens where nobody else does.
-                BrokerProcess("--engine", engine, "--log-level", "error", log=None)
-            )
-            self._endpoint = broker.endpoint
+            self._broker = opened.enter_context(_broker(engine))
+            self._endpoint = self._broker.endpoint
             self._manager = opened.enter_context(RuleManager(self._endpoint))
             self._manager.add(RULES.read_text("utf-8"), file=RULES.name)
             self.types = tuple(dict.fromkeys(rule["type"] for rule in self._manager.list()))
@@ -171,16 +172,28 @@ class Demo:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if kind is not None:  # it need not finish what it is at
+            self._broker.kill()
         self._opened.__exit__(kind, error, traceback)
 
     def _delivered(self) -> int | None:
         """How many events the subscriber is to get in all; None before that is certain."""
         status = self._manager.status()
-        if any(source["standing"] != "closed" for source in status["sources"]):
+        standings = {source["name"]: source["standing"] for source in status["sources"]}
+        lost = sorted(name for name in standings if standings[name] == Standing.LOST.value)
+        if lost:  # its publisher has closed, so it will not come back
+            raise BrokerError(f"the broker has lost the publisher {lost[0]}")
+        if set(standings.values()) != {Standing.CLOSED.value}:
             return None
         (sink,) = (one for one in status["sinks"] if one["name"] == SUBSCRIBER)
         left: int = sink["queued"] + sink["held"]
         return int(sink["delivered"]) + left
+
+
+def _broker(engine: str) -> BrokerProcess:
+    """A broker that listens where nobody else does, shows its errors, and may take its time."""
+    arguments = ("--engine", engine, "--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
+    return BrokerProcess(*arguments, log=None)
 
 
 def edges_of(logs: Sequence[Log]) -> Int64s:

@@ -1,0 +1,54 @@
+"""The host's laws, on a real transport."""
+
+import threading
+import time
+
+from broker.client.publisher import Publisher
+from broker.clock import Clock
+from broker.host import Host
+from broker.transport import Transport
+from matcher.model import EventType
+from routing.config import NodeConfig
+from routing.node import Node
+from rules.engine import make
+
+TEMP = EventType.of("Temp", value="float")
+HEARTBEAT_S = 0.05
+
+
+def test_a_goodbye_is_heard_although_its_sender_has_hung_up() -> None:
+    """Law 2: here the broker sends a heartbeat to a peer whose Goodbye it has not read yet."""
+    transport, clock = Transport(), Clock()
+    endpoint = transport.listen("tcp://127.0.0.1:*")
+    node = Node(NodeConfig(heartbeat_s=HEARTBEAT_S), make("naive"), clock.now())
+    host = Host(node, transport, clock)
+    busy, hung_up = threading.Event(), threading.Event()
+
+    def be_busy_then_send() -> None:
+        busy.set()
+        assert hung_up.wait(10)
+        node.handle_timer(clock.now())
+        host._carry_out()
+
+    host.when_woken = be_busy_then_send
+    thread = threading.Thread(target=host.run)
+    thread.start()
+    publisher = Publisher(endpoint, name="sensor", types=[TEMP])
+    publisher.publish("Temp", value=1.0)
+    publisher.wait()
+    host.wake()
+    assert busy.wait(10)
+    publisher.close()
+    time.sleep(4 * HEARTBEAT_S)  # a heartbeat becomes due, and the hang-up arrives
+    hung_up.set()
+    standing = None
+    for _ in range(100):
+        standing = node.status(clock.now())["sources"][0]["standing"]
+        if standing != "live":
+            break
+        time.sleep(0.05)
+    host.when_woken = lambda: None
+    host.stop()
+    thread.join()
+    host.close("the test ends")
+    assert standing == "closed"
