@@ -202,7 +202,7 @@ class _RuleCheck:
                         continue
                     if value not in checked:
                         checked[value] = self.expressions.check(operand, enclosing)
-                    checked[name] = self._bound(checked[value])
+                    checked[name] = self._bound(checked[value], parameter.name)
                     self.scope.parameters[parameter.name] = checked[name]
                     bound.add(link)
                     found = True
@@ -224,13 +224,13 @@ class _RuleCheck:
             nodes.extend(ast.children(node))
         return True
 
-    def _bound(self, value: Expression | None) -> Expression | None:
+    def _bound(self, value: Expression | None, parameter: str) -> Expression | None:
         """What a parameter stands for (Rule 2)."""
         if value is None or isinstance(value, AttributeOf | Literal | Slot):
             return value
         slot = Slot(len(self.slots), value.kind)
         self.slots.append(value.kind)
-        self.clauses.append(Let(slot.index, value))
+        self.clauses.append(Let(slot.index, value, parameter))
         return slot
 
     # --- what is defined ---------------------------------------------------------------------

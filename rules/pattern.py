@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from matcher.model import EventType, Kind, Value
@@ -284,10 +284,14 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """``$p = item``: fills slot ``slot``; the match fails when the value is undefined."""
+    """``$p = item``: fills slot ``slot``; the match fails when the value is undefined.
+
+    ``parameter`` is p, to be shown.
+    """
 
     slot: int
     value: Expression
+    parameter: str = field(default="", compare=False)
 
 
 Clause: TypeAlias = Selected | Negated | Timed | Constraint | Let
