@@ -64,8 +64,8 @@ class Host:
         while not self._stopping:
             timer = node.next_timer()
             pause = None if timer is None else timer - clock.now()
-            transport.wait(0 if self._unreachable else pause)
-            self._take_wakes()
+            if transport.wait(0 if self._unreachable else pause):
+                self._take_wakes()
             self._receive_burst()
             now = clock.now()
             timer = node.next_timer()

@@ -79,9 +79,13 @@ class Transport:
         """Let ``wait`` return when this file descriptor is readable, too."""
         self._poller.register(descriptor, zmq.POLLIN)
 
-    def wait(self, seconds: float | None) -> None:
-        """Sleep until something can be received, a watched descriptor is readable, or so long."""
-        self._poller.poll(None if seconds is None else math.ceil(max(0.0, seconds) * 1000))
+    def wait(self, seconds: float | None) -> bool:
+        """Sleep until something can be received, a watched descriptor is readable, or so long.
+
+        Gives whether a watched descriptor is readable.
+        """
+        pause_ms = None if seconds is None else math.ceil(max(0.0, seconds) * 1000)
+        return any(ready is not self._socket for ready, _ in self._poller.poll(pause_ms))
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
         """The next message, peer and frames, or None when there is none now."""

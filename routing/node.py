@@ -9,7 +9,8 @@ malformed bytes and broken contracts change nothing but their sender's link.
 
 Law 2: each part owns its state: who is connected (link), who publishes (sources, advertisements),
 rules and engine (detection), who subscribes (sinks), who may send (credit). This file only
-composes them, and after every input does, in this order: evaluate, deliver, grant credit.
+composes them, and after every input does, in this order: evaluate, deliver, acknowledge, grant
+credit. Who waits for events is served before who waits to hear that they came.
 """
 
 from __future__ import annotations
@@ -92,6 +93,8 @@ class Node:
             self._detection, self._deployments, self._advertisements, self._sources, self._sinks
         )
         self._rates = Rates(now)
+        self._unacknowledged: Link | None = None
+        """Whose Publish was taken in, while that is not yet said."""
 
     # --- inputs ---
 
@@ -342,7 +345,7 @@ class Node:
             self._send(link.peer, rejection)
         self._detection.keep_promise(source, message.promise, self._now)
         if message.acks is Acks.BROKER:
-            self._send(link.peer, Acknowledged(source.last_sequence))
+            self._unacknowledged = link
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))
@@ -427,7 +430,7 @@ class Node:
     # --- after every input ---
 
     def _settle(self) -> None:
-        """Evaluate, deliver, grant credit (Law 2)."""
+        """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
         detections = self._detection.advance(self._now)
         if detections is not None and self._sinks.follow_rules:
             self._sinks.offer_detected(detections, self._detection.due_marks())
@@ -435,9 +438,16 @@ class Node:
             self._rates.detected += len(detections)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
+        self._acknowledge()
         for grant in self._credit.grants():
             assert grant.source.peer is not None
             self._send(grant.source.peer, Credit(grant.events))
+
+    def _acknowledge(self) -> None:
+        link, self._unacknowledged = self._unacknowledged, None
+        # It may be a sink, too, that was just sent away.
+        if link is not None and link.source is not None and self._links.find(link.peer) is link:
+            self._send(link.peer, Acknowledged(link.source.last_sequence))
 
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""

@@ -178,6 +178,11 @@ class Session:
             self._effects.append(Close(BROKER, reason or "goodbye"))
         self._state = State.CLOSED
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether ``take_effects`` would give any."""
+        return bool(self._effects)
+
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
         effects, self._effects = self._effects, []

@@ -53,7 +53,8 @@ class Looped:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.pump()
+        if self._connection.session.has_effects:
+            self.pump()
 
     async def wait_until(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
         """Wait until ``holds()``; False after ``timeout_s`` seconds. Raises what went wrong."""

@@ -204,9 +204,9 @@ class Publisher:
         seconds = self._timeout_s if timeout_s is None else timeout_s
         self.flush()
         session = self._source.session
-        if not self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
-            raise blocked(self._source, seconds)
         with self._driver.lock:
+            if not self._driver.wait_until(lambda: session.unacknowledged == 0, seconds):
+                raise blocked(self._source, seconds)
             self._source.check()
 
     @property

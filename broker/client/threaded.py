@@ -1,23 +1,40 @@
-"""Drives a connection from a thread of its own, for the synchronous clients.
+"""Drives a connection for the synchronous clients: by whoever waits, else by a thread of its own.
 
-Law: the connection is touched only between ``__enter__`` and ``__exit__``, by whichever thread.
-A caller thus sends in its own thread, without a hand-over; the background thread receives, keeps
-the heartbeats and makes links again, whatever the caller does meanwhile.
+Law 1: the connection is touched only by who holds ``lock``. A caller sends in its own thread,
+without a hand-over.
+
+Law 2: one at a time watches the link. A caller that waits does so itself, for a hand-over between
+threads would cost more than the rest of a message's way; further callers wait for the first. The
+background thread watches while nobody waits: it receives, keeps the heartbeats and makes links
+again, whatever the callers do meanwhile.
+
+Law 3: callers come and go with every event, so the thread does not take over when one leaves but
+when none has come for ``RESPITE_S``; until then it sees to deadlines only. While a caller waits
+for longer than that, the thread sleeps without end, and the caller rings for it when it leaves.
+
+Law 4: who changes something while another watches rings that one's bell.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import select
 import threading
+import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
 
+from broker.client.bell import Bell
 from broker.client.connection import Connection
 from broker.errors import BrokerUnreachable
+
+RESPITE_S = 0.02
+"""So long after a caller has watched the link, in seconds, the thread leaves it unwatched."""
+WATCH_S_MAX = 3_600.0
+"""The longest single sleep, in seconds; ``poll`` does not take much longer ones."""
+_UNKNOWN = -1
+"""A number of visits that never was: whatever comes after it counts as news."""
 
 
 class Threaded:
@@ -26,31 +43,36 @@ class Threaded:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.lock = threading.RLock()
-        """Guards the connection; ``with driver:`` holds it and pumps at its end."""
+        """Guards the connection; ``with driver:`` holds it and lets out what was said."""
         self._changed = threading.Condition(self.lock)
-        self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._sleeps_until = math.inf
-        self._watched = 0
         self._stopped = False
+        self._visits = 0
+        """How often a caller has begun to watch the link."""
+        self._attended = False
+        """Whether a caller watches it now."""
+        self._thread_watches = False
+        self._thread_sleeps_until = math.inf
+        self._watched = 0
+        self._caller_bell, self._thread_bell = Bell(), Bell()
         self._thread = threading.Thread(target=self._run, name="rexmq client", daemon=True)
 
     def open(self, timeout_s: float) -> None:
         """Connect and wait for the broker's welcome; BrokerUnreachable after ``timeout_s``."""
-        with self._changed:
-            self._connection.start()
-        self._thread.start()
         session = self._connection.session
         try:
-            if not self.wait_until(lambda: session.ready, timeout_s):
-                raise BrokerUnreachable(
-                    f"no broker answers at {self._connection.endpoint} within {timeout_s:g} s"
-                )
+            with self.lock:
+                self._connection.start()
+                self._thread.start()
+                if not self.wait_until(lambda: session.ready, timeout_s):
+                    raise BrokerUnreachable(
+                        f"no broker answers at {self._connection.endpoint} within {timeout_s:g} s"
+                    )
         except BaseException:
             self.close()
             raise
 
     def __enter__(self) -> Connection:
-        self._changed.acquire()
+        self.lock.acquire()
         return self._connection
 
     def __exit__(
@@ -60,44 +82,53 @@ class Threaded:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            self.pump()
+            if self._connection.session.has_effects:
+                self.pump()
         finally:
-            self._changed.release()
+            self.lock.release()
 
     def wait_until(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:
-        """Wait until ``holds()``; False after ``timeout_s`` seconds. Raises what went wrong."""
+        """Wait until ``holds()``; False after ``timeout_s`` seconds. Raises what went wrong.
+
+        The lock is held, once; it is released while this waits.
+        """
         connection = self._connection
-        with self._changed:
-            self._changed.wait_for(lambda: connection.failure is not None or holds(), timeout_s)
-            if not holds():
-                connection.check()
-            return holds()
+        ends_at = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        while connection.failure is None and not holds():
+            left_s = ends_at - time.monotonic()
+            if left_s <= 0:
+                break
+            if self._attended:
+                self._changed.wait(min(left_s, WATCH_S_MAX))
+            else:
+                self._attend(left_s)
+        if not holds():
+            connection.check()
+        return holds()
 
     def ask(self, request: Callable[[], int], timeout_s: float) -> Mapping[str, Any]:
         """Make a request of the session and wait for its answer. Raises RefusedError."""
-        with self as connection:
+        with self.lock:
+            connection = self._connection
             connection.check()
             answer = connection.answer(request())
-        try:
-            return answer.result(timeout_s)
-        except TimeoutError:
-            raise BrokerUnreachable(
-                f"{connection.endpoint}: no answer within {timeout_s:g} s"
-            ) from None
+            self.pump()
+            # A client that fails meanwhile answers too, so nothing else can end the wait.
+            if not self.wait_until(answer.done, timeout_s):
+                raise BrokerUnreachable(f"{connection.endpoint}: no answer within {timeout_s:g} s")
+            return answer.result()
 
     def close(self) -> None:
         """Say goodbye and end the thread."""
-        with self._changed:
+        with self.lock:
             self._connection.close()
             already, self._stopped = self._stopped, True
             self._changed.notify_all()
-        if already:
-            return
-        os.write(self._wake_write, b"\0")
-        if self._thread.ident is not None:
+            if not already:
+                self._caller_bell.ring()
+                self._thread_bell.ring()
+        if not already and self._thread.ident is not None:
             self._thread.join()
-        os.close(self._wake_read)
-        os.close(self._wake_write)
 
     def pump(self) -> None:
         """Let the connection do what it can. The lock is held."""
@@ -107,29 +138,77 @@ class Threaded:
         self.rearm()
 
     def rearm(self) -> None:
-        """See to it that the thread wakes in time for a new deadline. The lock is held."""
+        """See to it that who watches wakes in time for a new deadline. The lock is held."""
+        if self._stopped:
+            return
+        if self._attended:  # Law 4
+            self._caller_bell.ring()
+            return
         connection = self._connection
         deadline = connection.deadline()
-        sooner = deadline is not None and deadline < self._sleeps_until
-        if (sooner or connection.links != self._watched) and not self._stopped:
-            self._sleeps_until = -math.inf  # one wake is enough
-            os.write(self._wake_write, b"\0")
+        sooner = deadline is not None and deadline < self._thread_sleeps_until
+        if sooner or (self._thread_watches and connection.links != self._watched):
+            self._wake_thread()
+
+    def _attend(self, seconds: float) -> None:
+        """Watch the link in the thread's place, until there is something to do or for so long."""
+        connection = self._connection
+        self._visits += 1
+        self._attended = True
+        if self._thread_watches:
+            self._wake_thread()  # so that it steps aside
+        wait_s = min(seconds, self._due_in())
+        poll = _poll(*connection.descriptors, self._caller_bell.descriptor)
+        self.lock.release()
+        try:
+            poll(_milliseconds(wait_s))
+        finally:
+            self.lock.acquire()
+            self._attended = False
+        self._caller_bell.hush()
+        self.pump()
 
     def _run(self) -> None:
+        visits = _UNKNOWN
         while True:
-            with self._changed:
+            with self.lock:
                 if self._stopped:
                     return
-                self._connection.pump()
-                self._changed.notify_all()
-                deadline = self._connection.deadline()
+                if not self._attended:
+                    self._connection.pump()
+                    self._changed.notify_all()
+                undisturbed, visits = visits == self._visits, self._visits
+                self._thread_watches = undisturbed and not self._attended
                 self._watched = self._connection.links
-                self._sleeps_until = math.inf if deadline is None else deadline
-                poller = select.poll()
-                for descriptor in (*self._connection.descriptors, self._wake_read):
-                    poller.register(descriptor, select.POLLIN)
-                now = self._connection.clock.now()
-            pause_ms = None if deadline is None else math.ceil(max(0.0, deadline - now) * 1000)
-            poller.poll(pause_ms)
-            with contextlib.suppress(BlockingIOError):
-                os.read(self._wake_read, 4096)
+                if self._attended and undisturbed:
+                    wait_s, visits = math.inf, _UNKNOWN
+                else:
+                    wait_s = min(math.inf if undisturbed else RESPITE_S, self._due_in())
+                self._thread_sleeps_until = self._connection.clock.now() + wait_s
+                descriptors = self._connection.descriptors if self._thread_watches else ()
+                poll = _poll(*descriptors, self._thread_bell.descriptor)
+            poll(_milliseconds(wait_s))
+            self._thread_bell.hush()
+
+    def _wake_thread(self) -> None:
+        self._thread_watches = False
+        self._thread_sleeps_until = -math.inf  # one wake is enough
+        self._thread_bell.ring()
+
+    def _due_in(self) -> float:
+        """Seconds until the connection is due; infinite when it waits for no time."""
+        deadline = self._connection.deadline()
+        if deadline is None:
+            return math.inf
+        return max(0.0, deadline - self._connection.clock.now())
+
+
+def _poll(*descriptors: int) -> Callable[[float], object]:
+    poller = select.poll()
+    for descriptor in descriptors:
+        poller.register(descriptor, select.POLLIN)
+    return poller.poll
+
+
+def _milliseconds(seconds: float) -> int:
+    return math.ceil(min(seconds, WATCH_S_MAX) * 1000)
