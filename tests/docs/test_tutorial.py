@@ -1,0 +1,85 @@
+"""The tutorial is true: its commands are run from top to bottom, and print what it says.
+
+A line of output that is ``...`` stands for any lines; within a line it stands for any text.
+"""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+MARK = "==== command"
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command, its continuation lines joined, and the output that follows it."""
+    found: list[tuple[str, str]] = []
+    for block in re.findall(r"```console\n(.*?)```", TUTORIAL.read_text(), re.DOTALL):
+        for line in block.splitlines(keepends=True):
+            command, output = found[-1] if found else ("", "")
+            if line.startswith("$ "):
+                found.append((line[2:], ""))
+            elif line.startswith(">"):
+                found[-1] = command + line[1:].removeprefix(" "), output
+            else:
+                found[-1] = command, output + line
+    return found
+
+
+def free_endpoint() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+def pattern(expected: str) -> str:
+    return "".join(
+        "(?:.*\n)*?" if line == "...\n" else ".*".join(map(re.escape, line.split("...")))
+        for line in expected.splitlines(keepends=True)
+    )
+
+
+@pytest.fixture(scope="module")
+def outputs(tmp_path_factory) -> list[str]:
+    folder = tmp_path_factory.mktemp("tutorial")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    endpoint = free_endpoint()
+    script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n"
+    for number, (command, _) in enumerate(commands()):
+        script += f"echo '{MARK} {number}'\n{command}\n"
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "REXMQ_BROKER": endpoint,
+        "REXMQ_LISTEN": endpoint,
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    _, *parts = re.split(rf"(?m)^{MARK} \d+\n", done.stdout)
+    return parts
+
+
+@pytest.mark.parametrize("number", range(len(commands())))
+def test_commands_print_what_the_tutorial_says(outputs, number: int) -> None:
+    command, expected = commands()[number]
+    assert len(outputs) == len(commands()), outputs[-1]
+    if not expected:
+        assert outputs[number].strip() == "", command
+        return
+    assert re.fullmatch(pattern(expected), outputs[number].rstrip("\n") + "\n"), (
+        f"$ {command}{outputs[number]}"
+    )
