@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from rules.errors import did_you_mean
 from rules.pattern import Function
@@ -51,6 +51,9 @@ _LITERALLY: Mapping[str, str] = {
 }
 FUNCTION_NAMES = tuple(function.value for function in Function)
 _END = "the end of the statement"
+_ENDS = frozenset({"$END", "_SEMICOLON"})
+_STARTS = ("EVENT", "RULE", "DEFINE")
+_NEXT = "a statement begins with event, rule NAME: or define"
 
 
 def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -> str:
@@ -60,7 +63,7 @@ def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -
     return f"expected {said}, found {_shown(found)}"
 
 
-def hint(found: Token, before: Sequence[Token], expected: Collection[str]) -> str | None:
+def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | None:
     """What may have been meant."""
     word = found.text.lower()
     if found.type == "_OR":
@@ -72,10 +75,17 @@ def hint(found: Token, before: Sequence[Token], expected: Collection[str]) -> st
         return did_you_mean(before[-1].text, FUNCTION_NAMES) or f"functions are {names}"
     if word in ("each", "first", "last") and "_AND" in expected:
         return 'clauses are joined by "and"'
-    if found.type == "NAME":
-        words = [word for kind, word in _LITERALLY.items() if kind in expected and word.isalpha()]
-        return did_you_mean(found.text, words)
-    return None
+    words = _words(expected)
+    if "$END" in expected and (word in words or expected <= _ENDS):
+        near = None if word in words else did_you_mean(found.text, words)
+        return near or _NEXT
+    return did_you_mean(found.text, words) if found.type == "NAME" else None
+
+
+def _words(expected: Collection[str]) -> list[str]:
+    """The words that could stand here, those of a next statement where this one may end."""
+    kinds = {*expected, *(_STARTS if "$END" in expected else ())}
+    return [word for kind, word in _LITERALLY.items() if kind in kinds and word.isalpha()]
 
 
 def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
