@@ -15,7 +15,9 @@ anything else is a WireError.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -52,6 +54,7 @@ _CACHED_SCHEMAS_MAX = 4_096
 _INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
 _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 Strings: TypeAlias = tuple[str, ...]
 
 
@@ -82,9 +85,34 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True):
 
 # --- schemas ---------------------------------------------------------------------------------
 
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
+
+    ``words`` have eight bytes, with whether they are floats.
+    """
+
+    type: EventType
+    words: tuple[tuple[int, bool], ...]
+    strings: tuple[int, ...]
+    bools: tuple[int, ...]
+
+    @classmethod
+    def of(cls, event_type: EventType) -> Layout:
+        """The layout of a type."""
+        kinds = list(enumerate(attribute.kind for attribute in event_type.attributes))
+        return cls(
+            event_type,
+            tuple((place, kind is Kind.FLOAT) for place, kind in kinds if kind.is_number),
+            tuple(place for place, kind in kinds if kind is Kind.STRING),
+            tuple(place for place, kind in kinds if kind is Kind.BOOL),
+        )
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
-_types: dict[bytes, EventType] = {}
+_layouts: dict[bytes, Layout] = {}
 # By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
 # beside its bytes so that its identity stays its own.
 _schemas: dict[int, tuple[EventType, msgspec.Raw]] = {}
@@ -103,7 +131,7 @@ def event_type_of(flat: Strings) -> EventType:
 
     Equal schemas give one and the same object, so that comparing them costs nothing.
     """
-    return _cached_type(msgspec.Raw(_encode(flat)))
+    return _layout(_encode(flat)).type
 
 
 def _checked_type(flat: Strings) -> EventType:
@@ -131,13 +159,13 @@ def _raw_schema(event_type: EventType) -> msgspec.Raw:
     return found[1]
 
 
-def _cached_type(raw: msgspec.Raw) -> EventType:
-    data = bytes(raw)
-    found = _types.get(data)
+def _layout(schema: msgspec.Raw | bytes) -> Layout:
+    data = bytes(schema)
+    found = _layouts.get(data)
     if found is None:
-        if len(_types) >= _CACHED_SCHEMAS_MAX:
-            _types.clear()
-        found = _types[data] = _checked_type(_decode_strings(data))
+        if len(_layouts) >= _CACHED_SCHEMAS_MAX:
+            _layouts.clear()
+        found = _layouts[data] = Layout.of(_checked_type(_decode_strings(data)))
     return found
 
 
@@ -261,7 +289,7 @@ class BodyReader:
 def check_cells(headers: Iterable[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
     cells = sum(
-        header.count * (4 + len(_cached_type(header.schema).attributes)) for header in headers
+        [header.count * (4 + len(_layout(header.schema).type.attributes)) for header in headers]
     )
     if cells > CELLS_MAX:
         raise WireError(f"{cells} values in one message; at most {CELLS_MAX} are taken")
@@ -269,30 +297,27 @@ def check_cells(headers: Iterable[BatchHeader]) -> None:
 
 def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     """The batch; WireError for anything that is not one (Law 3)."""
-    event_type, count = _cached_type(header.schema), header.count
-    kinds = [attribute.kind for attribute in event_type.attributes]
-    if len(header.strings) != kinds.count(Kind.STRING):
-        raise WireError(f"{len(header.strings)} dictionaries for {event_type}")
-    causes = header.causes
+    layout, count, causes = _layout(header.schema), header.count, header.causes
+    if len(header.strings) != len(layout.strings):
+        raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
+    columns: list[Column | None] = [None] * len(layout.type.attributes)
     # Columns of eight bytes.
     time = body.take(_INT64, count)
     sequence, digest = _take_numbers(body, count, header.digest)
-    columns: list[Column | None] = [_take_number(body, kind, count) for kind in kinds]
+    for place, is_float in layout.words:
+        columns[place] = _take_floats(body, count) if is_float else body.take(_INT64, count)
     if causes is not None:
         offsets = _take_offsets(body, count, causes.count)
         cause_sequence, cause_digest = _take_numbers(body, causes.count, causes.digest)
     # Columns of four.
     source, text = _take_names(body, count, header.sources, header.texts)
-    dictionaries = iter(header.strings)
-    for place, kind in enumerate(kinds):
-        if kind is Kind.STRING:
-            columns[place] = _take_strings(body, count, next(dictionaries))
+    for place, values in zip(layout.strings, header.strings, strict=True):
+        columns[place] = _take_strings(body, count, values)
     if causes is not None:
         names = _take_names(body, causes.count, causes.sources, causes.texts)
     # Columns of one.
-    for place, kind in enumerate(kinds):
-        if kind is Kind.BOOL:
-            columns[place] = _take_bools(body, count, True)
+    for place in layout.bools:
+        columns[place] = _take_bools(body, count, True)
     provenance = None
     if causes is not None:
         provenance = Causes(
@@ -303,7 +328,7 @@ def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
         )
     body.finish_batch()
     ids = EventIds(source, sequence, text, digest)
-    return EventBatch(event_type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
+    return EventBatch(layout.type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
 
 
 def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, UInt64s | None]:
@@ -311,15 +336,12 @@ def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, U
     return sequence, body.take(_UINT64, 2 * count).reshape(count, 2) if digest else None
 
 
-def _take_number(body: BodyReader, kind: Kind, count: int) -> Column | None:
-    if kind is Kind.INT:
-        return body.take(_INT64, count)
-    if kind is Kind.FLOAT:
-        values = body.take(_FLOAT64, count)
-        if not np.isfinite(values).all():
-            raise WireError("a float that is not finite (tesla.md E1)")
-        return values
-    return None
+def _take_floats(body: BodyReader, count: int) -> Floats:
+    values = body.take(_FLOAT64, count)
+    # A single one, which is common, is looked at for less than any function of arrays costs.
+    if not (math.isfinite(values[0]) if count == 1 else np.isfinite(values).all()):
+        raise WireError("a float that is not finite (tesla.md E1)")
+    return values
 
 
 def _take_offsets(body: BodyReader, count: int, causes: int) -> Int64s:

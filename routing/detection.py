@@ -15,6 +15,7 @@ from routing.config import NodeConfig
 from routing.deployment import Deployed, Deployments
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
+from routing.order import greatest_time
 from routing.sources import Source, Standing
 from routing.watermark import Watermarks
 from rules import ast
@@ -104,7 +105,7 @@ class Detection:
         """Give published events to the engine, if a rule needs them."""
         for batch in batches:
             known = self._advertisements[batch.type.name]
-            greatest = int(batch.time.max())
+            greatest = greatest_time(batch)
             known.front = greatest if known.front is None else max(known.front, greatest)
             known.events += len(batch)
             if known.mentions:

@@ -14,6 +14,7 @@ import numpy as np
 from matcher.model import EventBatch, EventType, Int64s
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
+from routing.order import greatest_time, least_time, strictly_rises
 from routing.sources import FAR, Source
 
 RUNS_MAX = 1_000
@@ -50,31 +51,18 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
             continue
-        tardy = fresh.time < source.mark(fresh.type.name)
-        if not tardy.any():
+        mark = source.mark(fresh.type.name)
+        if least_time(fresh) >= mark:
             taken.append(fresh)
             continue
+        tardy = fresh.time < mark
         late.append(fresh.take(tardy))
         rejected += len(late[-1])
         rejections.append(_late(late[-1], source))
         if not tardy.all():
             taken.append(fresh.take(~tardy))
-    highest = max((int(batch.ids.sequence[-1]) for batch in batches), default=last)
-    return Intake(
-        tuple(taken), tuple(late), tuple(rejections), max(last, highest), duplicates, rejected
-    )
-
-
-def in_sequence(batches: Sequence[EventBatch]) -> Int64s | None:
-    """The order of the batches' events by sequence number, as in Delivery; None: as they are."""
-    if len(batches) < 2:
-        return None
-    return np.argsort(np.concatenate([batch.ids.sequence for batch in batches]), kind="stable")
-
-
-def times_of(batches: Sequence[EventBatch]) -> tuple[int, int]:
-    """The first batch's first event time, and the greatest of all."""
-    return int(batches[0].time[0]), max(int(batch.time.max()) for batch in batches)
+    highest = max([last, *[int(batch.ids.sequence[-1]) for batch in batches]])
+    return Intake(tuple(taken), tuple(late), tuple(rejections), highest, duplicates, rejected)
 
 
 def check_schema(batch: EventBatch, schema: EventType) -> None:
@@ -93,18 +81,14 @@ def _check_identity(source: Source, batches: Sequence[EventBatch]) -> None:
                 Code.BAD_EVENT,
                 f"events of {batch.type.name} that are not by {source.name!r}, who publishes them",
             )
-        if int(batch.time.min()) < -FAR or int(batch.time.max()) > FAR:
+        if least_time(batch) < -FAR or greatest_time(batch) > FAR:
             raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
-        if int(ids.sequence[0]) < 0 or not _rises(ids.sequence):
+        if int(ids.sequence[0]) < 0 or not strictly_rises(ids.sequence):
             raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
     if len(batches) > 1:
         numbers = np.concatenate([batch.ids.sequence for batch in batches])
-        if not _rises(np.sort(numbers)):
+        if not strictly_rises(np.sort(numbers)):
             raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
-
-
-def _rises(numbers: Int64s) -> bool:
-    return len(numbers) == 1 or bool((numbers[1:] > numbers[:-1]).all())
 
 
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:

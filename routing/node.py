@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from matcher.identity import RULE_SOURCE
+from matcher.model import EventBatch
 from routing import wire
 from routing.advertisements import Advertisements
 from routing.config import Late, NodeConfig
@@ -27,7 +28,7 @@ from routing.deployment import Deployments
 from routing.detection import Detection
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
-from routing.intake import check_schema, in_sequence, take_in, times_of
+from routing.intake import check_schema, take_in
 from routing.link import Link, Links
 from routing.messages import (
     VERSION,
@@ -56,6 +57,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
+from routing.order import greatest_time, in_sequence
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
@@ -334,11 +336,7 @@ class Node:
         source.duplicates += intake.duplicates
         source.rejected += intake.rejected
         if intake.taken:
-            source.note(*times_of(intake.taken))
-            source.events += events - intake.duplicates - intake.rejected
-            self._rates.received += events - intake.duplicates - intake.rejected
-            self._sinks.offer(intake.taken, in_sequence(intake.taken))
-            self._detection.push(intake.taken)
+            self._take(source, intake.taken, events - intake.duplicates - intake.rejected)
         if intake.late:
             self._report_late(source, intake.late)
         for rejection in intake.rejections:
@@ -346,6 +344,13 @@ class Node:
         self._detection.keep_promise(source, message.promise, self._now)
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
+
+    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
+        source.note(int(batches[0].time[0]), max(map(greatest_time, batches)))
+        source.events += events
+        self._rates.received += events
+        self._sinks.offer(batches, in_sequence(batches))
+        self._detection.push(batches)
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))

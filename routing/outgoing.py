@@ -21,8 +21,8 @@ import numpy as np
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventIds, Int64s, StringColumn
 from routing.config import SessionConfig
 from routing.errors import SessionError, SessionFull
-from routing.intake import in_sequence
 from routing.messages import Acks, Promise, Publish
+from routing.order import greatest_time, in_sequence, least_time, one_after_another, strictly_rises
 
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
@@ -144,13 +144,13 @@ class Outgoing:
         timed = self._timed(batches, order, now)
         named = self._numbered(timed, order, events, numbered)
         if self._config.increasing:
-            times = np.concatenate([batch.time for batch in named])
+            times = one_after_another([batch.time for batch in named])
             promise = self._check_increasing(times if order is None else times[order])
         elif self._config.disorder_us is not None:
             promise = round(now * MICROSECONDS) - self._config.disorder_us
-        first = min(int(batch.ids.sequence[0]) for batch in named)
-        self.last_sequence = max(int(batch.ids.sequence[-1]) for batch in named)
-        self._stamp = max(self._stamp, max(int(batch.time.max()) for batch in timed))
+        first = min([int(batch.ids.sequence[0]) for batch in named])
+        self.last_sequence = max([int(batch.ids.sequence[-1]) for batch in named])
+        self._stamp = max([self._stamp, *map(greatest_time, named)])
         self._promise = _later(self._promise, promise)
         self._queue(Item(tuple(named), events, self.last_sequence, promise))
         return first, self.last_sequence
@@ -184,7 +184,7 @@ class Outgoing:
         self, batches: Sequence[EventBatch], order: Int64s | None, now: float
     ) -> list[EventBatch]:
         """The batches with events without a time stamped: strictly rising in their order."""
-        if not any(bool((batch.time == NO_TIME).any()) for batch in batches):
+        if all(least_time(batch) > NO_TIME for batch in batches):
             return list(batches)
         times = np.concatenate([batch.time for batch in batches])
         places = np.arange(len(times)) if order is None else order
@@ -199,27 +199,29 @@ class Outgoing:
         """The batches as this source's own."""
         if numbered:
             numbers = [batch.ids.sequence for batch in batches]
-            flat = np.concatenate(numbers)
+            flat = one_after_another(numbers)
             rising = flat if order is None else flat[order]
-            if int(rising[0]) <= self.last_sequence or (rising[1:] <= rising[:-1]).any():
+            if int(rising[0]) <= self.last_sequence or not strictly_rises(rising):
                 raise SessionError(
                     f"sequence numbers must increase, from above {self.last_sequence}"
                 )
         else:
-            flat = np.empty(events, np.int64)
-            places = slice(None) if order is None else order
-            flat[places] = np.arange(self.last_sequence + 1, self.last_sequence + 1 + events)
-            # A single event comes as one batch, and splitting would cost more than the rest.
-            ends = [len(batch) for batch in batches]
-            numbers = [flat] if len(ends) == 1 else np.split(flat, np.cumsum(ends)[:-1])
+            flat = np.arange(self.last_sequence + 1, self.last_sequence + 1 + events)
+            if order is None:
+                numbers = [flat]
+            else:
+                ranked = np.empty_like(flat)
+                ranked[order] = flat
+                numbers = np.split(ranked, np.cumsum([len(batch) for batch in batches])[:-1])
         return [self._own(batch, own) for batch, own in zip(batches, numbers, strict=True)]
 
     def _own(self, batch: EventBatch, sequence: Int64s) -> EventBatch:
         source = StringColumn.constant(self._config.name, len(batch))
-        return replace(batch, ids=EventIds(source, sequence, batch.ids.text), causes=None)
+        ids = EventIds(source, sequence, batch.ids.text)
+        return EventBatch(batch.type, batch.time, ids, batch.columns)
 
     def _check_increasing(self, times: Int64s) -> int:
-        if int(times[0]) <= self._latest or (times[1:] <= times[:-1]).any():
+        if int(times[0]) <= self._latest or not strictly_rises(times):
             raise SessionError(
                 f"this source's times strictly increase, but an event at {int(times.min())} us "
                 f"does not follow {self._latest} us, or a later one does not follow it"

@@ -1,0 +1,40 @@
+"""The order of events in their batches, by time and by sequence number.
+
+Single events are common on a live link, and an array's reduction costs more than the rest of what
+is done with one; so each question here is answered for a batch of one without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from matcher.model import EventBatch, Int64s
+
+
+def least_time(batch: EventBatch) -> int:
+    """The least event time of a batch that is not empty."""
+    return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.min())
+
+
+def greatest_time(batch: EventBatch) -> int:
+    """The greatest event time of a batch that is not empty."""
+    return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.max())
+
+
+def strictly_rises(numbers: Int64s) -> bool:
+    """Whether each number is greater than the one before it."""
+    return len(numbers) == 1 or bool((numbers[1:] > numbers[:-1]).all())
+
+
+def one_after_another(columns: Sequence[Int64s]) -> Int64s:
+    """Columns, at least one, as a single one."""
+    return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
+def in_sequence(batches: Sequence[EventBatch]) -> Int64s | None:
+    """The order of the batches' events by sequence number, as in Delivery; None: as they are."""
+    if len(batches) < 2:
+        return None
+    return np.argsort(np.concatenate([batch.ids.sequence for batch in batches]), kind="stable")
