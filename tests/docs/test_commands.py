@@ -1,4 +1,4 @@
-"""The tutorial is true: its commands are run from top to bottom, and print what it says.
+"""What the pages show of commands is true: they are run from top to bottom, and print just that.
 
 A line of output that is ``...`` stands for any lines; within a line it stands for any text.
 """
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TUTORIAL = ROOT / "docs" / "tutorial.md"
+PAGES = ("README.md", "docs/tutorial.md")
 MARK = "==== command"
 
 
-def commands() -> list[tuple[str, str]]:
+def commands(page: str) -> list[tuple[str, str]]:
     """Each command, its continuation lines joined, and the output that follows it."""
     found: list[tuple[str, str]] = []
-    for block in re.findall(r"```console\n(.*?)```", TUTORIAL.read_text(), re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", (ROOT / page).read_text(), re.DOTALL):
         for line in block.splitlines(keepends=True):
             command, output = found[-1] if found else ("", "")
             if line.startswith("$ "):
@@ -46,12 +46,16 @@ def pattern(expected: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def outputs(tmp_path_factory) -> list[str]:
-    folder = tmp_path_factory.mktemp("tutorial")
+def outputs(tmp_path_factory) -> dict[str, list[str]]:
+    """What each page's commands print, by page."""
+    return {page: run(commands(page), tmp_path_factory.mktemp("page")) for page in PAGES}
+
+
+def run(shown: list[tuple[str, str]], folder: Path) -> list[str]:
     (folder / "examples").symlink_to(ROOT / "examples")
     endpoint = free_endpoint()
     script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n"
-    for number, (command, _) in enumerate(commands()):
+    for number, (command, _) in enumerate(shown):
         script += f"echo '{MARK} {number}'\n{command}\n"
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -67,19 +71,21 @@ def outputs(tmp_path_factory) -> list[str]:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=110,
+        timeout=100,
     )
     _, *parts = re.split(rf"(?m)^{MARK} \d+\n", done.stdout)
     return parts
 
 
-@pytest.mark.parametrize("number", range(len(commands())))
-def test_commands_print_what_the_tutorial_says(outputs, number: int) -> None:
-    command, expected = commands()[number]
-    assert len(outputs) == len(commands()), outputs[-1]
+CASES = [(page, number) for page in PAGES for number in range(len(commands(page)))]
+
+
+@pytest.mark.parametrize(("page", "number"), CASES)
+def test_commands_print_what_the_page_says(outputs, page: str, number: int) -> None:
+    command, expected = commands(page)[number]
+    assert len(outputs[page]) == len(commands(page)), outputs[page][-1]
+    output = outputs[page][number]
     if not expected:
-        assert outputs[number].strip() == "", command
+        assert output.strip() == "", command
         return
-    assert re.fullmatch(pattern(expected), outputs[number].rstrip("\n") + "\n"), (
-        f"$ {command}{outputs[number]}"
-    )
+    assert re.fullmatch(pattern(expected), output.rstrip("\n") + "\n"), f"$ {command}{output}"
