@@ -29,6 +29,8 @@ MIN, MAX, STDDEV = FUNCTIONS[Function.MIN], FUNCTIONS[Function.MAX], FUNCTIONS[F
 
 CANCELLATION = 1e-12
 """A sum this much smaller than the sum of magnitudes is computed again, exactly."""
+HUGE = 2.0**64
+"""Where a sum of floats overflows, that of floats so much smaller does not."""
 _LOW = 0xFFFFFFFF
 
 
@@ -58,15 +60,16 @@ def aggregate(state: Int64s, function: int, kind: int, words) -> tuple[int, bool
         return count, True
     if count == 0:
         return 0, function == SUM  # 0 and 0.0 are the same word
-    if function == MIN or function == MAX:
+    if function in (MIN, MAX):
         return extreme(state, words, kind, function == MAX), True
     if function == STDDEV:
         number = deviation(words, kind)
         return as_word(number), np.isfinite(number)
     if kind == KIND_FLOAT:
-        number = sum_floats(words)
+        number, scale = sum_floats(words)
         if function == AVG:
             number /= count
+        number *= scale
         return as_word(number), np.isfinite(number)
     high, low = sum_ints(words)
     if function == AVG:
@@ -127,8 +130,8 @@ def two_product(one: float, other: float) -> tuple[float, float]:
 
 
 @kernel
-def sum_floats(words) -> float:  # type: ignore[no-untyped-def]
-    """The sum of floats, rounded once."""
+def sum_floats(words) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    """The sum of floats, rounded once, as a product: it may be beyond the greatest float."""
     high, low, magnitude = 0.0, 0.0, 0.0
     for word in words:
         number = as_float(word)
@@ -136,18 +139,20 @@ def sum_floats(words) -> float:  # type: ignore[no-untyped-def]
         low += error
         magnitude += abs(number)
     total = high + low
+    if not np.isfinite(magnitude):
+        return sum_exactly(words, 1.0 / HUGE), HUGE
     if abs(total) < CANCELLATION * magnitude:
-        return sum_exactly(words)
-    return total
+        return sum_exactly(words, 1.0), 1.0
+    return total, 1.0
 
 
 @kernel
-def sum_exactly(words) -> float:  # type: ignore[no-untyped-def]
-    """The sum of floats by partial sums that do not overlap (Shewchuk)."""
+def sum_exactly(words, scale: float) -> float:  # type: ignore[no-untyped-def]
+    """The sum of floats times ``scale`` by partial sums that do not overlap (Shewchuk)."""
     partials = np.empty(len(words) + 1)
     used = 0
     for word in words:
-        number = as_float(word)
+        number = as_float(word) * scale
         kept = 0
         for place in range(used):
             number, error = two_sum(number, partials[place])
@@ -170,17 +175,18 @@ def deviation(words, kind: int) -> float:  # type: ignore[no-untyped-def]
     zero for equal values; they are scaled so that no square overflows.
     """
     count = np.float64(len(words))
-    largest = 0.0
-    for word in words:
-        high, _low = difference(word, words[0], kind)
-        largest = max(largest, abs(high))
+    shrink = 1.0
+    largest = largest_difference(words, kind, shrink)
     if largest == 0.0:
         return 0.0
+    if not np.isfinite(largest):
+        shrink = 0.25
+        largest = largest_difference(words, kind, shrink)
     _mantissa, exponent = math.frexp(largest)
     scale = math.ldexp(1.0, -max(exponent, -1000))
     sum_high, sum_low, square_high, square_low = 0.0, 0.0, 0.0, 0.0
     for word in words:
-        high, low = difference(word, words[0], kind)
+        high, low = difference(word, words[0], kind, shrink)
         high, low = high * scale, low * scale
         sum_high, error = two_sum(sum_high, high)
         sum_low += error + low
@@ -194,14 +200,24 @@ def deviation(words, kind: int) -> float:  # type: ignore[no-untyped-def]
     mean_low = ((product - back_high) - back_low + error) / count
     variance_high, rest = two_sum(square_high, -mean_high)
     variance = variance_high + (rest + square_low - mean_low)
-    return math.sqrt(max(0.0, variance / count)) / scale
+    return math.sqrt(max(0.0, variance / count)) / scale / shrink
 
 
 @kernel
-def difference(word: int, origin: int, kind: int) -> tuple[float, float]:
-    """``word - origin`` as a pair of floats whose sum is exact."""
+def largest_difference(words, kind: int, shrink: float) -> float:  # type: ignore[no-untyped-def]
+    """The greatest distance of a word from the first; infinite where it is beyond floats."""
+    largest = 0.0
+    for word in words:
+        high, _low = difference(word, words[0], kind, shrink)
+        largest = max(largest, abs(high))
+    return largest
+
+
+@kernel
+def difference(word: int, origin: int, kind: int, shrink: float) -> tuple[float, float]:
+    """``word - origin`` as a pair of floats whose sum is exact; floats times ``shrink`` first."""
     if kind == KIND_FLOAT:
-        return two_sum(as_float(word), -as_float(origin))
+        return two_sum(as_float(word) * shrink, -as_float(origin) * shrink)
     high = np.float64(word >> 32) - np.float64(origin >> 32)
     low = np.float64(word & _LOW) - np.float64(origin & _LOW)
     return two_sum(high * 4294967296.0, low)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import carray, njit
+from numba import carray, njit  # type: ignore[attr-defined]
 from numba import types as numba_types
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
@@ -102,7 +102,7 @@ class Arrays:
             self[name] = larger
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _pointer(_context: Any, address: Any) -> tuple[Signature, Any]:
     """An address as an untyped pointer."""
 
@@ -117,7 +117,7 @@ def _accessor(name: str) -> Any:
 
     @njit(nogil=True)
     def array(state):  # type: ignore[no-untyped-def]
-        return carray(_pointer(state[place]), (state[place + 1],), dtype)
+        return carray(_pointer(state[place]), (state[place + 1],), dtype)  # type: ignore[call-arg]
 
     return array
 

@@ -1,17 +1,22 @@
 """How kernels are compiled: once, without the interpreter's lock, and kept on disk.
 
-Numba keeps what it compiled as long as the file of the function itself is unchanged; what it
-inlined from other files it does not look at, so an edit of a called kernel would go unnoticed. A
-kernel here is therefore stamped with all the files that kernels are made of.
+Law 1: what is kept is used only while every file that kernels are made of is unchanged. Numba
+looks at the file of the function itself; what it inlined from other files it does not look at,
+so an edit of a called kernel would go unnoticed.
+
+Law 2: a cache only saves time. One that is damaged, was written by other code or cannot be
+written costs the compilation, never an error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numba
+from numba.core.caching import FunctionCache
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -21,9 +26,40 @@ STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in
 """Changes whenever any source of the kernels does."""
 
 
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one function, with both laws."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)
+        # Numba offers no way to name further sources, so its index is told where it keeps them.
+        self._cache_file._source_stamp = STAMP
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature, or None when it must be compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling damaged files may raise anything at all
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            self._begin_anew(sig, data)
+
+    def _begin_anew(self, sig: Any, data: Any) -> None:
+        """Replace a damaged index; a folder that cannot be written stays as it is."""
+        try:
+            self.flush()
+            super().save_overload(sig, data)
+        except Exception:
+            self.disable()
+
+
 def kernel(function: Function) -> Function:
     """Compile a function for all kernels to call; cached on disk, stamped with every source."""
-    dispatcher = numba.njit(cache=True, nogil=True)(function)
-    # Numba offers no way to name further sources, so its index is told in the one place it keeps.
-    dispatcher._cache._cache_file._source_stamp = STAMP
+    dispatcher = numba.njit(nogil=True)(function)
+    with suppress(RuntimeError):  # when no folder at all can be written
+        dispatcher._cache = KernelCache(function)
     return dispatcher  # type: ignore[no-any-return]

@@ -223,10 +223,7 @@ def fill_slot(state: Int64s, step, since: int) -> None:  # type: ignore[no-untyp
         arrays.slots(state)[step.slot] = max(0, high - low)
         arrays.slots_defined(state)[step.slot] = True
         return
-    if high <= low:
-        words = np.empty(0, np.int64)
-    else:
-        words = gather(state, step, number, low, high)
+    words = gather(state, step, number, low, max(low, high))
     value, defined = aggregate(state, step.function, step.kind_of_value, words)
     arrays.slots(state)[step.slot] = value
     arrays.slots_defined(state)[step.slot] = defined

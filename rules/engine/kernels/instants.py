@@ -318,6 +318,18 @@ def forget_access(state: Int64s, access: int) -> None:
             forget_list(state, number)
 
 
+@kernel
+def forget_rows(state: Int64s, type_number: int) -> None:
+    """Give back the rows of a type that no rule uses any more."""
+    types = arrays.types(state)
+    kind = types[type_number]
+    if kind.capacity:
+        release(state, kind.offset, logarithm(kind.capacity * kind.width))
+    types[type_number].capacity = 0
+    types[type_number].head = 0
+    types[type_number].tail = 0
+
+
 # --- terminators ---------------------------------------------------------------------------------
 
 
