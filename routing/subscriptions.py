@@ -7,6 +7,7 @@ appears; it waits again when the type is forgotten.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,12 +60,33 @@ def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Intere
     return Interest(number, text, name, None).checked(schemas)
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The checked subscriptions to one type, side by side."""
+
+    numbers: Numbers
+    filters: tuple[Subscription, ...]
+    everything: bool
+    """Whether none of them has conditions."""
+
+    @classmethod
+    def of(cls, interests: Sequence[Interest]) -> Wanted:
+        """Those of ``interests`` whose type is known."""
+        filters = tuple(one.filter for one in interests if one.filter is not None)
+        return cls(
+            tuple(one.number for one in interests if one.filter is not None),
+            filters,
+            not any(one.conditions for one in filters),
+        )
+
+
 class Interests:
     """The subscriptions of one sink."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, Interest] = {}
         self._by_type: dict[str, list[Interest]] = {}
+        self._wanted: dict[str, Wanted] = {}
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -99,6 +121,11 @@ class Interests:
         self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
     ) -> Parcel | None:
         """The events that match, in the order given for all of them; None when there are none."""
+        if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
+            return next(
+                (Parcel(tuple(batches), (own,), None, late) for own, _ in self._patterns(*batches)),
+                None,
+            )
         parts: list[EventBatch] = []
         subscriptions: list[Numbers] = []
         places: list[Int64s] = []
@@ -119,28 +146,31 @@ class Interests:
             matched = order_of([ranks[own] for own in places])
         return Parcel(tuple(parts), tuple(subscriptions), matched, late)
 
-    def _patterns(self, batch: EventBatch) -> Iterator[tuple[Numbers, Int64s | None]]:
+    def _patterns(self, batch: EventBatch) -> list[tuple[Numbers, Int64s | None]]:
         """For each set of subscriptions that some events match: these events (None: all)."""
-        bits: Int64s | None = None
-        active = [one for one in self._by_type.get(batch.type.name, ()) if one.filter is not None]
-        if all(not one.filter.conditions for one in active if one.filter is not None):
-            if active:
-                yield tuple(one.number for one in active), None
-            return
-        for place, one in enumerate(active):
-            assert one.filter is not None
-            matched = one.filter.mask(batch).astype(np.int64) << place
-            bits = matched if bits is None else bits | matched
-        assert bits is not None
+        wanted = self._wanted.get(batch.type.name)
+        if wanted is None:
+            return []
+        if wanted.everything:
+            return [(wanted.numbers, None)]
+        masks = [one.mask(batch) for one in wanted.filters]
+        if len(batch) == 1:
+            own = tuple(itertools.compress(wanted.numbers, map(bool, masks)))
+            return [(own, None)] if own else []
+        bits = sum(mask.astype(np.int64) << place for place, mask in enumerate(masks))
+        patterns = []
         for pattern in np.unique(bits).tolist():
             if pattern:
-                numbers = tuple(
-                    one.number for place, one in enumerate(active) if pattern >> place & 1
-                )
                 rows = np.flatnonzero(bits == pattern)
-                yield numbers, None if len(rows) == len(batch) else rows
+                own = tuple(
+                    number for place, number in enumerate(wanted.numbers) if pattern >> place & 1
+                )
+                patterns.append((own, None if len(rows) == len(batch) else rows))
+        return patterns
 
     def _index(self) -> None:
         self._by_type = {}
         for one in self._by_number.values():
             self._by_type.setdefault(one.type_name, []).append(one)
+        wanted = {name: Wanted.of(same) for name, same in self._by_type.items()}
+        self._wanted = {name: one for name, one in wanted.items() if one.filters}

@@ -7,7 +7,9 @@ type alone, which means all of its events. It has no parameters and looks at one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from matcher.model import Bools, EventBatch, EventType
 from rules import ast
@@ -17,7 +19,11 @@ from rules.expressions import Expressions
 from rules.parser import parse_filter
 from rules.pattern import TIMER, Expression
 from rules.printer import print_event
+from rules.rowwise import Evaluate, Row, evaluator
 from rules.scope import Report, Scope, Types
+
+FEW = 16
+"""Up to so many events are looked at one by one: whole columns pay for more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +33,26 @@ class Subscription:
     type: EventType
     conditions: tuple[Expression, ...]
     text: str
+    _evaluators: tuple[Evaluate, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_evaluators", tuple(map(evaluator, self.conditions)))
 
     def mask(self, batch: EventBatch) -> Bools:
         """bool[n]: which events of a batch of this type are asked for.
 
         Raises ValueError for a batch of another type.
         """
-        if batch.type != self.type:
+        if batch.type is not self.type and batch.type != self.type:
             raise ValueError(f"a batch of {batch.type} for a subscription to {self.type}")
-        return satisfied(self.conditions, batch)
+        if len(batch) > FEW:
+            return satisfied(self.conditions, batch)
+        columns = [column.tolist() for column in batch.columns]
+        rows = zip(*columns, strict=True) if columns else [()] * len(batch)
+        return np.array([self._is_satisfied(row) for row in rows], np.bool_)
+
+    def _is_satisfied(self, row: Row) -> bool:
+        return all(evaluate(row) is True for evaluate in self._evaluators)
 
 
 def parse_subscription(

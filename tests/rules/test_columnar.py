@@ -24,6 +24,7 @@ from rules.pattern import (
     Or,
     Slot,
 )
+from rules.rowwise import evaluator
 
 TYPE = EventType.of("T", i="int", j="int", f="float", g="float", s="string", t="string", b="bool")
 INTS = (0, 1, -1, 2, 3, -3, 2**31, 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 3037000500)
@@ -181,6 +182,7 @@ def test_columns_agree_with_plain_python(seed: int) -> None:
         condition = some_truth(random, 3)
         batch, rows = some_batch(random, random.randrange(40))
         expected = [plain(condition, row) for row in rows]
+        assert list(map(evaluator(condition), rows)) == expected, (seed, condition)
         seen.update(expected)
         assert satisfied([condition], batch).tolist() == [one is True for one in expected], (
             seed,
