@@ -19,10 +19,13 @@ mark of the clock.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from matcher.identity import Key, rule_key
-from matcher.model import TIME_MAX, TIME_MIN, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
 from rules.dependencies import arrange
 from rules.errors import Problem, RuleErrors
 from rules.pattern import Rule, RuleSet
@@ -57,12 +60,53 @@ class Deployed:
         return self.since, self.position
 
 
+class Groups:
+    """The groups of rules that share a mark, and their marks (Law 3): a value.
+
+    ``numbers`` gives each group its place in ``marks`` int64[n]; ``types`` are the names of all
+    types in any group.
+    """
+
+    def __init__(self, groups: Iterable[frozenset[str]], marks: Int64s) -> None:
+        self.numbers = {group: number for number, group in enumerate(groups)}
+        self.marks = marks
+        self.types = tuple(sorted(frozenset[str]().union(*self.numbers)))
+        places = {name: place for place, name in enumerate(self.types)}
+        members = [[places[name] for name in sorted(group)] for group in self.numbers]
+        self._members = np.array([place for group in members for place in group], np.int64)
+        sizes = np.array([len(group) for group in members], np.int64)
+        self._starts = np.cumsum(sizes) - sizes
+
+    def followed_by(self, groups: Iterable[frozenset[str]]) -> Groups:
+        """Another collection of groups: a mark is kept, and a new group starts without one."""
+        wanted = tuple(dict.fromkeys(groups))
+        marks = [
+            int(self.marks[self.numbers[group]]) if group in self.numbers else TIME_MIN
+            for group in wanted
+        ]
+        return Groups(wanted, np.array(marks, np.int64))
+
+    def raised(self, types: Int64s) -> Groups | None:
+        """The groups with marks raised to the least of their types'; None when none rises.
+
+        ``types`` int64 holds the mark of each of ``types``. Every group holds a type.
+        """
+        if len(self.marks) == 0:
+            return None
+        marks = np.maximum(self.marks, np.minimum.reduceat(types[self._members], self._starts))
+        if (marks == self.marks).all():
+            return None
+        raised = copy(self)
+        raised.marks = marks
+        return raised
+
+
 class Catalogue:
     """The deployed rules of one engine and their marks."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Deployed] = {}
-        self._groups: dict[frozenset[str], int] = {}  # their marks
+        self.groups = Groups((), np.empty(0, np.int64))
         self._floor = TIME_MIN  # the greatest mark named for all types
         self._named: dict[str, int] = {}  # the greatest mark named for a type
         self._defined: frozenset[str] = frozenset()
@@ -111,31 +155,31 @@ class Catalogue:
 
         Rules whose marks do not rise are left out.
         """
-        risen = self.advance_groups(marks)
+        old = self.groups.marks
+        if not self.advance_groups(marks):
+            return {}
         due = {}
         for name, one in self._rules.items():
-            if one.group in risen:
-                old, new = risen[one.group]
-                if new > one.floor:
-                    due[name] = (max(old, one.floor), new)
+            group = self.groups.numbers[one.group]
+            start, end = max(int(old[group]), one.floor), int(self.groups.marks[group])
+            if end > start:
+                due[name] = (start, end)
         return due
 
-    def advance_groups(
-        self, marks: int | Mapping[str, int]
-    ) -> Mapping[frozenset[str], tuple[int, int]]:
-        """Raise the marks; the old and the new mark of each group whose mark rises."""
+    def advance_groups(self, marks: int | Mapping[str, int]) -> bool:
+        """Raise the marks; whether that of any group rises. ``groups`` is replaced if so."""
         if isinstance(marks, int):
             self._floor = max(self._floor, marks)
         else:
             for name, mark in marks.items():
                 self._named[name] = max(self._named.get(name, TIME_MIN), mark)
-        risen = {}
-        for group, old in self._groups.items():
-            new = min(map(self.mark_of_type, group), default=TIME_MAX)
-            if new > old:
-                risen[group] = (old, new)
-        self._groups.update((group, new) for group, (_, new) in risen.items())
-        return risen
+        groups = self.groups
+        types = np.array([self.mark_of_type(name) for name in groups.types], np.int64)
+        raised = groups.raised(types)
+        if raised is None:
+            return False
+        self.groups = raised
+        return True
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
@@ -144,7 +188,7 @@ class Catalogue:
         return max(self._floor, self._named.get(name, TIME_MIN))
 
     def _mark_of(self, one: Deployed) -> int:
-        return max(one.floor, self._groups[one.group])
+        return max(one.floor, int(self.groups.marks[self.groups.numbers[one.group]]))
 
     def _refuse_conflicts(self, rules: Sequence[Rule]) -> None:
         """Raise RuleErrors for names in use and for second schemas (Law 1)."""
@@ -182,7 +226,7 @@ class Catalogue:
             )
             for one, rule, rank in zip(deployed, arrangement.rules, arrangement.ranks, strict=True)
         }
-        self._groups = {group: self._groups.get(group, TIME_MIN) for group in set(reaches.values())}
+        self.groups = self.groups.followed_by(reaches.values())
         self._schemas = {
             schema.name: schema for rule in arrangement.rules for schema in _types_of(rule)
         }

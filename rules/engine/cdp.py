@@ -114,7 +114,7 @@ class CdpEngine:
         rules = self._catalogue.rules
         by_place = sorted(rules, key=lambda one: one.place)
         self._writer.sources.place_rules([RULE_SOURCE + one.rule.name for one in by_place])
-        self._linker.refresh(rules)
+        self._linker.refresh(rules, self._catalogue.groups)
         self._linker.show(self._arrays)
         self._timed = tuple(one for one in rules if timers.uses_timer(one.rule))
         self._fit_scratch()
@@ -141,30 +141,27 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        old = self._catalogue.groups.marks
         risen = self._catalogue.advance_groups(marks)
-        groups = self._linker.groups.array
-        for group, (old, new) in risen.items():
-            record = groups[self._linker.group_number(group)]
-            record["evaluated"] = old
-            record["mark"] = new
         if not risen and not self._pending:
             return NOTHING
-        for arrivals, inbox, stored in self._portions(risen):
-            self._run(arrivals, inbox, stored)
-        for group, (_, new) in risen.items():
-            groups[self._linker.group_number(group)]["evaluated"] = new
+        new = self._catalogue.groups.marks
+        groups = self._linker.groups
+        groups["evaluated"], groups["mark"] = old, new
+        for arrivals, inbox, stored in self._portions(old, new):
+            if len(arrivals) or len(stored):
+                self._run(arrivals, inbox, stored)
+        groups["evaluated"] = new
         found = self._take_matches()
         if self._events_since_horizon >= HORIZON_EVENTS:
             self._set_horizons()
         return found
 
-    def _portions(
-        self, risen: Mapping[frozenset[str], tuple[int, int]]
-    ) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
+    def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
         """What has become complete, in order, as arguments of the kernel."""
         inbox, arrivals = self._complete_arrivals()
         stored = self._stored_triggers()
-        intervals = self._tick_intervals(risen)
+        intervals = self._tick_intervals(old, new)
         if not intervals:
             yield arrivals, inbox, stored
             return
@@ -185,7 +182,7 @@ class CdpEngine:
             arrived, taken, start = until, upto, stop
 
     def _complete_arrivals(self) -> tuple[Int64s, Int64s]:
-        """Pending events that their types' marks have passed: words, and (type, offset) in order."""
+        """Pending events that their types' marks have passed: words, and where each begins."""
         chosen: list[tuple[int, Int64s]] = []
         for number in list(self._pending):
             mark = self._catalogue.mark_of_type(self._linker.event_types[number].name)
@@ -214,27 +211,24 @@ class CdpEngine:
         if len(deferred) == 0:
             return _NO_TRIGGERS
         groups = self._linker.rules.array["group"][deferred["rule"]]
-        ready = deferred["time"] < self._linker.groups.array["mark"][groups]
+        ready = deferred["time"] < self._linker.groups["mark"][groups]
         self._deferred = deferred[~ready]
-        return deferred[ready].view(np.int64).reshape(-1, 3)
+        stored: Int64s = deferred[ready].view(np.int64).reshape(-1, 3)
+        return stored
 
     # --- timers ----------------------------------------------------------------------------
 
-    def _tick_intervals(
-        self, risen: Mapping[frozenset[str], tuple[int, int]]
-    ) -> list[tuple[Deployed, int, int]]:
+    def _tick_intervals(self, old: Int64s, new: Int64s) -> list[tuple[Deployed, int, int]]:
         """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
         intervals = []
         for deployed in self._timed:
-            if deployed.group not in risen:
-                continue
-            old, new = risen[deployed.group]
+            group = self._catalogue.groups.numbers[deployed.group]
             first = self._least if deployed.since == TIME_MIN else deployed.since
-            last = self._greatest if new == TIME_MAX else new - 1
+            last = self._greatest if new[group] == TIME_MAX else int(new[group]) - 1
             if first is None or last is None:
                 continue
-            begin = max(old, deployed.floor, first)
-            if begin <= last:
+            begin = max(int(old[group]), deployed.floor, first)
+            if begin <= last and old[group] < new[group]:
                 intervals.append((deployed, begin, last + 1))
         return intervals
 
@@ -243,8 +237,8 @@ class CdpEngine:
             timers.ticks(deployed.rule, max(begin, start), min(finish, stop))
             for deployed, begin, finish in intervals
         ]
-        rows: Int64s = self._writer.rows(timers.batch(np.unique(np.concatenate(times))))
-        return rows
+        ticks = timers.batch(np.unique(np.concatenate(times)))
+        return self._writer.rows(ticks)
 
     # --- kernels ---------------------------------------------------------------------------
 

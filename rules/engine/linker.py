@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, AnyArray, EventType, Int64s, Kind, Value
-from rules.engine.catalogue import Deployed
+from rules.engine.catalogue import Deployed, Groups
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
@@ -114,7 +114,7 @@ class Linker:
         self.columns = RecordTable(layout.COLUMN)
         self.accesses = RecordTable(layout.ACCESS)
         self.rules = RecordTable(layout.RULE)
-        self.groups = RecordTable(layout.GROUP)
+        self.groups: AnyArray = np.zeros(0, layout.GROUP)
         self.steps = BlockTable(layout.STEP)
         self._code = BlockTable(layout.CODE)
         self._values = BlockTable(np.int64)
@@ -128,7 +128,6 @@ class Linker:
         self._column_of: dict[ColumnPlan, _LinkedColumn] = {}
         self._access_of: dict[tuple[ColumnPlan, tuple[int, ...]], _LinkedAccess] = {}
         self._access_by_number: dict[int, _LinkedAccess] = {}
-        self._group_numbers: dict[frozenset[str], int] = {}
         self.linked: dict[str, LinkedRule] = {}
         self.by_number: dict[int, LinkedRule] = {}
         self.depth = 1
@@ -234,13 +233,12 @@ class Linker:
         self.rules.release(linked.number)
         return gone
 
-    def refresh(self, arrangement: Sequence[Deployed]) -> None:
+    def refresh(self, arrangement: Sequence[Deployed], groups: Groups) -> None:
         """Take ranks, groups and floors from the catalogue; which types are stored follows."""
         rules = self.rules.array
         used: set[int] = set()
-        groups = {deployed.group for deployed in arrangement}
-        for group in [group for group in self._group_numbers if group not in groups]:
-            self.groups.release(self._group_numbers.pop(group))
+        self.groups = np.zeros(len(groups.marks), layout.GROUP)
+        self.groups["evaluated"] = self.groups["mark"] = groups.marks
         for priority, deployed in enumerate(arrangement):
             linked = self.linked[deployed.rule.name]
             if linked.deployed.rule is not deployed.rule:
@@ -250,7 +248,7 @@ class Linker:
             record["since"] = deployed.since
             record["floor"] = max(deployed.floor, deployed.since)
             record["priority"] = priority
-            record["group"] = self._group(deployed.group)
+            record["group"] = groups.numbers[deployed.group]
             used.update(self.type_number(type_) for type_ in deployed.rule.used_types)
         for linked in self.by_number.values():
             record = rules[linked.number]
@@ -264,22 +262,11 @@ class Linker:
         for place, step in enumerate(everything, linked.steps[0]):
             self.steps.array[place]["strict"] = step.strict
 
-    def group_number(self, group: frozenset[str]) -> int:
-        """The number of a group of rules in use."""
-        return self._group_numbers[group]
-
     def constants(self) -> set[int]:
         """The codes of all strings that rules mention."""
         used = {code for linked in self.linked.values() for code in linked.texts}
         used.update(code for column in self._column_of.values() for code in column.texts)
         return used
-
-    def _group(self, group: frozenset[str]) -> int:
-        number = self._group_numbers.get(group)
-        if number is None:
-            number = self.groups.add(evaluated=TIME_MIN, mark=TIME_MIN)
-            self._group_numbers[group] = number
-        return number
 
     # --- steps -----------------------------------------------------------------------------
 
@@ -492,7 +479,7 @@ class Linker:
             ("columns", self.columns.array),
             ("accesses", self.accesses.array),
             ("rules", self.rules.array),
-            ("groups", self.groups.array),
+            ("groups", self.groups),
             ("steps", self.steps.array),
             ("code", self._code.array),
             ("values", self._values.array),

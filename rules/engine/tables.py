@@ -64,7 +64,7 @@ class BlockTable:
         return self._top - count
 
     def add(self, records: Sequence[Any]) -> int:
-        """Enter records (tuples for a structured dtype) one behind the other: the first's number."""
+        """Enter records, tuples for a structured dtype, in a row: the number of the first."""
         first = self.reserve(len(records))
         for place, record in enumerate(records, first):
             self.array[place] = record
