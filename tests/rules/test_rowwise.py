@@ -26,7 +26,7 @@ def temps(length: int) -> EventBatch:
     "text",
     [
         "Temp(value > 2)",
-        'Temp((room = "Room1" or count * value >= -3))',
+        'Temp((room = "Room1" or count * value > -3))',
         "Temp(10 / count > value, on)",
         "Temp(not (count % 3 = 1 and on))",
         'Temp(room suffix "0", -count > 2)',
