@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba.core.caching import FunctionCache
+from numba.core import caching
 
+_FunctionCache: Any = caching.FunctionCache
 Function = TypeVar("Function", bound=Callable[..., object])
 
 _FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in
 """Changes whenever any source of the kernels does."""
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(_FunctionCache):  # type: ignore[misc]
     """Numba's cache of one function, with both laws."""
 
     def __init__(self, function: Callable[..., object]) -> None:
@@ -59,7 +60,8 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
 
 def kernel(function: Function) -> Function:
     """Compile a function for all kernels to call; cached on disk, stamped with every source."""
-    dispatcher = numba.njit(nogil=True)(function)
+    # The kernels look before they divide: the model of numpy saves a second look.
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
     with suppress(RuntimeError):  # when no folder at all can be written
         dispatcher._cache = KernelCache(function)
     return dispatcher  # type: ignore[no-any-return]
