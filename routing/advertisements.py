@@ -41,7 +41,8 @@ class KnownType:
     def mark(self) -> int | None:
         """Law 2."""
         name = self.schema.name
-        return min((source.mark(name) for source in self.open_advertisers), default=None)
+        marks = [source.mark(name) for source in self.advertisers.values() if source.is_open]
+        return min(marks) if marks else None
 
 
 class Advertisements:

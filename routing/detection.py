@@ -56,16 +56,12 @@ class Detection:
         """Each rule's mark: its composite events before it have been detected."""
         return self._engine.marks
 
-    def due_marks(self) -> Callable[[Deployed], int]:
-        """Up to where each rule's composite events are complete: nothing earlier will come."""
-        marks = self._engine.marks
-        ended, needs = self.watermarks.has_ended, self._deployments.needs
-
-        def due_mark(deployed: Deployed) -> int:
-            name = deployed.rule.name
-            return TIME_MAX if ended(needs(name)) else marks[name]
-
-        return due_mark
+    def due_mark(self, deployed: Deployed) -> int:
+        """Up to where a rule's composite events are complete: nothing earlier will come."""
+        name = deployed.rule.name
+        if self.watermarks.has_ended(self._deployments.needs(name)):
+            return TIME_MAX
+        return self._engine.mark(name)
 
     @property
     def duplicates(self) -> int:

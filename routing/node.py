@@ -438,7 +438,7 @@ class Node:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
         detections = self._detection.advance(self._now)
         if detections is not None and self._sinks.follow_rules:
-            self._sinks.offer_detected(detections, self._detection.due_marks())
+            self._sinks.offer_detected(detections, self._detection.due_mark)
         if detections is not None:
             self._rates.detected += len(detections)
         for sink in self._sinks.take_touched():
@@ -457,7 +457,7 @@ class Node:
     def _follow(self) -> None:
         """Rules or subscriptions have changed: what is held back may be due."""
         if self._sinks.follow_rules:
-            self._sinks.offer_detected(NOTHING, self._detection.due_marks())
+            self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
     def _deliver(self, sink: Sink) -> None:
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:

@@ -25,6 +25,7 @@ from routing.effects import Peer
 from routing.errors import Refusal
 from routing.holdback import HoldBack
 from routing.messages import Code, Delivery, Subscribe, WhenFull
+from routing.order import greatest_time
 from routing.parcel import Parcel, join
 from routing.subscriptions import Interest, Interests, interest
 from rules.engine.engine import Detections
@@ -77,18 +78,20 @@ class Sink:
         self._queue.append(parcel)
         self._queued += len(parcel)
 
-    def offer_detected(self, parcel: Parcel, places: Int64s) -> None:
-        """Take composite events in (Law 1). ``release`` must follow."""
-        if len(self._held) or max(int(batch.time.max()) for batch in parcel.batches) >= self.mark:
-            self._held.hold(parcel, places)
-        else:
-            self.offer(parcel)
+    def must_hold(self, parcel: Parcel) -> bool:
+        """Whether some composite events of a parcel are not due yet, or come after held ones."""
+        return len(self._held) > 0 or max(map(greatest_time, parcel.batches)) >= self.mark
 
-    def release(self) -> None:
-        """Queue what ``mark`` has passed."""
+    def hold(self, parcel: Parcel, places: Int64s) -> None:
+        """Hold composite events back, with the places of their rules. ``release`` must follow."""
+        self._held.hold(parcel, places)
+
+    def release(self) -> bool:
+        """Queue what ``mark`` has passed; whether there was any."""
         due = self._held.release(self.mark)
         if due is not None:
             self.offer(due)
+        return due is not None
 
     def take(self, events_max: int) -> Delivery | None:
         """What is to be sent now; None when nothing is due or there is no credit."""
@@ -257,12 +260,17 @@ class Sinks:
             sink.mark = min(due_mark(deployed) for deployed in sink.rules)
         for sink in self._interested(detections.batches):
             parcel = sink.interests.match(detections.batches, detections.order)
-            if parcel is not None:
-                sink.offer_detected(parcel, self._places(parcel.batches))
+            if parcel is None:
+                continue
+            if sink.must_hold(parcel):
+                sink.hold(parcel, self._places(parcel.batches))
+            else:
+                sink.offer(parcel)
+            self.touch(sink)
         for sink in self._composite:
             # Only now, since what was just detected may come before what was held.
-            sink.release()
-            self.touch(sink)
+            if sink.release():
+                self.touch(sink)
 
     def _interested(self, batches: Iterable[EventBatch]) -> list[Sink]:
         found: dict[Peer, Sink] = {}

@@ -115,6 +115,8 @@ class Watermarks:
 
     def _raise_closed(self, group: frozenset[str], now: float) -> bool:
         closed = [name for name in group if self.mark(name, now) is None]
+        if not closed and group not in self._ended:
+            return False
         mark = self.group_mark(group, now) if closed else None
         changed = [self._raise(name, mark) for name in closed]
         ended = len(closed) == len(group) and not any(map(self.is_absent, group))

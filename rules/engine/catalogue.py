@@ -123,6 +123,10 @@ class Catalogue:
         """Each rule's mark: all instants before it have been evaluated."""
         return {name: self._mark_of(one) for name, one in self._rules.items()}
 
+    def mark(self, name: str) -> int:
+        """One rule's mark."""
+        return self._mark_of(self._rules[name])
+
     @property
     def schemas(self) -> Mapping[str, EventType]:
         """The types that deployed rules use or define, ``Timer`` included if they use it."""

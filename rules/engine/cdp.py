@@ -86,6 +86,10 @@ class CdpEngine:
         """Each deployed rule's mark, by name: all instants before it have been evaluated."""
         return self._catalogue.marks
 
+    def mark(self, name: str) -> int:
+        """One rule's mark; KeyError when no rule has that name."""
+        return self._catalogue.mark(name)
+
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""

@@ -72,6 +72,10 @@ class Detector(Protocol):
         """Each deployed rule's mark, by name: all instants before it have been evaluated."""
         ...
 
+    def mark(self, name: str) -> int:
+        """One rule's mark; KeyError when no rule has that name."""
+        ...
+
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
