@@ -3,7 +3,8 @@
 ``EventError`` (a ``ValueError``) is the caller's or the input's mistake:
 
 - ``SchemaError``: an event type that is ill-formed, or two schemas for one type (tesla.md E5);
-- ``BadEvent``: one event that does not fit its schema (tesla.md E1, E2, E5), with its place.
+- ``BadEvent``: one event that does not fit its schema (tesla.md E1, E2, E5), with its place;
+- ``FilterError``: a filter that is ill-formed, or does not fit the type that it names.
 """
 
 from __future__ import annotations
@@ -27,3 +28,7 @@ class BadEvent(EventError):
         super().__init__(f"{place}: {reason}" if place else reason)
         self.reason = reason
         self.place = place
+
+
+class FilterError(EventError):
+    """A constraint or a filter that no event could be held against (cli.md, Files)."""

@@ -1,0 +1,210 @@
+"""Events and filters as arrays, whatever their types: compressed rows of named values.
+
+Typed events are columns (:mod:`matcher.model`). Where every event may have other attributes, and
+for filters, which name what they please, the same law holds in another shape: no Python for each
+event or filter on a hot path. :class:`Cells` are the named values of many rows, one row after the
+other; :class:`MixedEvents` are rows of which each is an event, :class:`FilterBatch` rows of which
+each is a filter, its cells having operators too.
+
+A cell's value is a number of 64 bits that its kind explains: an int, the bits of a float, 0 or 1
+of a bool, or the code of a text in a dictionary without repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from matcher.constraint import Constraint, Filter, Operator
+from matcher.model import (
+    AnyArray,
+    Column,
+    EventBatch,
+    Int64s,
+    Kind,
+    StringColumn,
+    Value,
+)
+
+UInt8s: TypeAlias = npt.NDArray[np.uint8]
+KINDS: tuple[Kind, ...] = (Kind.INT, Kind.FLOAT, Kind.BOOL, Kind.STRING)
+"""The kinds of cells by their numbers."""
+INT, FLOAT, BOOL, STRING = range(4)
+_KIND_OF_TYPE: Mapping[type, int] = {int: INT, float: FLOAT, bool: BOOL, str: STRING}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The named values of n rows: those of row i at ``offsets[i]:offsets[i + 1]``.
+
+    ``offsets`` int64[n + 1]; ``names`` StringColumn[m]; ``kinds`` uint8[m], places in KINDS;
+    ``values`` int64[m]; ``texts``, the dictionary of the values of kind STRING.
+    """
+
+    offsets: Int64s
+    names: StringColumn
+    kinds: UInt8s
+    values: Int64s
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[tuple[str, Value]]]) -> Cells:
+        """The cells of rows of names and values; ValueError for an int beyond 64 bits."""
+        flat = list(chain.from_iterable(rows))
+        numbers: dict[str, int] = {}
+        kinds = np.array([_KIND_OF_TYPE[type(value)] for _, value in flat], np.uint8)
+        return cls(
+            offsets_of(list(map(len, rows))),
+            StringColumn.from_strings([name for name, _ in flat]),
+            kinds,
+            np.array([_word(value, numbers) for _, value in flat], np.int64),
+            tuple(numbers),
+        )
+
+    def value(self, place: int) -> Value:
+        """The value of one cell."""
+        word, kind = self.values[place], KINDS[self.kinds[place]]
+        if kind is Kind.STRING:
+            return self.texts[int(word)]
+        if kind is Kind.FLOAT:
+            return float(word.view(np.float64))
+        return bool(word) if kind is Kind.BOOL else int(word)
+
+    def take(self, rows: slice) -> Cells:
+        """A run of rows; the dictionaries are shared."""
+        first, last, _ = rows.indices(len(self))
+        offsets = self.offsets[first : max(first, last) + 1]
+        part = slice(int(offsets[0]), int(offsets[-1]))
+        return Cells(
+            offsets - offsets[0],
+            self.names.take(part),
+            self.kinds[part],
+            self.values[part],
+            self.texts,
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedEvents:
+    """n events, each with attributes of its own; ``types`` StringColumn[n], or None: untyped."""
+
+    cells: Cells
+    types: StringColumn | None = None
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[Mapping[str, Value]], types: Sequence[str] | None = None
+    ) -> MixedEvents:
+        """Events by their attributes, and their types where they have any."""
+        cells = Cells.of([tuple(row.items()) for row in rows])
+        return cls(cells, None if types is None else StringColumn.from_strings(types))
+
+    @classmethod
+    def of_batch(cls, batch: EventBatch) -> MixedEvents:
+        """The events of a typed batch."""
+        width, count = len(batch.columns), len(batch)
+        texts: dict[str, int] = {}
+        words = [_words(column, texts) for column in batch.columns]
+        kinds = [KINDS.index(attribute.kind) for attribute in batch.type.attributes]
+        cells = Cells(
+            np.arange(count + 1, dtype=np.int64) * width,
+            StringColumn(np.tile(np.arange(width, dtype=np.int32), count), batch.type.names),
+            np.tile(np.array(kinds, np.uint8), count),
+            np.stack(words, 1).ravel() if words else np.empty(0, np.int64),
+            tuple(texts),
+        )
+        return cls(cells, StringColumn.constant(batch.type.name, count))
+
+    def data(self, place: int) -> dict[str, Value]:
+        """One event's attributes: for the borders, never for hot paths."""
+        cells = self.cells
+        return {
+            cells.names[cell]: cells.value(cell)
+            for cell in range(int(cells.offsets[place]), int(cells.offsets[place + 1]))
+        }
+
+    def type_of(self, place: int) -> str | None:
+        """One event's type."""
+        return None if self.types is None else self.types[place]
+
+    def take(self, rows: slice) -> MixedEvents:
+        """A run of events."""
+        types = None if self.types is None else self.types.take(rows)
+        return MixedEvents(self.cells.take(rows), types)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterBatch:
+    """n filters to deploy at once.
+
+    ``identifiers`` int64[n], distinct; ``interfaces`` int64[n], who exposes each; ``cells`` their
+    constraints' names and operands, ``operators`` uint8[m] (:class:`Operator`); ``types``
+    StringColumn[n] with ``""`` where a filter asks for no type, or None where none does.
+    """
+
+    identifiers: Int64s
+    interfaces: Int64s
+    cells: Cells
+    operators: UInt8s
+    types: StringColumn | None = None
+
+    def __len__(self) -> int:
+        return len(self.identifiers)
+
+    @classmethod
+    def of(cls, filters: Iterable[tuple[int, int, Filter]]) -> FilterBatch:
+        """Filters given as (identifier, interface, filter)."""
+        rows = list(filters)
+        constraints = [filter_.constraints for _, _, filter_ in rows]
+        types = [filter_.type or "" for _, _, filter_ in rows]
+        return cls(
+            np.array([identifier for identifier, _, _ in rows], np.int64),
+            np.array([interface for _, interface, _ in rows], np.int64),
+            Cells.of([[(one.name, one.operand) for one in row] for row in constraints]),
+            np.array([one.operator for row in constraints for one in row], np.uint8),
+            StringColumn.from_strings(types) if any(types) else None,
+        )
+
+    def filter(self, place: int) -> Filter:
+        """One of the filters: for the borders, never for hot paths."""
+        cells = self.cells
+        constraints = tuple(
+            Constraint(cells.names[cell], Operator(int(self.operators[cell])), cells.value(cell))
+            for cell in range(int(cells.offsets[place]), int(cells.offsets[place + 1]))
+        )
+        return Filter(constraints, (self.types[place] or None) if self.types else None)
+
+
+def offsets_of(lengths: Sequence[int] | AnyArray) -> Int64s:
+    """Where rows of these lengths begin, and the end of the last: int64[n + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _word(value: Value, texts: dict[str, int]) -> int:
+    if isinstance(value, str):
+        return texts.setdefault(value, len(texts))
+    if isinstance(value, float):
+        return int(np.float64(value).view(np.int64))
+    return int(value)
+
+
+def _words(column: Column, texts: dict[str, int]) -> Int64s:
+    if isinstance(column, StringColumn):
+        codes = np.array([texts.setdefault(text, len(texts)) for text in column.values], np.int64)
+        return codes[column.codes]
+    if column.dtype == np.float64:
+        return column.view(np.int64)
+    return column.astype(np.int64)

@@ -1,0 +1,182 @@
+"""Parallel Content Matching, the thesis's algorithm (4.4), kept as the baseline.
+
+Two phases: *selection*, which takes the constraints on the names that an event has, and
+*evaluation and counting*, which counts for each filter the constraints that hold; a filter whose
+count reaches its size selects its interface. Constraints that several filters share stand there
+several times, on purpose (4.4.1); counts are set to zero before each event.
+
+With several threads (the thesis's OCM) each thread has a share of the filters and counts for
+them alone: the thesis shares out the constraints and counts by atomic operations, which compiled
+Python lacks; the work is the same.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from matcher.growing import Growing, with_room
+from matcher.kernels import FREE, STATE, pcm_insert_all, pcm_match, pcm_remove
+from matcher.model import Int64s
+from matcher.table import COUNT, INTERFACE
+from matcher.tabled import TableMatcher
+from matcher.vocabulary import TYPE_SORT, EncodedEvents, Numbering
+
+ARENA_MIN = 64
+
+
+class PcmMatcher(TableMatcher):
+    """PCM on ``threads`` threads."""
+
+    def __init__(self, threads: int = 1) -> None:
+        super().__init__()
+        self._shares = [_Share() for _ in range(threads)]
+        self._names: Numbering[tuple[str, bool]] = Numbering()
+        self._list_of_term = np.zeros(16, np.int64)
+        self._generation = -1
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def _insert(self, slots: Int64s) -> None:
+        self._name_lists()
+        for number, share in enumerate(self._shares):
+            mine = slots[slots % len(self._shares) == number]
+            if len(mine):
+                share.insert(self, mine)
+
+    def _delete(self, slot: int) -> None:
+        self._shares[slot % len(self._shares)].delete(self, slot)
+
+    def _run(
+        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
+    ) -> tuple[int, int]:
+        if self._pool is None:
+            return self._shares[0].run(self, events, begin, bits, found, wanted)
+        # Each thread has bits and rows of its own; what did not fit is tried again with more room.
+        own = [(np.zeros_like(bits), np.empty_like(found)) for _ in self._shares]
+        while True:
+            done = [
+                self._pool.submit(share.run, self, events, begin, *mine, wanted)
+                for share, mine in zip(self._shares, own, strict=True)
+            ]
+            ends = [future.result() for future in done]
+            if all(end == len(events) for end, _ in ends):
+                break
+            own = [(mine, np.empty((2 * len(rows), 2), np.int64)) for mine, rows in own]
+        for mine, _ in own:
+            bits |= mine
+        rows = np.concatenate([rows[:size] for (_, size), (_, rows) in zip(ends, own, strict=True)])
+        if len(rows) > len(found):
+            found.resize((len(rows), 2), refcheck=False)
+        found[: len(rows)] = rows
+        return len(events), len(rows)
+
+    def _bytes(self) -> int:
+        return sum(share.bytes for share in self._shares)
+
+    @property
+    def list_of_term(self) -> Int64s:
+        """By term: the list of its name."""
+        return self._list_of_term
+
+    def _name_lists(self) -> None:
+        """Give each term the list of its name; types have lists of their own."""
+        if self._generation == self.table.vocabulary.generation:
+            return
+        self._generation = self.table.vocabulary.generation
+        terms = self.table.vocabulary.terms.words
+        self._list_of_term = with_room(self._list_of_term, len(terms))
+        for term, word in enumerate(terms):
+            if word is not None:
+                name = (word[0], word[1] == TYPE_SORT)
+                number = self._names.number(name)
+                self._list_of_term[term] = self._names.use(name)[0] if number is None else number
+        for share in self._shares:
+            share.lists_for(len(self._names))
+
+
+class _Share:
+    """The constraints of some of the filters, by name."""
+
+    def __init__(self) -> None:
+        self._lists = Growing(np.int64, 4)
+        self._arena: Int64s = np.empty((ARENA_MIN, 3), np.int64)
+        self._state = np.zeros(STATE, np.int64)
+        self._state[FREE:] = -1
+        self._filters = Growing(np.int64, 3)
+        self._always: set[int] = set()
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its arrays."""
+        return self._lists.rows.nbytes + self._arena.nbytes + self._filters.rows.nbytes
+
+    def lists_for(self, names: int) -> None:
+        """Have a list for each name."""
+        first = self._lists.size
+        if names > first:
+            self._lists.reserve(names - first)
+            self._lists.rows[first:names, 1] = -1
+
+    def insert(self, matcher: PcmMatcher, slots: Int64s) -> None:
+        """Take filters in."""
+        table = matcher.table
+        if table.filters.size > self._filters.size:
+            self._filters.reserve(table.filters.size - self._filters.size)
+        filters = table.filters.rows[slots]
+        self._filters.rows[slots, 1] = filters[:, COUNT]
+        self._filters.rows[slots, 2] = filters[:, INTERFACE]
+        self._always.update(slots[filters[:, COUNT] == 0].tolist())
+        lengths = filters[:, COUNT]
+        offsets = np.append(0, np.cumsum(lengths))
+        places = np.repeat(filters[:, 0] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        rows, done = table.rows.rows[places], np.zeros(2, np.int64)
+        arguments = (matcher.list_of_term, rows, offsets, slots, done)
+        while not self._insert_some(*arguments):
+            self._arena = with_room(self._arena, len(self._arena) + 1)
+
+    def delete(self, matcher: PcmMatcher, slot: int) -> None:
+        """Take a filter out."""
+        rows = matcher.table.rows_of(slot)
+        pcm_remove(self._lists.rows, matcher.list_of_term, self._arena, rows, slot)
+        self._always.discard(slot)
+        self._filters.rows[slot, 1] = -1
+
+    def run(
+        self,
+        matcher: PcmMatcher,
+        events: EncodedEvents,
+        begin: int,
+        bits: Int64s,
+        found: Int64s,
+        wanted: bool,
+    ) -> tuple[int, int]:
+        """As ``TableMatcher._run``."""
+        return pcm_match(  # type: ignore[no-any-return]
+            events.offsets,
+            events.cells,
+            begin,
+            self._lists.rows,
+            matcher.list_of_term,
+            self._arena,
+            self._filters.rows[: self._filters.size],
+            np.array(sorted(self._always), np.int64),
+            matcher.table.vocabulary.texts,
+            bits,
+            found,
+            wanted,
+        )
+
+    def _insert_some(
+        self,
+        list_of_term: Int64s,
+        rows: Int64s,
+        offsets: Int64s,
+        slots: Int64s,
+        done: Int64s,
+    ) -> bool:
+        return bool(
+            pcm_insert_all(
+                self._lists.rows, list_of_term, self._arena, self._state, rows, offsets, slots, done
+            )
+        )

@@ -1,0 +1,309 @@
+"""The words that filters use, numbered: terms and tests of texts, and events in these numbers.
+
+Law 1: a *term* is a name together with the sort of its value, or a type by its name. To compare
+an attribute that is absent or of another kind is then one thing: the event lacks the term.
+
+Law 2: whatever is asked of a text is a *test* (equal to, prefix, suffix, contained, order), and
+each test is made once per distinct text, never once per filter. A text that has passed by is
+remembered with its *hits*, the tests that it passes: it is looked up among the operands by its
+own prefixes, suffixes and pieces of the lengths that operands have, so that the work does not
+follow the number of operands. Texts are ordered by a *rank* among the operands that order asks
+for, which makes order a comparison of integers.
+
+Law 3: what no filter uses any more is forgotten. A new term or test makes encoded events stale,
+because they were encoded without it; the *generation* counts these changes.
+
+Law 4: a float that is a whole number within 64 bits is encoded as that int, so that equal
+numbers have equal codes. What remains a float is then a fraction, huge, infinite or NaN, which
+is what lets an int and a float compare exactly (tesla.md S10).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from matcher.constraint import Operator, Sort
+from matcher.growing import Growing, with_room
+from matcher.kernels import encode
+from matcher.matcher import Events
+from matcher.mixed import Cells, MixedEvents
+from matcher.model import AnyArray, EventBatch, Int64s
+
+TEXTS_MAX = 2**20
+"""Distinct texts remembered; beyond them all are forgotten and learnt anew."""
+TYPE_SORT = 3
+"""The sort of the terms that stand for types, beside those of :class:`Sort`."""
+SORTS = 4
+ORDER = Operator.LESS
+"""Under which operator the operands of all four order operators are kept."""
+TEST_OF: dict[Operator, Operator] = {
+    Operator.EQUAL: Operator.EQUAL,
+    Operator.UNEQUAL: Operator.EQUAL,
+    Operator.LESS: ORDER,
+    Operator.LESS_EQUAL: ORDER,
+    Operator.GREATER: ORDER,
+    Operator.GREATER_EQUAL: ORDER,
+    Operator.PREFIX: Operator.PREFIX,
+    Operator.SUFFIX: Operator.SUFFIX,
+    Operator.CONTAINS: Operator.CONTAINS,
+}
+"""The test behind each operator on texts."""
+
+Word = TypeVar("Word", bound=Hashable)
+
+
+class Numbering(Generic[Word]):
+    """Words in use and their numbers; the number of a word no longer used is used again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Word, int] = {}
+        self.words: list[Word | None] = []
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def __len__(self) -> int:
+        """The numbers ever used, free ones included."""
+        return len(self.words)
+
+    def __iter__(self) -> Iterator[Word]:
+        return iter(self._numbers)
+
+    def number(self, word: Word) -> int | None:
+        """The number of a word in use."""
+        return self._numbers.get(word)
+
+    def use(self, word: Word, times: int = 1) -> tuple[int, bool]:
+        """A word's number, used so many times more, and whether the word is new."""
+        number = self._numbers.get(word)
+        if number is not None:
+            self._uses[number] += times
+            return number, False
+        if self._free:
+            number = self._free.pop()
+            self.words[number], self._uses[number] = word, times
+        else:
+            number = len(self.words)
+            self.words.append(word)
+            self._uses.append(times)
+        self._numbers[word] = number
+        return number, True
+
+    def release(self, number: int) -> Word | None:
+        """Use a number once less; the word, if that was its last use."""
+        self._uses[number] -= 1
+        if self._uses[number]:
+            return None
+        word = self.words[number]
+        assert word is not None
+        self.words[number] = None
+        del self._numbers[word]
+        self._free.append(number)
+        return word
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EncodedEvents:
+    """n events in a vocabulary's numbers, ready to be matched.
+
+    ``offsets`` int64[n + 1] into ``cells`` int64[m, 2]: the term, plus 2**32 where the value is a
+    float; and the value, an int, the bits of a float or the number of a text. Those of one event
+    are in the order of the vocabulary's ``ranks``. ``generation``: see Law 3. ``width`` is the
+    greatest number of cells of one event.
+    """
+
+    offsets: Int64s
+    cells: Int64s
+    generation: int
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def take(self, rows: slice) -> EncodedEvents:
+        """A run of events."""
+        first, last, _ = rows.indices(len(self))
+        offsets = self.offsets[first : max(first, last) + 1]
+        cells = self.cells[offsets[0] : offsets[-1]]
+        return EncodedEvents(offsets - offsets[0], cells, self.generation, self.width)
+
+
+class Vocabulary:
+    """Terms and tests in use, and the texts that have passed by."""
+
+    def __init__(self) -> None:
+        self.terms: Numbering[tuple[str, int]] = Numbering()
+        self.tests: Numbering[tuple[Operator, str]] = Numbering()
+        self.generation = 0
+        self.ranks: AnyArray = np.zeros(16, np.int64)
+        """By term: its place in the order of terms, rarest first (matcher.indexed)."""
+        self.sorts: AnyArray = np.zeros(16, np.int64)
+        """By term: the sort of its values."""
+        self._next_rank = 0
+        self._lengths: dict[Operator, Counter[int]] = {
+            operator: Counter()
+            for operator in (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+        }
+        self._ordered: list[str] = []
+        self._forget()
+
+    # --- what filters use ---------------------------------------------------------------------
+
+    def use_term(self, name: str, sort: int, times: int = 1) -> int:
+        """The number of a term, used so many times more; a new one ranks first: it is rare."""
+        number, new = self.terms.use((name, sort), times)
+        if new:
+            self.generation += 1
+            self.ranks = with_room(self.ranks, number + 1)
+            self.sorts = with_room(self.sorts, number + 1)
+            self.sorts[number] = sort
+            self._next_rank -= 1
+            self.ranks[number] = self._next_rank
+        return number
+
+    def use_test(self, operator: Operator, operand: str, times: int = 1) -> int:
+        """The number of the test behind an operator on texts, used so many times more."""
+        word = (TEST_OF[operator], operand)
+        number, new = self.tests.use(word, times)
+        if new:
+            self.generation += 1
+            self._stale = True
+            if word[0] in self._lengths:
+                self._lengths[word[0]][len(operand)] += 1
+        return number
+
+    def release_term(self, number: int) -> None:
+        """Use a term once less."""
+        self.terms.release(number)
+
+    def release_test(self, number: int) -> None:
+        """Use a test once less."""
+        word = self.tests.release(number)
+        if word is None:
+            return
+        operator, operand = word
+        if operator in self._lengths:
+            lengths = self._lengths[operator]
+            lengths[len(operand)] -= 1
+            lengths += Counter()  # drops lengths that none has any more
+
+    # --- events in these numbers --------------------------------------------------------------
+
+    def encode(self, events: Events) -> EncodedEvents:
+        """Events in the numbers of now; what no filter asks for is left out."""
+        mixed = MixedEvents.of_batch(events) if isinstance(events, EventBatch) else events
+        cells = mixed.cells
+        texts = self._numbers_of_texts(cells.texts)
+        if mixed.types is None:
+            types = np.full(len(mixed), -1, np.int64)
+        else:
+            numbers = [self._term(name, TYPE_SORT) for name in mixed.types.values]
+            types = np.array(numbers, np.int64)[mixed.types.codes]
+        offsets, encoded, width = encode(
+            cells.offsets,
+            cells.names.codes,
+            cells.kinds,
+            cells.values,
+            self._terms_of(cells),
+            texts,
+            types,
+            self.ranks,
+        )
+        return EncodedEvents(offsets, encoded, self.generation, width)
+
+    @property
+    def texts(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+        """What kernels read of texts.
+
+        By text, where its hits begin (one more than there are texts); the hits, the tests that it
+        passes, ascending; by text, its place among the operands of order; and by test of order,
+        that of its operand. Behind their ends the arrays have room of no meaning.
+        """
+        return (
+            self._hit_offsets.rows,
+            self._hits.rows,
+            self._text_ranks.rows,
+            self._test_ranks,
+        )
+
+    def _terms_of(self, cells: Cells) -> Int64s:
+        """int64[names, sorts]: the terms of the names, -1 where no filter uses them."""
+        return np.array(
+            [[self._term(name, sort) for sort in range(len(Sort))] for name in cells.names.values],
+            np.int64,
+        ).reshape(-1, len(Sort))
+
+    def _term(self, name: str, sort: int) -> int:
+        number = self.terms.number((name, sort))
+        return -1 if number is None else number
+
+    # --- texts --------------------------------------------------------------------------------
+
+    def _numbers_of_texts(self, texts: tuple[str, ...]) -> Int64s:
+        if self._stale or len(self._numbers) + len(texts) > TEXTS_MAX:
+            self._forget()
+        known = self._numbers
+        new = [text for text in texts if text not in known]
+        if new:
+            self._learn(new)
+        return np.array([known[text] for text in texts], np.int64)
+
+    def _forget(self) -> None:
+        """Start anew with no texts; what was encoded with them is stale."""
+        self._numbers: dict[str, int] = {}
+        self._hit_offsets, self._hits, self._text_ranks = (Growing(np.int64) for _ in range(3))
+        self._hit_offsets.reserve(1)
+        self._stale = False
+        self.generation += 1
+        self._ordered = sorted(text for operator, text in self.tests if operator is ORDER)
+        self._test_ranks = np.zeros(len(self.tests) + 1, np.int64)
+        for place, text in enumerate(self._ordered):
+            self._test_ranks[self.tests.number((ORDER, text))] = 2 * place + 1
+
+    def _learn(self, texts: list[str]) -> None:
+        rows = [sorted(self._hits_of(text)) for text in texts]
+        lengths = np.array([len(row) for row in rows], np.int64)
+        self._hit_offsets.extend(self._hits.size + np.cumsum(lengths))
+        self._hits.extend(np.array([number for row in rows for number in row], np.int64))
+        self._text_ranks.extend(np.array([self._rank_of(text) for text in texts], np.int64))
+        first = len(self._numbers)
+        self._numbers.update((text, first + place) for place, text in enumerate(texts))
+
+    def _rank_of(self, text: str) -> int:
+        place = bisect_left(self._ordered, text)
+        return 2 * place + (place < len(self._ordered) and self._ordered[place] == text)
+
+    def _hits_of(self, text: str) -> set[int]:
+        """The tests other than those of order that a text passes."""
+        words = [(Operator.EQUAL, text)]
+        size = len(text)
+        for length in self._lengths[Operator.PREFIX]:
+            if length <= size:
+                words.append((Operator.PREFIX, text[:length]))
+        for length in self._lengths[Operator.SUFFIX]:
+            if length <= size:
+                words.append((Operator.SUFFIX, text[size - length :]))
+        words.extend((Operator.CONTAINS, piece) for piece in self._pieces(text))
+        numbers = map(self.tests.number, words)
+        return {number for number in numbers if number is not None}
+
+    def _pieces(self, text: str) -> Iterator[str]:
+        """What a text may contain of the operands: its pieces of their lengths, or the operands
+        themselves where they are fewer.
+        """
+        lengths = self._lengths[Operator.CONTAINS]
+        if len(lengths) * len(text) > len(self.tests):
+            yield from (
+                piece
+                for operator, piece in self.tests
+                if operator is Operator.CONTAINS and piece in text
+            )
+            return
+        for length in lengths:
+            for start in range(len(text) - length + 1):
+                yield text[start : start + length]
