@@ -144,10 +144,8 @@ class Threaded:
         if self._attended:  # Law 4
             self._caller_bell.ring()
             return
-        connection = self._connection
-        deadline = connection.deadline()
-        sooner = deadline is not None and deadline < self._thread_sleeps_until
-        if sooner or (self._thread_watches and connection.links != self._watched):
+        moved = self._thread_watches and self._connection.links != self._watched
+        if moved or self._deadline() < self._thread_sleeps_until:
             self._wake_thread()
 
     def _attend(self, seconds: float) -> None:
@@ -157,7 +155,7 @@ class Threaded:
         self._attended = True
         if self._thread_watches:
             self._wake_thread()  # so that it steps aside
-        wait_s = min(seconds, self._due_in())
+        wait_s = min(seconds, self._left(self._deadline()))
         poll = _poll(*connection.descriptors, self._caller_bell.descriptor)
         self.lock.release()
         try:
@@ -181,10 +179,13 @@ class Threaded:
                 self._thread_watches = undisturbed and not self._attended
                 self._watched = self._connection.links
                 if self._attended and undisturbed:
-                    wait_s, visits = math.inf, _UNKNOWN
+                    until, visits = math.inf, _UNKNOWN
+                elif undisturbed:
+                    until = self._deadline()
                 else:
-                    wait_s = min(math.inf if undisturbed else RESPITE_S, self._due_in())
-                self._thread_sleeps_until = self._connection.clock.now() + wait_s
+                    until = min(self._deadline(), self._connection.clock.now() + RESPITE_S)
+                self._thread_sleeps_until = until
+                wait_s = self._left(until)
                 descriptors = self._connection.descriptors if self._thread_watches else ()
                 poll = _poll(*descriptors, self._thread_bell.descriptor)
             poll(_milliseconds(wait_s))
@@ -195,12 +196,14 @@ class Threaded:
         self._thread_sleeps_until = -math.inf  # one wake is enough
         self._thread_bell.ring()
 
-    def _due_in(self) -> float:
-        """Seconds until the connection is due; infinite when it waits for no time."""
+    def _deadline(self) -> float:
+        """When the connection is due; infinite when it waits for no time."""
         deadline = self._connection.deadline()
-        if deadline is None:
-            return math.inf
-        return max(0.0, deadline - self._connection.clock.now())
+        return math.inf if deadline is None else deadline
+
+    def _left(self, until: float) -> float:
+        """Seconds until then."""
+        return max(0.0, until - self._connection.clock.now())
 
 
 def _poll(*descriptors: int) -> Callable[[float], object]:
