@@ -74,13 +74,13 @@ class EventFile:
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the file."""
         form, _ = form_of(self.path)
-        with _opened(self.path) as stream:
+        with opened(self.path) as stream:
             yield from _module(form).read(stream, self._place, intake, self.type_name)
 
     def scan(self, intake: Intake) -> Iterator[Glance]:
         """The times; ``intake`` learns the schemas of the types that it does not know."""
         form, _ = form_of(self.path)
-        with _opened(self.path) as stream:
+        with opened(self.path) as stream:
             yield from _module(form).scan(stream, self._place, intake, self.type_name)
 
     @property
@@ -192,7 +192,7 @@ def _module(form: str) -> Any:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def opened(path: Path) -> Iterator[BinaryIO]:
     """A file's bytes, unpacked; what Arrow finds wrong with them becomes an EventError."""
     import pyarrow as pa
 

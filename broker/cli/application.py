@@ -27,12 +27,23 @@ Words = Annotated[list[str] | None, typer.Argument(hidden=True)]
 # module broker/cli/<name>.py holds EXAMPLE, a command line, and either `command`, a function
 # whose docstring is the help, or `commands`, a dict of such functions by the second word, with
 # the module's docstring as the help of the group.
-COMMANDS = ("check", "format", "detect", "broker", "pub", "sub", "rule", "status", "demo", "bench")
+COMMANDS = (
+    "check",
+    "format",
+    "detect",
+    "match",
+    "broker",
+    "pub",
+    "sub",
+    "rule",
+    "status",
+    "demo",
+    "bench",
+)
 
 # What is a part of the contract but comes later: its name, and what it will do.
 LATER = {
     "explain": "Say why a rule fired, or did not, at a terminator.",
-    "match": "Match recorded events against filters.",
     "network": "Run several brokers as processes of this machine.",
     "simulate": "Run a simulated experiment.",
     "reproduce": "Run experiments of the papers again.",

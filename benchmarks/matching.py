@@ -1,0 +1,268 @@
+"""Content-based matching: the thesis's scenario (Table 4.1) and its variations, one thread.
+
+Filters and events are made from a seed: names among 100, 3 to 5 constraints a filter, 3 to 5
+attributes an event, half of the values numbers and half texts among 100 each. Figures are events
+a second of CPU time, encoded beforehand, in batches of 256, all distinct, interface sets out.
+The baseline of every row is PCM as published, measured in the same run on fewer events.
+
+What is built (deployment), one filter more or less, one event at a time, and the encoding have
+rows of their own.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from benchmarks.report import Row
+from matcher.choose import AutoMatcher
+from matcher.constraint import Constraint, Filter, Operator
+from matcher.indexed import IndexedMatcher
+from matcher.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
+from matcher.model import AnyArray, Int64s, StringColumn
+from matcher.pcm import PcmMatcher
+from matcher.tabled import TableMatcher
+from matcher.vocabulary import EncodedEvents
+
+SEED = 7
+BATCH = 256
+VALUES = 100
+NUMBER_OPERATORS = (Operator.EQUAL, Operator.UNEQUAL, Operator.GREATER, Operator.LESS)
+TEXT_OPERATORS = (Operator.EQUAL, Operator.UNEQUAL, Operator.CONTAINS, Operator.PREFIX)
+RANGES = (Operator.GREATER, Operator.LESS)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """Table 4.1's parameters; ``zipf`` is the exponent of the names, 0 for uniform ones.
+
+    ``types`` > 0 makes a typed workload: every event and filter is of one type, and has the names
+    of that type alone, the first half numbers and the others texts.
+    """
+
+    name: str
+    constraints: int = 1_000_000
+    names: int = 100
+    zipf: float = 0.0
+    attributes: tuple[int, int] = (3, 5)
+    per_filter: tuple[int, int] = (3, 5)
+    numeric: float = 0.5
+    interfaces: int = 10
+    number_operators: tuple[Operator, ...] = NUMBER_OPERATORS
+    types: int = 0
+
+
+SCENARIOS = (
+    Scenario("10k", constraints=10_000),
+    Scenario("100k", constraints=100_000),
+    Scenario("1M"),
+    Scenario("1M, 10 names", names=10),
+    Scenario("1M, Zipf names", zipf=1.0),
+    Scenario("1M, 9 attributes", attributes=(9, 9)),
+    Scenario("1M, 16 attributes", attributes=(16, 16)),
+    Scenario("1M, 7 to 9 constraints a filter", per_filter=(7, 9), attributes=(9, 9)),
+    Scenario("1M, numbers alone", numeric=1.0),
+    Scenario("1M, ranges on 10 names", names=10, numeric=1.0, number_operators=RANGES),
+    Scenario("1M, 100 interfaces", interfaces=100),
+    Scenario("1M, 10,000 interfaces", interfaces=10_000),
+    Scenario("1M typed filters", 3_000_000, 6, per_filter=(2, 4), attributes=(6, 6), types=100),
+    Scenario(
+        "1M typed filters, 1,000 interfaces",
+        3_000_000,
+        6,
+        per_filter=(2, 4),
+        attributes=(6, 6),
+        types=100,
+        interfaces=1_000,
+    ),
+)
+WITH_FILTERS = {"1M, 10 names", "1M typed filters"}
+
+
+def run(quick: bool) -> list[Row]:
+    events = 1_024 if quick else 20_480
+    scale = 100 if quick else 1
+    rows: list[Row] = []
+    for scenario in SCENARIOS:
+        smaller = replace(scenario, constraints=max(scenario.constraints // scale, 1_000))
+        rows.extend(measure(smaller, events))
+    return rows
+
+
+def measure(scenario: Scenario, events: int) -> Iterator[Row]:
+    """The figures of one scenario."""
+    rng = np.random.default_rng(SEED)
+    filters, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
+    baseline = PcmMatcher()
+    baseline.add_all(filters)
+    few = max(8, min(events, 20_000_000 // scenario.constraints))
+    pcm = rate(baseline, baseline.encode(mixed.take(slice(0, few))))
+    del baseline
+    for name, matcher in (
+        ("auto", AutoMatcher()),
+        ("signature", IndexedMatcher(by_access=False)),
+        ("index", IndexedMatcher(by_access=True)),
+    ):
+        begun = time.process_time()
+        matcher.add_all(filters)
+        deployed = time.process_time() - begun
+        encoded = matcher.encode(mixed)
+        note = str(matcher.figures.get("method", ""))
+        matcher.match(encoded.take(slice(0, BATCH)))
+        label = f"matching/{scenario.name}/{name}"
+        yield Row(label, rate(matcher, encoded), "events/s", "PCM", pcm, note)
+        if name != "auto":
+            continue
+        yield from alone(matcher, scenario, mixed, encoded, deployed)
+        if scenario.name in WITH_FILTERS:
+            ids = rate(matcher, encoded, filters=True)
+            yield Row(f"{label}, filter ids", ids, "events/s")
+
+
+def alone(
+    matcher: TableMatcher,
+    scenario: Scenario,
+    mixed: MixedEvents,
+    encoded: EncodedEvents,
+    deployed: float,
+) -> Iterator[Row]:
+    """What else there is to say of the default scenario and of typed filters."""
+    if scenario.name not in ("1M", "1M typed filters"):
+        return
+    label = f"matching/{scenario.name}"
+    figures = matcher.figures
+    size = int(figures["bytes"]) / int(figures["constraints"])
+    yield Row(f"{label}/deployment", deployed, "s", note="from arrays")
+    yield Row(f"{label}/arrays", size, "MB per 1M constraints")
+    begun = time.process_time()
+    for first in range(0, len(mixed), BATCH):
+        matcher.encode(mixed.take(slice(first, first + BATCH)))
+    yield Row(f"{label}/encoding", len(mixed) / (time.process_time() - begun), "events/s")
+    singles = [encoded.take(slice(place, place + 1)) for place in range(min(4_096, len(encoded)))]
+    yield from percentiles(
+        f"{label}/one event", [lambda one=one: matcher.match(one) for one in singles]
+    )
+    changes = []
+    for number in range(2_000):
+        identifier = 10**9 + number
+        constraints = (
+            Constraint("n1", Operator.EQUAL, number % VALUES),
+            Constraint("n2", Operator.PREFIX, "b"),
+            Constraint("n3", Operator.LESS, number % VALUES),
+        )
+        one = Filter(constraints)
+        changes.append(lambda identifier=identifier, one=one: matcher.add(identifier, 1, one))
+    yield from percentiles(f"{label}/one filter added", changes)
+    removals = [lambda number=number: matcher.remove(10**9 + number) for number in range(2_000)]
+    yield from percentiles(f"{label}/one filter removed", removals)
+
+
+def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[type-arg]
+    """The median and the 99th percentile of the time that each action takes."""
+    gc.disable()
+    spent = []
+    for action in actions:
+        begun = time.perf_counter_ns()
+        action()
+        spent.append(time.perf_counter_ns() - begun)
+    gc.enable()
+    for percentile in (50, 99):
+        yield Row(f"{label}, p{percentile}", float(np.percentile(spent, percentile)) / 1e3, "us")
+
+
+def rate(matcher: TableMatcher, encoded: EncodedEvents, *, filters: bool = False) -> float:
+    """Events a second of CPU time, once over all of them."""
+    batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
+    matcher.match(batches[0], filters=filters)
+    begun = time.process_time()
+    for batch in batches:
+        matcher.match(batch, filters=filters)
+    return len(encoded) / (time.process_time() - begun)
+
+
+# --- workloads ---------------------------------------------------------------------------------
+
+
+def filters_of(scenario: Scenario, rng: np.random.Generator) -> FilterBatch:
+    """Filters of as many constraints as the scenario has."""
+    low, high = scenario.per_filter
+    count = 2 * scenario.constraints // (low + high)
+    lengths = rng.integers(low, high + 1, count)
+    types = rng.integers(0, scenario.types, count) if scenario.types else None
+    cells = cells_of(scenario, lengths, types, rng)
+    number = np.array(scenario.number_operators, np.uint8)
+    text = np.array(TEXT_OPERATORS, np.uint8)
+    size = len(cells.values)
+    operators = np.where(
+        cells.kinds == INT,
+        number[rng.integers(0, len(number), size)],
+        text[rng.integers(0, len(text), size)],
+    )
+    return FilterBatch(
+        np.arange(count, dtype=np.int64),
+        rng.integers(0, scenario.interfaces, count),
+        cells,
+        operators.astype(np.uint8),
+        None if types is None else types_column(scenario, types),
+    )
+
+
+def events_of(scenario: Scenario, count: int, rng: np.random.Generator) -> MixedEvents:
+    """As many events, each with attributes of distinct names."""
+    low, high = scenario.attributes
+    lengths = rng.integers(low, high + 1, count)
+    types = rng.integers(0, scenario.types, count) if scenario.types else None
+    cells = cells_of(scenario, lengths, types, rng)
+    return MixedEvents(cells, None if types is None else types_column(scenario, types))
+
+
+def cells_of(
+    scenario: Scenario, lengths: Int64s, types: Int64s | None, rng: np.random.Generator
+) -> Cells:
+    """Rows of cells of distinct names; the kind is drawn, or in typed workloads the name's."""
+    offsets = offsets_of(lengths)
+    names = np.concatenate(
+        [
+            distinct(scenario, lengths[at : at + 10_000], rng)
+            for at in range(0, len(lengths), 10_000)
+        ]
+    )
+    size = len(names)
+    if types is None:
+        kinds = np.where(rng.random(size) < scenario.numeric, INT, STRING)
+    else:
+        kinds = np.where(names < scenario.names // 2, INT, STRING)
+        names = names + scenario.names * np.repeat(types, lengths)
+    total = scenario.names * max(1, scenario.types)
+    return Cells(
+        offsets,
+        StringColumn(names.astype(np.int32), tuple(f"n{number}" for number in range(total))),
+        kinds.astype(np.uint8),
+        rng.integers(0, VALUES, size),
+        tuple(text_of(number) for number in range(VALUES)),
+    )
+
+
+def distinct(scenario: Scenario, lengths: Int64s, rng: np.random.Generator) -> AnyArray:
+    """For each row as many distinct names as it is long, one row after the other."""
+    weights = np.arange(1, scenario.names + 1, dtype=np.float64) ** -scenario.zipf
+    # The greatest of weights to the power of chance are a weighted draw without replacement.
+    drawn = np.log(rng.random((len(lengths), scenario.names))) / weights
+    order = np.argsort(-drawn, axis=1)
+    wanted = np.arange(scenario.names) < lengths[:, np.newaxis]
+    return order[wanted]
+
+
+def text_of(number: int) -> str:
+    """One of the texts: five letters, so that some contain others' beginnings."""
+    rng = np.random.default_rng((SEED, number))
+    return "".join(chr(97 + letter) for letter in rng.integers(0, 26, 5))
+
+
+def types_column(scenario: Scenario, types: Int64s) -> StringColumn:
+    names = tuple(f"T{number}" for number in range(scenario.types))
+    return StringColumn(types.astype(np.int32), names)

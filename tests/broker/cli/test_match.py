@@ -1,0 +1,140 @@
+"""``rexmq match`` (cli.md): files, results, errors with their places."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from broker.cli import main
+from broker.cli.match import MATCHERS
+from matcher import choose
+
+FILTERS = """{"filter": 331, "interface": 1, "constraints": [["a4", "prefix", "fj"], ["a8", ">", 51]]}
+
+{"filter": 2, "interface": 9, "type": "Temp"}
+{"filter": -7, "interface": 1, "type": null, "constraints": [["a8", "!=", "x"], ["on", "=", true]]}
+"""
+EVENTS = """{"id": 1, "data": {"a4": "fjord", "a8": 51.5}}
+{"id": "b", "type": "Temp", "time": 3, "data": {"a4": "fjord", "a8": "52", "on": true}}
+
+{"data": {"a8": 52}}
+"""
+EXPECTED = [
+    {"id": 1, "interfaces": [1], "filters": [331]},
+    {"id": "b", "interfaces": [1, 9], "filters": [-7, 2]},
+    {"id": 4, "interfaces": [], "filters": []},
+]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    filters, events = tmp_path / "filters.jsonl", tmp_path / "events.jsonl"
+    filters.write_text(FILTERS)
+    events.write_text(EVENTS)
+    return ["match", "--filters", str(filters), "--events", str(events)]
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_each_event_is_answered_in_order(
+    name: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*files, "--matcher", name]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == EXPECTED
+
+
+def test_the_matchers_of_the_command_are_those_there_are() -> None:
+    assert tuple(choose.MATCHERS) == MATCHERS
+
+
+def test_counts_name_every_interface(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*files, "--format", "count", "--stats"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == "1\t2\n9\t1\ntotal\t3\n"
+    assert "events\t3\n" in captured.err
+    assert "filters\t3\n" in captured.err
+
+
+def test_tables_of_events_are_matched_too(
+    files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "events.csv"
+    table.write_text("type,time,a4,a8\nTemp,1,fjord,60\nTemp,2,x,60\n")
+    assert main([*files[:4], str(table)]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        {"id": 1, "interfaces": [1, 9], "filters": [2, 331]},
+        {"id": 2, "interfaces": [9], "filters": [2]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "not a filter"),
+        ('{"filter": 1}', "missing required field `interface`"),
+        ('{"filter": 1, "interface": 1, "x": 1}', "unknown field `x`"),
+        (
+            '{"filter": 1, "interface": 1, "constraints": [["a", "~", 1]]}',
+            "a: expected an operator",
+        ),
+        ('{"filter": 1, "interface": 1, "constraints": [["a", "<", true]]}', "does not fit a bool"),
+        ('{"filter": 1, "interface": 1, "constraints": [["a", "prefix", 1]]}', "a number"),
+        ('{"filter": 1, "interface": 1, "constraints": [["a", "=", null]]}', "not a filter"),
+        ('{"filter": 1, "interface": 1, "constraints": [["a", "=", 9223372036854775808]]}', "64"),
+        ('{"filter": 9223372036854775808, "interface": 1}', "filter: an int beyond 64 bits"),
+        ('{"filter": 331, "interface": 1}', "filter 331 stands in line 1 already"),
+    ],
+)
+def test_a_bad_filter_is_refused_with_its_line(
+    line: str, message: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(files[2])
+    path.write_text(FILTERS + line + "\n")
+    assert main(files) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"rexmq: {path}:5: ")
+    assert message in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("[1]", "not an event"),
+        ('{"data": {"a": null}}', "attribute a: expected int, float, bool or string, found null"),
+        ('{"data": {"a": 9223372036854775808}}', "64 bits"),
+        ('{"data": {"a": [1]}}', "found a list"),
+        ('{"id": null}', "not an event"),
+    ],
+)
+def test_a_bad_event_is_refused_with_its_line(
+    line: str, message: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(files[4])
+    path.write_text(EVENTS + line + "\n")
+    assert main(files) == 1
+    captured = capsys.readouterr()
+    assert captured.err.startswith(f"rexmq: {path}:5: ")
+    assert message in captured.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--matcher", "magic"], "--matcher: expected auto or pcm"),
+        (["--device", "gpu"], "match --device gpu comes later"),
+        (["--format", "xml"], "--format: expected jsonl or count"),
+    ],
+)
+def test_wrong_usage(
+    words: list[str], message: str, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*files, *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_documentation_says_what_happens() -> None:
+    text = (Path(__file__).parents[3] / "docs" / "matching.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(example, {})
