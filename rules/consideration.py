@@ -73,6 +73,11 @@ def number_of(use: Use) -> int:
     return use.event if isinstance(use, Selected) else CANDIDATE
 
 
+def is_open(use: Use) -> bool:
+    """Whether the start of the window does not count (S6)."""
+    return isinstance(use, Negated) and not isinstance(use.window, Within)
+
+
 def sorted_conditions(use: Use) -> Conditions:
     """The conditions of a use: those on the event alone, then the others."""
     number = number_of(use)
@@ -115,17 +120,18 @@ class Consideration:
         counts[Fate.OUTSIDE] = len(timeline.events) - max(0, last - first)
         counts[Fate.NOT_IN_FORCE] = max(0, last - first) - len(rulings)
         listed = sorted(rulings, key=lambda ruling: _worth(ruling, fates), reverse=True)
-        candidates = [self._told(use, scope, one) for one in listed[: self._limit]]
+        listed = listed[: self._limit]
         if not any(ruling.fate in fates for ruling in rulings):
-            candidates += self._beyond(use, scope, first, last)
-        candidates.sort(key=lambda candidate: (candidate.event.time, candidate.event.sequence))
+            listed += self._beyond(use, scope, first, last)
+        listed.sort(key=lambda ruling: ruling.event.moment)
         return Considered(
             use.type.name,
             start,
             end,
-            isinstance(use, Negated) and not isinstance(use.window, Within),
-            tuple(candidates),
+            is_open(use),
+            tuple(self._told(use, scope, ruling) for ruling in listed),
             {fate: counts[fate] for fate in Fate if counts[fate]},
+            self._failed(use, rulings),
         )
 
     def aggregated(self, use: Aggregate, scope: Scope) -> Considered:
@@ -139,14 +145,13 @@ class Consideration:
 
     def _ends(self, use: Use, scope: Scope) -> tuple[int, int]:
         start, end = ends(use.window, scope)
-        is_open = isinstance(use, Negated) and not isinstance(use.window, Within)  # S6
-        return (start + 1 if is_open else start), end
+        return (start + 1 if is_open(use) else start), end
 
     def _rule(self, use: Use, conditions: Conditions, scope: Scope, event: Occurrence) -> Ruling:
         place, fate = conditions.failing(scope_of(use, scope, event))
-        return Ruling(event, fate or self._hidden(use, scope, event), place)
+        return Ruling(event, fate or self.hidden(use, scope, event), place)
 
-    def _hidden(self, use: Use, scope: Scope, event: Occurrence) -> Fate | None:
+    def hidden(self, use: Use, scope: Scope, event: Occurrence) -> Fate | None:
         """Why an event that fits is not seen, if it is not."""
         instant = scope.event(0).time
         if not isinstance(use, Aggregate) and event in scope.events:
@@ -183,22 +188,31 @@ class Consideration:
         start, end = self._ends(use, scope)
         return min(0, event.time - start) + max(0, event.time - end)
 
-    def _beyond(self, use: Use, scope: Scope, first: int, last: int) -> list[Candidate]:
+    def _failed(self, use: Use, rulings: Sequence[Ruling]) -> dict[str, int]:
+        """How many events failed each condition, as it is written."""
+        enclosing = Enclosing(number_of(use), use.type)
+        numbers = Counter(ruling.condition for ruling in rulings)
+        return {
+            self._appraisal.text(condition, enclosing): numbers[place]
+            for place, condition in enumerate(sorted_conditions(use).items)
+            if numbers[place]
+        }
+
+    def _beyond(self, use: Use, scope: Scope, first: int, last: int) -> list[Ruling]:
         """The events before place ``first`` and from ``last`` on that are worth a word."""
         events = self._sight.timelines[use.type.name].events
         before = events[max(0, first - NEAR_MAX) : first][::-1]
         after = events[max(first, last) : max(first, last) + NEAR_MAX]
         conditions = sorted_conditions(use)
-        told = []
+        found: list[Ruling] = []
         for near in (before, after):
             rulings = [
                 Ruling(event, Fate.OUTSIDE, conditions.failing(scope_of(use, scope, event))[0])
                 for event in near
             ]
             fitting = [ruling for ruling in rulings if ruling.condition == len(use.conditions)]
-            for ruling in dict.fromkeys((*rulings[:1], *fitting[:1])):
-                told.append(self._told(use, scope, ruling))
-        return told
+            found += dict.fromkeys((*rulings[:1], *fitting[:1]))
+        return found
 
 
 def _worth(ruling: Ruling, fates: Sequence[Fate]) -> tuple[int, int, int]:

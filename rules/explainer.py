@@ -36,9 +36,8 @@ from rules.pattern import (
     Selected,
     Timed,
 )
-from rules.printer import print_duration
 from rules.recording import Recording, Since
-from rules.rewording import Rewording
+from rules.rewording import Rewording, elapsed_text
 from rules.sight import Moment, Sight
 
 CANDIDATES = 8
@@ -190,14 +189,9 @@ class Explainer:
             case Negated():
                 rulings = self._consideration.rulings(clause, scope)
                 return [scope] if all(ruling.fate for ruling in rulings) else []
-            case Timed():
-                time = scope.event(clause.event).time
-                return [scope] if in_window(time, clause.window, scope) else []
-            case Constraint():
-                return [scope] if value_of(clause.condition, scope) is True else []
-            case Let():
-                value = value_of(clause.value, scope)
-                return [] if value is None else [scope.with_slot(clause.slot, value)]
+            case _:
+                longer = judge(clause, scope)
+                return [] if longer is None else [longer]
 
     # --- telling -----------------------------------------------------------------------------
 
@@ -286,8 +280,7 @@ class Explainer:
         )
         missing = [term.text for term in values if term.value is None]
         because = f"{missing[0]} is undefined" if missing else "the rule fires"
-        text = f"where {', '.join(texts)}" if texts else "where"
-        step = Step(len(rule.clauses) + 1, text, not missing, because, values=values)
+        step = Step(len(rule.clauses) + 1, "where", not missing, because, values=values)
         if missing:
             return step, None
         data: dict[str, Value] = {
@@ -309,6 +302,19 @@ def choose(clause: Selected, rulings: Sequence[Ruling]) -> list[Occurrence]:
     return fitting[clause.rank - 1 : clause.rank]  # none when there are fewer
 
 
+def judge(clause: Timed | Constraint | Let, scope: Scope) -> Scope | None:
+    """The match after a clause that neither selects nor negates; None when it fails."""
+    match clause:
+        case Timed():  # S7
+            time = scope.event(clause.event).time
+            return scope if in_window(time, clause.window, scope) else None
+        case Constraint():  # S9
+            return scope if value_of(clause.condition, scope) is True else None
+        case Let():  # S9
+            value = value_of(clause.value, scope)
+            return None if value is None else scope.with_slot(clause.slot, value)
+
+
 def _selection(clause: Selected, fits: int) -> str:
     if fits == 0:
         return "none fits"
@@ -327,7 +333,7 @@ def _told_time(clause: Timed, scope: Scope) -> str:
     """How an event lies to a window (S7)."""
     time, (start, end) = scope.event(clause.event).time, ends(clause.window, scope)
     if start <= time <= end:
-        return f"{print_duration(end - time)} before" if time < end else "at the same instant"
+        return f"{elapsed_text(end - time)} before" if time < end else "at the same instant"
     if time < start:
-        return f"{print_duration(start - time)} too early"
-    return f"{print_duration(time - end)} after it"
+        return f"{elapsed_text(start - time)} too early"
+    return f"{elapsed_text(time - end)} after it"

@@ -42,8 +42,6 @@ class Fate(enum.Enum):
     """An earlier firing of the rule has consumed it (S11)."""
     NOT_IN_FORCE = "before the rule"
     """It is earlier than the instant from which the rule holds (S15)."""
-    TYPE = "type"
-    """It is of another type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +86,8 @@ class Considered:
     """The events of one type, as a clause or an aggregate looks at them.
 
     The window is from ``start`` to ``end``, both included unless ``after_start`` (S6).
-    ``candidates`` are the most telling ones, in order of time; ``counts`` says what became of all
-    events of the type in the recording.
+    ``candidates`` are the most telling ones, in order; ``counts`` says what became of all events
+    of the type in the recording, and ``failed`` how many failed each condition.
     """
 
     type: str
@@ -98,19 +96,7 @@ class Considered:
     after_start: bool
     candidates: tuple[Candidate, ...]
     counts: Mapping[Fate, int]
-
-    @property
-    def total(self) -> int:
-        """How many events of the type there are."""
-        return sum(self.counts.values())
-
-    @property
-    def inside(self) -> int:
-        """How many of them are within the window and not earlier than the rule."""
-        return self.total - sum(self.counts.get(fate, 0) for fate in _ELSEWHERE)
-
-
-_ELSEWHERE = (Fate.OUTSIDE, Fate.NOT_IN_FORCE)
+    failed: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +105,8 @@ class Step:
 
     ``clause`` counts from 1 in the order of the text; 0 is the terminator, and one more than the
     last clause is ``where``. ``because`` says in a few words why it passed, or did not.
-    ``considered`` is there for selections and negations, ``checks`` for everything computed.
+    ``considered`` is there for selections and negations, ``checks`` for conditions, ``values``
+    for parameters and for the attributes of the composite event.
     """
 
     clause: int
@@ -213,7 +200,7 @@ class Stage:
     text: str
     reached: int
     passed: int
-    reasons: tuple[tuple[str, int], ...]
+    reasons: Mapping[str, int]
     example: Event | None = None
 
 

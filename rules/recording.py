@@ -60,8 +60,12 @@ class Timeline:
     @classmethod
     def of(cls, events: Iterable[Occurrence]) -> Timeline:
         """The events in their order."""
-        ordered = sorted(events, key=lambda event: event.moment)
-        return cls(ordered, [event.time for event in ordered])
+        return cls.ordered(sorted(events, key=lambda event: event.moment))
+
+    @classmethod
+    def ordered(cls, events: Sequence[Occurrence]) -> Timeline:
+        """Events that are in order already."""
+        return cls(events, [event.time for event in events])
 
     def bounds(self, start: int, end: int) -> tuple[int, int]:
         """The places, from and up to, of the events from ``start`` to ``end``, both included."""
@@ -98,11 +102,7 @@ class Recording:
 
     def rule(self, name: str) -> Rule:
         """The rule of a name; RuleErrors when there is none."""
-        try:
-            return self.rules[name]
-        except KeyError:
-            hint = did_you_mean(name, self.rules) or f"there are {', '.join(self.rules) or 'none'}"
-            raise RuleErrors([Problem(f"no rule is called {name}", None, hint)]) from None
+        return rule_named(name, self.rules.values())
 
     def since(self, rule: Rule) -> int:
         """The first instant that a rule sees (S15)."""
@@ -241,6 +241,15 @@ class Recording:
             used = {type_.name for rule in rules.rules for type_ in rule.used_types}
             kept = _without_repeats(kept, used)
         return kept, detections
+
+
+def rule_named(name: str, rules: Iterable[Rule], file: str = "<rules>") -> Rule:
+    """The rule of a name; RuleErrors, with a hint, when ``file`` has none."""
+    known = {rule.name: rule for rule in rules}
+    if name in known:
+        return known[name]
+    hint = did_you_mean(name, known) or f"the rules are {', '.join(known) or 'none'}"
+    raise RuleErrors([Problem(f"no rule is called {name}", None, hint)], file=file)
 
 
 def _without_repeats(batches: Sequence[EventBatch], used: Collection[str]) -> list[EventBatch]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import EventType
+from matcher.times import seconds_text
 from rules import ast
 from rules.pattern import (
     CANDIDATE,
@@ -39,6 +40,8 @@ from rules.pattern import (
     Within,
 )
 from rules.printer import print_clause, print_event, print_expression
+
+_UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
 
 NOBODY = -2
 """No event: the number of the event whose parentheses enclose a constraint."""
@@ -163,3 +166,15 @@ class Rewording:
 
 def _equal(left: ast.Expression, right: ast.Expression) -> ast.Compared:
     return ast.Compared((left, right), (Comparison.EQUAL,))
+
+
+def elapsed_text(microseconds: int) -> str:
+    """A length of time for the eye: ``2 min 5 s``, ``3 days 4 h``, ``0.25 s``."""
+    rest, parts = microseconds, []
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}")
+    if rest or not parts:
+        parts.append(f"{seconds_text(rest)} s")
+    return " ".join(parts)

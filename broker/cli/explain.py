@@ -1,0 +1,110 @@
+"""``rexmq explain``: why a rule fired, or did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from rules.explanation import Explanation, Summary
+    from rules.recording import Recording
+
+EXAMPLE = "rexmq explain --rules fire.tesla --events temps.jsonl --rule fire --event 17"
+
+ENGINES = ("auto", "cdp", "naive")
+FORMATS = ("text", "json")
+
+
+def command(
+    rules: Annotated[Path, typer.Option("--rules", metavar="RULES", help="A TESLA file.")],
+    events: Annotated[
+        list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
+    ],
+    rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="The rule.")],
+    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    event: Annotated[
+        str | None,
+        typer.Option("--event", metavar="ID", help="The terminator, as ID or SOURCE#ID."),
+    ] = None,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="How far all terminators got, clause by clause.")
+    ] = False,
+    form: Annotated[
+        str, typer.Option("--format", metavar="|".join(FORMATS), help="What is printed.")
+    ] = "text",
+    candidates: Annotated[
+        int, typer.Option("--candidates", min=0, metavar="N", help="Events listed for a clause.")
+    ] = 8,
+    branches: Annotated[
+        int, typer.Option("--branches", min=1, metavar="N", help="Branches of 'each' walked.")
+    ] = 12,
+    engine: Annotated[
+        str, typer.Option("--engine", metavar="|".join(ENGINES), help="Which engine detects.")
+    ] = "auto",
+    type_name: Annotated[
+        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Count and skip bad events.")
+    ] = False,
+) -> None:
+    """Say why a rule fired, or did not, at a terminator.
+
+    Clause by clause: which events were considered, what excluded each of them, and the matches
+    if there are any. With --summary, how far all terminators of the rule got.
+    """
+    from broker.cli.outcome import UsageError, one_of
+    from rules.explainer import explained
+    from rules.survey import surveyed
+
+    one_of("--format", form, FORMATS)
+    one_of("--engine", engine, ENGINES)
+    if (event is None) != summary:
+        raise UsageError("explain: give --event ID, or --summary")
+    files = [*events, *(more_events or ())]
+    recording = _recording(rules, files, rule, engine, type_name, skip_bad)
+    if event is None:
+        _print(surveyed(recording, rule), form)
+    else:
+        _print(explained(recording, rule, event, candidates=candidates, branches=branches), form)
+
+
+def _recording(
+    rules: Path,
+    files: list[Path],
+    rule: str,
+    engine: str,
+    type_name: str | None,
+    skip_bad: bool,
+) -> Recording:
+    """The events, and what the rules made of them."""
+    from broker.detection import declared_in, read_rules
+    from broker.recorded import RecordedEvents
+    from rules.checker import check
+    from rules.recording import Recording, rule_named
+
+    reading = read_rules(rules)
+    declared = declared_in(reading.file)
+    recorded = RecordedEvents(files, declared=declared, type_name=type_name, skip_bad=skip_bad)
+    batches = [batch for step in recorded.steps() for batch in step.batches]
+    schemas = recorded.intake.schemas
+    checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
+    rule_named(rule, checked.rules, str(rules))  # before the rules are run over everything
+    return Recording(checked, batches, engine=engine)
+
+
+def _print(found: Explanation | Summary, form: str) -> None:
+    import json
+
+    from rules.document import document
+    from rules.explanation import Explanation
+    from rules.telling import told, told_summary
+
+    if form == "json":
+        print(json.dumps(document(found), ensure_ascii=False, indent=2))
+    elif isinstance(found, Explanation):
+        print(told(found))
+    else:
+        print(told_summary(found))

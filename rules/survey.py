@@ -1,0 +1,185 @@
+"""How far the terminators of a rule got in a whole recording, clause by clause.
+
+Law 1: which terminators fired is what the engine says. Of the others, the match that got furthest
+counts: through as many clauses as any, in the order in which ``explain`` walks them.
+
+Law 2: of one terminator's matches at most ``MATCHES_MAX`` are tried.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from operator import itemgetter
+
+from matcher.model import Event
+from rules.appraisal import NOWHERE, Appraisal, Enclosing
+from rules.consideration import Consideration
+from rules.engine.naive_events import Occurrence
+from rules.engine.naive_values import Scope, value_of
+from rules.explainer import judge, walked
+from rules.explanation import Stage, Summary
+from rules.finder import Finder
+from rules.pattern import (
+    TERMINATOR,
+    Clause,
+    Constraint,
+    Expression,
+    Let,
+    Negated,
+    Policy,
+    Rule,
+    Selected,
+    Timed,
+)
+from rules.recording import Recording
+from rules.rewording import Rewording
+from rules.sight import Moment, Sight
+
+MATCHES_MAX = 10_000
+"""So many matches of one terminator are tried."""
+REASONS_MAX = 3
+"""So many reasons are told for a clause."""
+
+
+def surveyed(recording: Recording, rule: str) -> Summary:
+    """How far the terminators of a rule got; RuleErrors when no rule has that name."""
+    return Survey(recording, recording.rule(rule)).summary()
+
+
+class Survey:
+    """The survey of one rule."""
+
+    def __init__(self, recording: Recording, rule: Rule) -> None:
+        self._recording = recording
+        self._rule = rule
+        self._words = Rewording(rule)
+        self._sight = Sight(recording, rule)
+        self._appraisal = Appraisal(self._words)
+        self._clauses = walked(rule)
+        consideration = Consideration(self._sight, self._appraisal, 0)
+        self._finders = {
+            turn: Finder(one.clause, self._sight, consideration)
+            for turn, one in enumerate(self._clauses)
+            if isinstance(one.clause, Selected | Negated)
+        }
+        self._left = 0
+
+    def summary(self) -> Summary:
+        """The summary of all terminators."""
+        firings = self._recording.firings(self._rule)
+        fired = {firing.causes[0] for firing in firings}
+        failures: list[Counter[str]] = [Counter() for _ in range(len(self._clauses) + 2)]
+        examples: dict[tuple[int, str], Occurrence] = {}
+        terminators = 0
+        for terminator in self._recording.terminators(self._rule):
+            terminators += 1
+            if (terminator.source, terminator.id) not in fired:
+                stage, reason = self._failure(terminator)
+                failures[stage][reason] += 1
+                examples.setdefault((stage, reason), terminator)
+        return Summary(
+            self._rule.name,
+            self._rule.text,
+            terminators,
+            tuple(self._stages(terminators, failures, examples)),
+            len(fired),
+            len(firings),
+        )
+
+    def _stages(
+        self,
+        terminators: int,
+        failures: list[Counter[str]],
+        examples: dict[tuple[int, str], Occurrence],
+    ) -> Iterator[Stage]:
+        places = [0, *(one.place for one in self._clauses), len(self._clauses) + 1]
+        texts = [
+            f"from {self._words.terminator()}",
+            *(f"{one.place}. {self._words.clause(one.clause)}" for one in self._clauses),
+            "where",
+        ]
+        reached = terminators
+        for stage, (place, text) in enumerate(zip(places, texts, strict=True)):
+            passed = reached - failures[stage].total()
+            reasons = dict(failures[stage].most_common(REASONS_MAX))
+            example: Event | None = None
+            if reasons:
+                example = self._recording.row(examples[stage, next(iter(reasons))])
+            yield Stage(place, text, reached, passed, reasons, example)
+            reached = passed
+
+    # --- one terminator ----------------------------------------------------------------------
+
+    def _failure(self, terminator: Occurrence) -> tuple[int, str]:
+        """The stage at which a terminator that did not fire failed, and why."""
+        scope = Scope(Moment(self._sight, terminator.time), (terminator,))
+        if terminator.time < self._sight.since:
+            return 0, "earlier than the rule"
+        if self._sight.consumed_by(terminator, terminator.time) is not None:
+            return 0, "consumed"
+        enclosing = Enclosing(TERMINATOR, self._rule.terminator)
+        for condition in self._rule.conditions:
+            if value_of(condition, scope) is not True:
+                return 0, self._untrue(condition, scope, enclosing)
+        self._left = MATCHES_MAX
+        turn, furthest = self._explore(scope, 0)
+        return turn + 1, self._reason(turn, furthest)
+
+    def _explore(self, scope: Scope, turn: int) -> tuple[int, Scope]:
+        """How far a match gets that has passed the clauses before a turn."""
+        self._left -= 1
+        furthest = turn, scope
+        if turn < len(self._clauses):
+            for longer in self._continuations(turn, scope):
+                furthest = max(furthest, self._explore(longer, turn + 1), key=itemgetter(0))
+                if self._left <= 0:
+                    break
+        return furthest
+
+    def _continuations(self, turn: int, scope: Scope) -> Iterator[Scope]:
+        clause = self._clauses[turn].clause
+        match clause:
+            case Selected():
+                fitting = self._finders[turn].fitting(scope, clause.policy is Policy.LAST)
+                if clause.policy is not Policy.EACH:
+                    fitting = islice(fitting, clause.rank - 1, clause.rank)
+                yield from map(scope.with_event, fitting)
+            case Negated():
+                if next(self._finders[turn].fitting(scope), None) is None:
+                    yield scope
+            case _:
+                longer = judge(clause, scope)
+                if longer is not None:
+                    yield longer
+
+    # --- reasons -----------------------------------------------------------------------------
+
+    def _reason(self, turn: int, scope: Scope) -> str:
+        if turn == len(self._clauses):
+            return self._valueless(scope)
+        clause: Clause = self._clauses[turn].clause
+        match clause:
+            case Selected():
+                return self._finders[turn].reason(scope, self._appraisal)
+            case Negated():
+                return f"negated by {clause.type.name}"
+            case Timed():
+                return f"{self._rule.event_names[clause.event]} is outside the window"
+            case Constraint():
+                return self._untrue(clause.condition, scope)
+            case Let():
+                return f"undefined: {self._appraisal.undefined(clause.value, scope)}"
+
+    def _untrue(self, condition: Expression, scope: Scope, enclosing: Enclosing = NOWHERE) -> str:
+        if value_of(condition, scope) is None:
+            return f"undefined: {self._appraisal.undefined(condition, scope, enclosing)}"
+        return f"{self._appraisal.text(condition, enclosing)} is false"
+
+    def _valueless(self, scope: Scope) -> str:
+        for name, value in zip(self._rule.defines.names, self._rule.values, strict=True):
+            if value_of(value, scope) is None:
+                return f"{name} is undefined: {self._appraisal.undefined(value, scope)}"
+        # The engine saw it otherwise: a float aggregate so near to a bound that hosts may differ.
+        return "an aggregate within 1e-9 of a bound (S8)"
