@@ -14,13 +14,19 @@ the rules that define these too; rules that use the same types are a *group* and
 each rule's own floor. A type that is defined by a rule, and for which no mark was ever named,
 counts as not published: its mark is that of its rules. ``Timer`` is a type like others, with the
 mark of the clock.
+
+Law 4: a rule whose composite events no rule uses comes and goes without a look at the others: it
+changes neither their ranks nor what is strict for them nor their groups. All else is arranged
+anew as a whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -28,7 +34,9 @@ from matcher.identity import Key, rule_key
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
 from rules.dependencies import arrange
 from rules.errors import Problem, RuleErrors
-from rules.pattern import Rule, RuleSet
+from rules.pattern import Rule, RuleSet, uses_of
+
+Counted = TypeVar("Counted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,11 @@ class Catalogue:
         self.groups = Groups((), np.empty(0, np.int64))
         self._floor = TIME_MIN  # the greatest mark named for all types
         self._named: dict[str, int] = {}  # the greatest mark named for a type
-        self._defined: frozenset[str] = frozenset()
+        self._used: Counter[str] = Counter()  # by how many rules a type is used
+        self._defined: Counter[str] = Counter()
+        self._members: Counter[frozenset[str]] = Counter()  # by group
+        self._ranks: dict[str, int] = {}  # of types that rules define
+        self._reaches: dict[str, frozenset[str]] = {}  # of types that rules define
         self._schemas: dict[str, EventType] = {}
         self._next_position = 0
 
@@ -117,6 +129,16 @@ class Catalogue:
     def rules(self) -> tuple[Deployed, ...]:
         """The deployed rules in the order in which they run at one instant (Law 2)."""
         return tuple(sorted(self._rules.values(), key=lambda one: (one.rank, one.place)))
+
+    @property
+    def deployed(self) -> Collection[Deployed]:
+        """The deployed rules in any order; one that did not change is the same object."""
+        return self._rules.values()
+
+    @property
+    def used(self) -> Collection[str]:
+        """The names of the types that some rule uses."""
+        return self._used.keys()
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -144,14 +166,19 @@ class Catalogue:
             Deployed(rule, 0, self._next_position + place, start, version, start)
             for place, rule in enumerate(rules.rules)
         ]
-        self._arrange([*self._rules.values(), *added])
+        if not self._admit(added):
+            self._arrange([*self._rules.values(), *added])
         self._next_position += len(added)
         return tuple(self._rules[one.rule.name] for one in added)
 
     def remove(self, name: str) -> Deployed:
         """Remove a rule, and give it back; KeyError when no rule has that name."""
         removed = self._rules[name]
-        self._arrange([one for one in self._rules.values() if one is not removed])
+        if removed.rule.defines.name in self._used:
+            self._arrange([one for one in self._rules.values() if one is not removed])
+        else:
+            self._discount(removed)
+            self._follow_groups()
         return removed
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
@@ -212,6 +239,33 @@ class Catalogue:
         if problems:
             raise RuleErrors(problems)
 
+    def _admit(self, added: Sequence[Deployed]) -> bool:
+        """Add rules by Law 4; False, and no change, when they must be arranged with the others."""
+        defined = {one.rule.defines.name for one in added}
+        used = {schema.name for one in added for schema in one.rule.used_types}
+        if defined & (used | self._used.keys()) or any(map(_is_strict, added)):
+            return False
+        ranks: dict[str, int] = {}
+        for one in added:
+            below = max(self._ranks.get(schema.name, 0) for schema in one.rule.used_types)
+            name = one.rule.defines.name
+            ranks[name] = max(ranks.get(name, 0), below + 1)
+        if any(rank > self._ranks.get(name, rank) for name, rank in ranks.items()):
+            return False  # the rules that define the type already would have to follow
+        self._ranks = {**ranks, **self._ranks}
+        for one in added:
+            name = one.rule.defines.name
+            group = self._group_of(one.rule)
+            self._reaches[name] = self._reaches.get(name, frozenset({name})) | group
+            self._count(replace(one, rank=self._ranks[name], group=group))
+        self._follow_groups()
+        return True
+
+    def _group_of(self, rule: Rule) -> frozenset[str]:
+        """The types that a rule uses, through the rules that define them too (Law 3)."""
+        names = _used_names(rule)
+        return names.union(*(self._reaches[name] for name in names if name in self._reaches))
+
     def _arrange(self, deployed: Sequence[Deployed]) -> None:
         """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle.
 
@@ -220,44 +274,82 @@ class Catalogue:
         """
         arrangement = arrange([one.rule for one in deployed])
         reaches = _reaches(arrangement.rules)
-        self._rules = {
-            one.rule.name: replace(
-                one,
-                rule=rule,
-                rank=rank,
-                group=reaches[rule.name],
-                floor=self._mark_of(one) if one.rule.name in self._rules else one.floor,
-            )
+        self._reaches = reaches
+        arranged = [
+            self._arranged(one, rule, rank, self._group_of(rule))
             for one, rule, rank in zip(deployed, arrangement.rules, arrangement.ranks, strict=True)
-        }
-        self.groups = self.groups.followed_by(reaches.values())
-        self._schemas = {
-            schema.name: schema for rule in arrangement.rules for schema in _types_of(rule)
-        }
-        self._defined = frozenset(rule.defines.name for rule in arrangement.rules)
+        ]
+        self._ranks = {one.rule.defines.name: one.rank for one in arranged}
+        self._rules, self._schemas = {}, {}
+        self._used, self._defined, self._members = Counter(), Counter(), Counter()
+        for one in arranged:
+            self._count(one)
+        self._follow_groups()
+
+    def _arranged(self, one: Deployed, rule: Rule, rank: int, group: frozenset[str]) -> Deployed:
+        """A rule in its new place; the same object if that is the old one."""
+        if one.rule is rule and (one.rank, one.group) == (rank, group):
+            return one
+        floor = self._mark_of(one) if one.rule.name in self._rules else one.floor
+        return replace(one, rule=rule, rank=rank, group=group, floor=floor)
+
+    def _count(self, one: Deployed) -> None:
+        """Enter a rule, and what it uses and defines."""
+        self._rules[one.rule.name] = one
+        self._members[one.group] += 1
+        self._defined[one.rule.defines.name] += 1
+        self._used.update(_used_names(one.rule))
+        self._schemas.update((schema.name, schema) for schema in _types_of(one.rule))
+
+    def _discount(self, one: Deployed) -> None:
+        """Undo ``_count``, and forget the rule, when no rule uses its composite events."""
+        name = one.rule.defines.name
+        del self._rules[one.rule.name]
+        _subtract(self._members, [one.group])
+        _subtract(self._defined, [name])
+        _subtract(self._used, _used_names(one.rule))
+        for schema in _types_of(one.rule):
+            if schema.name not in self._used and schema.name not in self._defined:
+                del self._schemas[schema.name]
+        if name in self._defined:
+            others = (other for other in self._rules.values() if other.rule.defines.name == name)
+            self._reaches[name] = frozenset({name}).union(*(other.group for other in others))
+        else:
+            del self._ranks[name], self._reaches[name]
+
+    def _follow_groups(self) -> None:
+        """Have a mark for each group that has a rule, and for no other."""
+        if self._members.keys() != self.groups.numbers.keys():
+            self.groups = self.groups.followed_by(self._members)
 
 
 def _types_of(rule: Rule) -> tuple[EventType, ...]:
     return (rule.defines, *rule.used_types)
 
 
+def _used_names(rule: Rule) -> frozenset[str]:
+    return frozenset(schema.name for schema in rule.used_types)
+
+
+def _is_strict(one: Deployed) -> bool:
+    """Whether the rule comes from a set in which it was part of a cycle."""
+    return any(use.strict for use in uses_of(one.rule))
+
+
+def _subtract(counter: Counter[Counted], items: Iterable[Counted]) -> None:
+    """Count items one less, and leave out those that are counted no more."""
+    for item in items:
+        counter[item] -= 1
+        if counter[item] == 0:
+            del counter[item]
+
+
 def _reaches(rules: Sequence[Rule]) -> dict[str, frozenset[str]]:
-    """For each rule by name, the types that it uses, through the rules that define them too."""
+    """For each defined type, itself and all that its rules use, through rules below them too."""
     uses: dict[str, set[str]] = {}
     for rule in rules:
-        used = uses.setdefault(rule.defines.name, set())
-        used.update(schema.name for schema in rule.used_types)
-    closures: dict[str, frozenset[str]] = {}
-    reaches = {}
-    for rule in rules:
-        names = [schema.name for schema in rule.used_types]
-        reached: set[str] = set()
-        for name in names:
-            if name not in closures:
-                closures[name] = _closure(name, uses)
-            reached |= closures[name]
-        reaches[rule.name] = frozenset(reached)
-    return reaches
+        uses.setdefault(rule.defines.name, set()).update(_used_names(rule))
+    return {name: _closure(name, uses) for name in uses}
 
 
 def _closure(name: str, uses: Mapping[str, Iterable[str]]) -> frozenset[str]:

@@ -28,7 +28,6 @@ from matcher.model import (
     TIME_MIN,
     AnyArray,
     EventBatch,
-    EventType,
     Int64s,
     Kind,
 )
@@ -39,8 +38,8 @@ from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.instants import forget_access, process
-from rules.engine.kernels.memory import rehash
+from rules.engine.kernels.instants import forget_access, forget_rows, process
+from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import Linker
 from rules.engine.rows import MatchReader, RowWriter
 from rules.pattern import TIMER, RuleSet
@@ -95,6 +94,25 @@ class CdpEngine:
         """How many pushed events were dropped as repeats (E1)."""
         return self._repeats.dropped
 
+    def memory(self) -> Mapping[str, int]:
+        """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as
+        ``rows/<type>``, ``strings`` and ``texts`` of ids, ``pending`` and ``deferred`` events.
+        """
+        lists = self._arrays["lists"][: self._arrays["counters"][layout.LISTS_TOP]]
+        held = {
+            "heap": int(self._arrays["counters"][layout.HEAP_TOP]),
+            "lists": int(np.count_nonzero(lists["capacity"])),
+            "entries": int(lists["length"].sum()),
+            "strings": len(self._strings),
+            "texts": len(self._writer.texts),
+            "pending": sum(len(one.rows) for some in self._pending.values() for one in some),
+            "deferred": len(self._deferred),
+        }
+        for name, number in sorted(self._linker.type_numbers.items()):
+            record = self._linker.types.array[number]
+            held[f"rows/{name}"] = int(record["tail"] - record["head"])
+        return held
+
     # --- rules -----------------------------------------------------------------------------
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
@@ -111,18 +129,28 @@ class CdpEngine:
         self._deferred = self._deferred[self._deferred["rule"] != number]
         for access in self._linker.unlink(name):
             forget_access(self._arrays.state, access)
+        self._forget_types()
         self._rearrange()
+
+    def _forget_types(self) -> None:
+        """Give back the events of types that no rule uses any more; all memory with the last."""
+        for number in self._linker.unused_types(self._catalogue.used):
+            forget_rows(self._arrays.state, number)
+            self._pending.pop(number, None)
+        self._linker.forget_types(self._catalogue.schemas)
+        if not self._linker.linked:
+            self._arrays = _new_arrays()
 
     def _rearrange(self) -> None:
         """Follow the catalogue after rules were added or removed."""
-        rules = self._catalogue.rules
-        by_place = sorted(rules, key=lambda one: one.place)
-        self._writer.sources.place_rules([RULE_SOURCE + one.rule.name for one in by_place])
-        self._linker.refresh(rules, self._catalogue.groups)
-        self._linker.show(self._arrays)
-        self._timed = tuple(one for one in rules if timers.uses_timer(one.rule))
+        catalogue, linker = self._catalogue, self._linker
+        sources = linker.refresh(catalogue.deployed, catalogue.used, catalogue.groups)
+        self._writer.sources.place_rules(sources)
+        linker.show(self._arrays)
+        self._timed = tuple(one for one in catalogue.deployed if timers.uses_timer(one.rule))
         self._fit_scratch()
-        self._set_horizons()
+        self._set_horizons(TIME_MAX)
+        self._forget_strings()
 
     # --- events ----------------------------------------------------------------------------
 
@@ -158,7 +186,8 @@ class CdpEngine:
         groups["evaluated"] = new
         found = self._take_matches()
         if self._events_since_horizon >= HORIZON_EVENTS:
-            self._set_horizons()
+            self._set_horizons(TIME_MAX)
+            self._forget_strings()
         return found
 
     def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
@@ -183,6 +212,8 @@ class CdpEngine:
                 ticks, self._linker.type_number(TIMER), arrivals[arrived:until], inbox
             )
             yield *portion, stored[taken:upto]
+            self._events_since_horizon += len(ticks)
+            self._set_horizons(stop)
             arrived, taken, start = until, upto, stop
 
     def _complete_arrivals(self) -> tuple[Int64s, Int64s]:
@@ -274,7 +305,7 @@ class CdpEngine:
     def _fit_scratch(self) -> None:
         """Make the scratch of evaluation large enough for the deployed rules."""
         linker = self._linker
-        steps, widest = len(linker.steps.array), max(map(_width, linker.event_types), default=0)
+        steps = len(linker.steps.array)
         for name, length in (
             ("frame", linker.events + 1),
             ("chosen", linker.events),
@@ -287,35 +318,31 @@ class CdpEngine:
             ("cursor_ends", steps),
             ("cursor_lists", steps),
             ("matched", len(linker.columns.array)),
-            ("composite", widest),
+            ("composite", linker.width),
         ):
             self._arrays.grow(name, length)
 
     # --- forgetting ------------------------------------------------------------------------
 
-    def _set_horizons(self) -> None:
-        """Say, for every access and type, from when on events may still be of use (Law 2)."""
+    def _set_horizons(self, until: int) -> None:
+        """Say, for every access and type, from when on events may still be of use (Law 2).
+
+        Instants from ``until`` on are still to be evaluated, whatever the marks say.
+        """
+        horizons = self._linker.horizons(until)
+        accesses = self._linker.accesses.array[: len(horizons.accesses)]
+        if (horizons.accesses < accesses["horizon"]).any():
+            # A rule that looks farther back must not find entries whose rows are gone already.
+            sweep(self._arrays.state, int(self._arrays["counters"][layout.LISTS_TOP]))
+        accesses["horizon"] = horizons.accesses
+        self._linker.types.array["horizon"][: len(horizons.types)] = horizons.types
+        self._repeats.forget(horizons.least)
+
+    def _forget_strings(self) -> None:
+        """Forget strings, and texts of ids, that neither rules nor events mention."""
         self._events_since_horizon = 0
-        linker = self._linker
-        marks = self._catalogue.marks
-        accesses, types = linker.accesses.array, linker.types.array
-        horizons = np.full(len(accesses), TIME_MAX, np.int64)
-        stored = np.full(len(types), TIME_MAX, np.int64)
-        columns = linker.columns.array
-        least = TIME_MAX
-        for linked in linker.by_number.values():
-            mark = marks[linked.deployed.rule.name]
-            type_number = columns[int(linker.rules.array[linked.number]["column"])]["type"]
-            stored[type_number] = min(stored[type_number], mark)
-            least = min(least, max(TIME_MIN, mark - linked.plan.reach))
-            for access, reach in linked.reaches.items():
-                horizons[access] = min(horizons[access], max(TIME_MIN, mark - reach))
-        accesses["horizon"] = horizons
-        np.minimum.at(stored, columns["type"][accesses["column"]], horizons)
-        types["horizon"] = stored
-        self._repeats.forget(least)
         if self._strings.wants_sweep:
-            self._strings.forget(self._live(Kind.STRING) | linker.constants())
+            self._strings.forget(self._live(Kind.STRING) | self._linker.constants())
         if self._writer.texts.wants_sweep:
             self._writer.texts.forget(self._live(None))
 
@@ -377,11 +404,6 @@ def _merge_ticks(
     both = np.concatenate([np.stack([np.full(len(ticks), timer), places], axis=1), arrivals])
     order = np.argsort(words[both[:, 1] + layout.ROW_TIME], kind="stable")
     return both[order], words
-
-
-def _width(type_: EventType) -> int:
-    """Words of a row."""
-    return layout.HEADER + len(type_.attributes)
 
 
 def _new_arrays() -> Arrays:

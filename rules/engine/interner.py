@@ -13,9 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Int64s
+from rules.engine.tables import grown
 
 SWEEP_MIN = 65_536
-"""Fewer strings than this are not worth a sweep."""
+"""Fewer strings than this are not worth a sweep,"""
+SWEEP_BYTES_MIN = 1 << 24
+"""nor are fewer bytes of them than this."""
 
 
 class Interner:
@@ -26,6 +29,7 @@ class Interner:
         self._texts: list[str | None] = []
         self._free: list[int] = []
         self._sweep_above = SWEEP_MIN
+        self._sweep_bytes_above = SWEEP_BYTES_MIN
         self._top = 0
         self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
         self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
@@ -56,7 +60,7 @@ class Interner:
     @property
     def wants_sweep(self) -> bool:
         """Whether there are so many strings that ``forget`` is due."""
-        return len(self._codes) > self._sweep_above
+        return len(self._codes) > self._sweep_above or self._top > self._sweep_bytes_above
 
     def forget(self, used: Iterable[int]) -> None:
         """Forget every string but those of the codes in use."""
@@ -71,6 +75,7 @@ class Interner:
         self.data = np.zeros(256, np.uint8)
         for text, code in self._codes.items():
             self._write(code, text)
+        self._sweep_bytes_above = max(SWEEP_BYTES_MIN, 2 * self._top)
 
     def _add(self, text: str) -> int:
         if self._free:
@@ -87,9 +92,9 @@ class Interner:
         encoded = text.encode()
         end = self._top + len(encoded)
         if end > len(self.data):
-            self.data = np.resize(self.data, max(end, 2 * len(self.data)))
+            self.data = grown(self.data, max(end, 2 * len(self.data)))
         if 2 * code + 1 >= len(self.extents):
-            self.extents = np.resize(self.extents, 2 * len(self.extents))
+            self.extents = grown(self.extents, 2 * len(self.extents))
         self.data[self._top : end] = np.frombuffer(encoded, np.uint8)
         self.extents[2 * code] = self._top
         self.extents[2 * code + 1] = end

@@ -6,26 +6,25 @@ what makes an event cost what is distinct, not what is deployed.)
 
 Law 2: linking a rule touches its own records and the chains that they join, nothing else.
 
-A column whose conditions include ``attribute = constant`` is found through a table of such
-attributes and constants; the others of a type form a chain that every event of the type is
-tested against. Together they are the thesis's Static Index.
+Law 3: what holds for all rules at once (their order within an instant, from when on events are
+of use) is computed on whole arrays, rules being rows; only rules that changed are looked at.
 """
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, AnyArray, EventType, Int64s, Kind, Value
+from matcher.model import TIME_MAX, TIME_MIN, AnyArray, EventType, Int64s, Kind
+from rules.engine.assembler import Assembler, word_of
 from rules.engine.catalogue import Deployed, Groups
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.instants import dispatch_place
+from rules.engine.static_index import StaticIndex, unchain
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import (
     CANDIDATE,
@@ -38,12 +37,8 @@ from rules.pattern import (
     Policy,
 )
 from rules.plan import (
-    TRUE,
     AccessPlan,
     ColumnPlan,
-    Instruction,
-    Op,
-    Program,
     RulePlan,
     Step,
     StepKind,
@@ -68,7 +63,25 @@ _PROBES = {  # by the kinds of value and attribute
     (Kind.INT, Kind.FLOAT): layout.PROBE_INT_TO_FLOAT,
 }
 
-_NEVER = -2  # in dispatch_heads: a place that was never used
+
+PLACE = np.dtype(
+    [("source", np.int64), ("rank", np.int64), ("since", np.int64), ("position", np.int64)]
+)
+"""What orders rules, beside their records; ``source`` is -1 where there is no rule."""
+HOLD = np.dtype([("rule", np.int64), ("access", np.int64), ("reach", np.int64)])
+"""How long, in microseconds, a rule may look back in an access; ``rule`` is -1 for none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Horizons:
+    """The times from which on events are of use: by access, by type, and to anybody.
+
+    TIME_MAX where no rule looks; times are microseconds.
+    """
+
+    accesses: Int64s
+    types: Int64s
+    least: int
 
 
 @dataclass(slots=True)
@@ -84,8 +97,9 @@ class LinkedRule:
     values: tuple[int, int]
     private: tuple[int, int]
     texts: tuple[int, ...]
-    reaches: dict[int, int]  # by access: how long the rule may look back in it
+    holds: tuple[int, ...]  # how long the rule may look back in each access
     uses: tuple[int, ...]  # accesses, once a step
+    is_new: bool = True  # until it was arranged with the others
 
 
 @dataclass(slots=True)
@@ -110,7 +124,6 @@ class Linker:
     def __init__(self, strings: Interner) -> None:
         self._strings = strings
         self.types = RecordTable(layout.TYPE)
-        self._dispatch = RecordTable(layout.DISPATCH)
         self.columns = RecordTable(layout.COLUMN)
         self.accesses = RecordTable(layout.ACCESS)
         self.rules = RecordTable(layout.RULE)
@@ -119,11 +132,11 @@ class Linker:
         self._code = BlockTable(layout.CODE)
         self._values = BlockTable(np.int64)
         self._private = BlockTable(np.int64)
-        self._dispatch_keys: AnyArray = np.zeros(64, layout.DISPATCH_KEY)
-        self._dispatch_heads: Int64s = np.full(64, _NEVER, np.int64)
-        self._dispatch_used = 0
-        self._dispatch_numbers: dict[tuple[int, int], int] = {}
-        self._type_numbers: dict[str, int] = {}
+        self._index = StaticIndex(self.types, self.columns)
+        self._places = RecordTable(PLACE)  # beside ``rules``
+        self._holds = RecordTable(HOLD)
+        self._group_numbers: Mapping[frozenset[str], int] = {}
+        self.type_numbers: dict[str, int] = {}
         self.event_types: list[EventType] = []
         self._column_of: dict[ColumnPlan, _LinkedColumn] = {}
         self._access_of: dict[tuple[ColumnPlan, tuple[int, ...]], _LinkedAccess] = {}
@@ -133,12 +146,13 @@ class Linker:
         self.depth = 1
         self.slots = 1
         self.events = 1
+        self.width = layout.HEADER
 
     # --- types -----------------------------------------------------------------------------
 
     def type_number(self, type_: EventType) -> int:
         """The number of an event type; a new one at first."""
-        number = self._type_numbers.get(type_.name)
+        number = self.type_numbers.get(type_.name)
         if number is None:
             number = self.types.add(
                 width=layout.HEADER + len(type_.attributes),
@@ -147,20 +161,28 @@ class Linker:
                 first_dispatch=-1,
                 ticks=type_.name == TIMER.name,
             )
-            self._type_numbers[type_.name] = number
-            self.event_types.append(type_)
+            self.type_numbers[type_.name] = number
+            self.event_types[number : number + 1] = [type_]
+            self.width = max(self.width, layout.HEADER + len(type_.attributes))
         return number
 
-    def known_type(self, name: str) -> int | None:
-        """The number of a type that some rule uses or defines, or used to."""
-        return self._type_numbers.get(name)
+    def unused_types(self, used: Collection[str]) -> tuple[int, ...]:
+        """The numbers of types of which no event is of use any more."""
+        return tuple(number for name, number in self.type_numbers.items() if name not in used)
+
+    def forget_types(self, known: Collection[str]) -> None:
+        """Give back the numbers of types, without columns and rows, that no rule knows."""
+        for name in [name for name in self.type_numbers if name not in known]:
+            number = self.type_numbers.pop(name)
+            self._index.forget_type(number)
+            self.types.release(number)
 
     # --- rules -----------------------------------------------------------------------------
 
     def link(self, deployed: Deployed, source: int) -> None:
         """Enter a deployed rule; ``source`` is the number of its composite events' source."""
         plan = compile_rule(deployed.rule)
-        assembler = _Assembler(self._strings)
+        assembler = Assembler(self._strings)
         values = [assembler.program(program) for program in plan.values]
         reaches: dict[int, int] = {}
         uses: list[int] = []
@@ -197,6 +219,12 @@ class Linker:
             record=layout.OUT_HEADER + len(values) + layout.CAUSE_WORDS * len(plan.event_types),
         )
         self.columns.array[column]["first_rule"] = number
+        place = self._places.add(source=source)
+        assert place == number, "places stand beside rules"
+        holds = tuple(
+            self._holds.add(rule=number, access=access, reach=reach)
+            for access, reach in reaches.items()
+        )
         self.depth = max(self.depth, assembler.depth)
         self.slots = max(self.slots, plan.slots)
         self.events = max(self.events, len(plan.event_types))
@@ -210,7 +238,7 @@ class Linker:
             (value_block, len(values)),
             (private_block, len(private) + 1),
             tuple(assembler.texts),
-            reaches,
+            holds,
             tuple(uses),
         )
 
@@ -223,7 +251,12 @@ class Linker:
         del self.by_number[linked.number]
         terminator = linked.plan.terminator
         column = self._column_of[terminator].number
-        _unchain(self.rules, linked.number, self.columns, column, "first_rule")
+        unchain(self.rules, linked.number, self.columns, column, "first_rule")
+        for hold in linked.holds:
+            self._holds.array[hold]["rule"] = -1
+            self._holds.release(hold)
+        self._places.array[linked.number]["source"] = -1
+        self._places.release(linked.number)
         self._drop_column(terminator)
         gone = tuple(access for access in linked.uses if self._drop_access(access))
         self.steps.release(*linked.steps)
@@ -233,26 +266,77 @@ class Linker:
         self.rules.release(linked.number)
         return gone
 
-    def refresh(self, arrangement: Sequence[Deployed], groups: Groups) -> None:
-        """Take ranks, groups and floors from the catalogue; which types are stored follows."""
-        rules = self.rules.array
-        used: set[int] = set()
+    def refresh(
+        self, deployed: Iterable[Deployed], used: Collection[str], groups: Groups
+    ) -> Int64s:
+        """Take ranks, groups and floors from the catalogue; which types are stored follows.
+
+        Gives the numbers of the sources of composite events in the order of E4 (S15).
+        """
         self.groups = np.zeros(len(groups.marks), layout.GROUP)
         self.groups["evaluated"] = self.groups["mark"] = groups.marks
-        for priority, deployed in enumerate(arrangement):
-            linked = self.linked[deployed.rule.name]
-            if linked.deployed.rule is not deployed.rule:
-                self._decide_strict(linked, deployed)
-            linked.deployed = deployed
-            record = rules[linked.number]
-            record["since"] = deployed.since
-            record["floor"] = max(deployed.floor, deployed.since)
-            record["priority"] = priority
-            record["group"] = groups.numbers[deployed.group]
-            used.update(self.type_number(type_) for type_ in deployed.rule.used_types)
+        regrouped = self._group_numbers is not groups.numbers
+        self._group_numbers = groups.numbers
+        for one in deployed:
+            linked = self.linked[one.rule.name]
+            if linked.is_new or linked.deployed is not one:
+                self._follow(linked, one)
+            if regrouped or linked.is_new:
+                self.rules.array[linked.number]["group"] = groups.numbers[one.group]
+            linked.is_new = False
+        self._decide_stores(used)
+        places = self._places.array[: len(self._places)]
+        alive = np.flatnonzero(places["source"] >= 0)
+        places = places[alive]
+        order = np.lexsort((places["position"], places["since"], places["rank"]))
+        self.rules.array["priority"][alive[order]] = np.arange(len(alive))
+        sources: Int64s = places["source"][np.lexsort((places["position"], places["since"]))]
+        return sources
+
+    def _follow(self, linked: LinkedRule, deployed: Deployed) -> None:
+        """Take over what the catalogue says of one rule."""
+        if linked.deployed.rule is not deployed.rule:
+            self._decide_strict(linked, deployed)
+        linked.deployed = deployed
+        record, place = self.rules.array[linked.number], self._places.array[linked.number]
+        record["since"] = place["since"] = deployed.since
+        record["floor"] = max(deployed.floor, deployed.since)
+        record["group"] = self._group_numbers[deployed.group]
+        place["rank"], place["position"] = deployed.rank, deployed.position
+
+    def _decide_stores(self, used: Collection[str]) -> None:
+        """Which rules' composite events enter columns: those of types that some rule uses."""
+        is_used = np.zeros(len(self.types), np.int64)
+        is_used[[self.type_numbers[name] for name in used]] = 1
+        rules = self.rules.array[: len(self.rules)]
         for linked in self.by_number.values():
-            record = rules[linked.number]
-            record["stores"] = int(record["type"]) in used
+            rules[linked.number]["stores"] = is_used[rules[linked.number]["type"]]
+
+    def horizons(self, until: int) -> Horizons:
+        """From when on events are of use to rules that will not look at instants before their
+        marks, nor, for the present, at any before ``until``.
+        """
+        numbers = np.flatnonzero(self._places.array["source"][: len(self.rules)] >= 0)
+        rules = self.rules.array
+        marks = np.full(len(self.rules), TIME_MAX, np.int64)
+        marks[numbers] = np.maximum(
+            rules["floor"][numbers], self.groups["mark"][rules["group"][numbers]]
+        )
+        marks = np.minimum(marks, until)
+        holds = self._holds.array[: len(self._holds)]
+        holds = holds[holds["rule"] >= 0]
+        looks = marks[holds["rule"]]
+        # No farther back than a time can be; and a rule sees nothing before it holds (S15).
+        looks = np.where(looks < TIME_MIN + holds["reach"], TIME_MIN, looks - holds["reach"])
+        looks = np.maximum(looks, rules["since"][holds["rule"]])
+        accesses = np.full(len(self.accesses), TIME_MAX, np.int64)
+        np.minimum.at(accesses, holds["access"], looks)
+        types = np.full(len(self.types), TIME_MAX, np.int64)
+        columns = self.columns.array
+        np.minimum.at(types, columns["type"][rules["column"][numbers]], marks[numbers])
+        used = np.unique(holds["access"])
+        np.minimum.at(types, columns["type"][self.accesses.array["column"][used]], accesses[used])
+        return Horizons(accesses, types, int(types.min(initial=TIME_MAX)))
 
     def _decide_strict(self, linked: LinkedRule, deployed: Deployed) -> None:
         """Follow a rule that another one drew into a cycle, or let out of one (S12)."""
@@ -271,7 +355,7 @@ class Linker:
     # --- steps -----------------------------------------------------------------------------
 
     def _fields(
-        self, step: Step, assembler: _Assembler, reaches: dict[int, int], uses: list[int]
+        self, step: Step, assembler: Assembler, reaches: dict[int, int], uses: list[int]
     ) -> dict[str, int]:
         """A step's record; its instructions still count from the rule's first."""
         fields = {
@@ -345,7 +429,7 @@ class Linker:
     def _add_column(self, plan: ColumnPlan) -> _LinkedColumn:
         type_number = self.type_number(plan.type)
         chosen = next(filter(_constant_equality, plan.conditions), None)
-        assembler = _Assembler(self._strings)
+        assembler = Assembler(self._strings)
         rest = [condition for condition in plan.conditions if condition is not chosen]
         program = assembler.condition(conjunction(rest))
         block = (self._code.add(assembler.instructions), len(assembler.instructions))
@@ -357,19 +441,14 @@ class Linker:
             first_access=-1,
             first_rule=-1,
         )
-        columns, types = self.columns.array, self.types.array
         equality = None if chosen is None else _constant_equality(chosen)
         if equality is None:
-            columns[number]["next"] = types[type_number]["first_open"]
-            types[type_number]["first_open"] = number
+            self._index.open(number, type_number)
             return _LinkedColumn(number, block, tuple(assembler.texts), None)
         word = word_of(equality[1].value, self._strings)
         if equality[1].kind is Kind.STRING:
             assembler.texts.append(word)
-        dispatch = self._dispatch_of(type_number, equality[0], word)
-        place = self._dispatch_place(*dispatch)
-        columns[number]["next"] = self._dispatch_heads[place]
-        self._dispatch_heads[place] = number
+        dispatch = self._index.enter(number, type_number, equality[0], word)
         return _LinkedColumn(number, block, tuple(assembler.texts), dispatch)
 
     def _drop_column(self, plan: ColumnPlan) -> None:
@@ -379,23 +458,11 @@ class Linker:
             return
         del self._column_of[plan]
         if linked.dispatch is None:
-            type_number = self._type_numbers[plan.type.name]
-            _unchain(self.columns, linked.number, self.types, type_number, "first_open")
+            self._index.close(linked.number, self.type_numbers[plan.type.name])
         else:
-            self._unchain_dispatched(linked.number, self._dispatch_place(*linked.dispatch))
+            self._index.leave(linked.number, linked.dispatch)
         self._code.release(*linked.code)
         self.columns.release(linked.number)
-
-    def _unchain_dispatched(self, number: int, place: int) -> None:
-        columns, heads = self.columns.array, self._dispatch_heads
-        following = columns[number]["next"]
-        if heads[place] == number:
-            heads[place] = following
-            return
-        before = int(heads[place])
-        while columns[before]["next"] != number:
-            before = int(columns[before]["next"])
-        columns[before]["next"] = following
 
     def _use_access(self, plan: AccessPlan) -> int:
         """The number of a plan's access, with one more user."""
@@ -428,54 +495,15 @@ class Linker:
             return False
         del self._access_of[linked.key], self._access_by_number[number]
         column = self._column_of[linked.key[0]]
-        _unchain(self.accesses, number, self.columns, column.number, "first_access")
+        unchain(self.accesses, number, self.columns, column.number, "first_access")
         self._drop_column(linked.key[0])
         self.accesses.release(number)
         return True
-
-    def _dispatch_of(self, type_number: int, attribute: int, word: int) -> tuple[int, int]:
-        """The dispatch record of an attribute, made if need be, with a word it looks up."""
-        number = self._dispatch_numbers.get((type_number, attribute))
-        if number is None:
-            types = self.types.array
-            number = self._dispatch.add(
-                attribute=layout.HEADER + attribute, next=types[type_number]["first_dispatch"]
-            )
-            types[type_number]["first_dispatch"] = number
-            self._dispatch_numbers[type_number, attribute] = number
-        return number, word
-
-    def _dispatch_place(self, number: int, word: int) -> int:
-        """Where the table of dispatched columns has this attribute's word; it is there after."""
-        keys, heads = self._dispatch_keys, self._dispatch_heads
-        place = int(dispatch_place(keys, heads, number, word))
-        if heads[place] == _NEVER:
-            if 2 * (self._dispatch_used + 1) > len(heads):
-                self._grow_dispatch()
-                return self._dispatch_place(number, word)
-            self._dispatch_used += 1
-            keys[place] = number, word
-            heads[place] = -1
-        return place
-
-    def _grow_dispatch(self) -> None:
-        """Double the table of dispatched columns, leaving out values that no column asks for."""
-        keys, heads = self._dispatch_keys, self._dispatch_heads
-        self._dispatch_keys = np.zeros(2 * len(heads), layout.DISPATCH_KEY)
-        self._dispatch_heads = np.full(2 * len(heads), _NEVER, np.int64)
-        self._dispatch_used = 0
-        for place in np.flatnonzero(heads >= 0).tolist():
-            number, word = keys[place].item()
-            target = int(dispatch_place(self._dispatch_keys, self._dispatch_heads, number, word))
-            self._dispatch_keys[target] = number, word
-            self._dispatch_heads[target] = heads[place]
-            self._dispatch_used += 1
 
     def show(self, arrays: Arrays) -> None:
         """Let the kernels see the tables as they now are."""
         for name, array in (
             ("types", self.types.array),
-            ("dispatch", self._dispatch.array),
             ("columns", self.columns.array),
             ("accesses", self.accesses.array),
             ("rules", self.rules.array),
@@ -484,49 +512,9 @@ class Linker:
             ("code", self._code.array),
             ("values", self._values.array),
             ("private", self._private.array),
-            ("dispatch_keys", self._dispatch_keys),
-            ("dispatch_heads", self._dispatch_heads),
         ):
             arrays[name] = array
-
-
-class _Assembler:
-    """Programs of one rule, or one column, as instructions one behind the other."""
-
-    def __init__(self, strings: Interner) -> None:
-        self._strings = strings
-        self.instructions: list[tuple[int, int, int, int]] = []
-        self.texts: list[int] = []
-        self.depth = 1
-
-    def condition(self, program: Program) -> int:
-        """Where a program begins, counted from the first; -1 when there is nothing to test."""
-        return -1 if program is TRUE else self.program(program)
-
-    def program(self, program: Program) -> int:
-        """Append a program: where it begins, counted from the first."""
-        first = len(self.instructions)
-        self.instructions.extend(map(self._instruction, program.code))
-        self.depth = max(self.depth, program.depth)
-        return first
-
-    def _instruction(self, instruction: Instruction) -> tuple[int, int, int, int]:
-        offset = instruction.offset
-        if instruction.op is Op.LOAD:
-            offset += layout.HEADER
-        word = word_of(instruction.value, self._strings)
-        if isinstance(instruction.value, str):
-            self.texts.append(word)
-        return int(instruction.op), instruction.event, offset, word
-
-
-def word_of(value: Value, strings: Interner) -> int:
-    """A constant as the word that rows hold for it."""
-    if isinstance(value, str):
-        return strings.code(value)
-    if isinstance(value, float):
-        return int(struct.unpack("<q", struct.pack("<d", value))[0])
-    return int(value)
+        self._index.show(arrays)
 
 
 def _previous(steps: Sequence[Step], place: int, first: int) -> int:
@@ -552,18 +540,6 @@ def _constant_equality(condition: Expression) -> tuple[int, Literal] | None:
     if event != CANDIDATE or own.kind is not constant.kind or own.kind is Kind.FLOAT:
         return None
     return own.attribute, constant
-
-
-def _unchain(chained: RecordTable, number: int, owners: RecordTable, owner: int, head: str) -> None:
-    """Take a record out of the chain, along ``next``, that begins at ``head`` of its owner."""
-    following = chained.array[number]["next"]
-    place = int(owners.array[owner][head])
-    if place == number:
-        owners.array[owner][head] = following
-        return
-    while chained.array[place]["next"] != number:
-        place = int(chained.array[place]["next"])
-    chained.array[place]["next"] = following
 
 
 def _signed(number: int) -> int:

@@ -86,10 +86,9 @@ class Sources:
             number = self._rule_numbers[name] = self._add(name)
         return number
 
-    def place_rules(self, names: Sequence[str]) -> None:
+    def place_rules(self, numbers: Int64s) -> None:
         """Take the order of the rules' sources among simultaneous composite events."""
-        for rank, name in enumerate(names):
-            self.ranks[self._rule_numbers[name]] = rank
+        self.ranks[numbers] = np.arange(len(numbers))
 
     def _add(self, name: str) -> int:
         number = len(self.names)
