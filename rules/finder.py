@@ -48,7 +48,7 @@ class Finder:
         self._conditions = sorted_conditions(use)
         self._timeline = sight.timelines[use.type.name]
         alone = self._conditions.items[: self._conditions.alone]
-        self._passed = [self._count(alone, event) for event in self._timeline.events]
+        self._passed = self._judged(alone)
         kept = [
             event
             for event, passed in zip(self._timeline.events, self._passed, strict=True)
@@ -119,17 +119,19 @@ class Finder:
                 return place
         return None
 
-    def _count(self, alone: tuple[Expression, ...], event: Occurrence) -> int:
-        """How many conditions on the event alone it satisfies before it fails one."""
-        number = number_of(self._use)
-        # They speak of no other event, so any will do in the places of the others.
-        scope = Scope(Moment(self._sight, event.time), (event,) * (max(number, 0) + 1))
-        if number < 0:
-            scope = scope_of(self._use, scope, event)
-        for place, condition in enumerate(alone):
-            if value_of(condition, scope) is not True:
-                return place
-        return len(alone)
+    def _judged(self, alone: tuple[Expression, ...]) -> list[int]:
+        """How many conditions on the event alone each satisfies before it fails one."""
+        events = self._timeline.events
+        if not alone:
+            return [0] * len(events)
+        # They speak of no other event and see no history, so any will do in their places.
+        moment, number = Moment(self._sight, 0), number_of(self._use)
+        judged = []
+        for event in events:
+            scope = Scope(moment, (event,) * max(number + 1, 1), candidate=event)
+            failing = (place for place, one in enumerate(alone) if value_of(one, scope) is not True)
+            judged.append(next(failing, len(alone)))
+        return judged
 
     def _as_key(self, condition: Expression) -> tuple[int, Expression] | None:
         """The attribute and what it must equal, if a condition is of that form."""

@@ -32,6 +32,7 @@ COMMANDS = (
     "format",
     "detect",
     "match",
+    "explain",
     "broker",
     "pub",
     "sub",
@@ -43,7 +44,6 @@ COMMANDS = (
 
 # What is a part of the contract but comes later: its name, and what it will do.
 LATER = {
-    "explain": "Say why a rule fired, or did not, at a terminator.",
     "network": "Run several brokers as processes of this machine.",
     "simulate": "Run a simulated experiment.",
     "reproduce": "Run experiments of the papers again.",
