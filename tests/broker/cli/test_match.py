@@ -10,7 +10,8 @@ from broker.cli import main
 from broker.cli.match import MATCHERS
 from matcher import choose
 
-FILTERS = """{"filter": 331, "interface": 1, "constraints": [["a4", "prefix", "fj"], ["a8", ">", 51]]}
+FILTERS = """\
+{"filter": 331, "interface": 1, "constraints": [["a4", "prefix", "fj"], ["a8", ">", 51]]}
 
 {"filter": 2, "interface": 9, "type": "Temp"}
 {"filter": -7, "interface": 1, "type": null, "constraints": [["a8", "!=", "x"], ["on", "=", true]]}
