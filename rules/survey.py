@@ -9,11 +9,11 @@ Law 2: of one terminator's matches at most ``MATCHES_MAX`` are tried.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
 
-from matcher.model import Event
+from matcher.model import Event, EventBatch
 from rules.appraisal import NOWHERE, Appraisal, Enclosing
 from rules.consideration import Consideration
 from rules.engine.naive_events import Occurrence
@@ -21,6 +21,7 @@ from rules.engine.naive_values import Scope, value_of
 from rules.explainer import judge, walked
 from rules.explanation import Stage, Summary
 from rules.finder import Finder
+from rules.language import load
 from rules.pattern import (
     TERMINATOR,
     Clause,
@@ -30,10 +31,11 @@ from rules.pattern import (
     Negated,
     Policy,
     Rule,
+    RuleSet,
     Selected,
     Timed,
 )
-from rules.recording import Recording
+from rules.recording import Recording, Since
 from rules.rewording import Rewording
 from rules.sight import Moment, Sight
 
@@ -41,6 +43,19 @@ MATCHES_MAX = 10_000
 """So many matches of one terminator are tried."""
 REASONS_MAX = 3
 """So many reasons are told for a clause."""
+
+
+def summarise(
+    rules: RuleSet | str,
+    events: Iterable[EventBatch],
+    *,
+    rule: str,
+    since: Since = None,
+    engine: str = "auto",
+) -> Summary:
+    """How far all terminators of a rule got in a recording; arguments as of ``explain``."""
+    ruleset = load(rules) if isinstance(rules, str) else rules
+    return surveyed(Recording(ruleset, events, since=since, engine=engine), rule)
 
 
 def surveyed(recording: Recording, rule: str) -> Summary:
