@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 LOGGER = logging.getLogger("rexmq")
+# A program that has not asked for log lines gets none: without a handler of ours, logging would
+# print them as a last resort, and without their fields.
+LOGGER.addHandler(logging.NullHandler())
 
 _NEEDS_QUOTES = frozenset(' "=\n\t\r')
 

@@ -28,6 +28,7 @@ MORE, AT_ONCE = int(zmq.SNDMORE), int(zmq.NOBLOCK)
 """Flags, as plain numbers: arithmetic on enumerations would cost as much as a call."""
 Frame: TypeAlias = "bytes | memoryview"
 
+PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
 """Messages that wait in one peer's pipe, each way, before it counts as full."""
 MESSAGE_BYTES_MAX = 256 * 2**20
@@ -62,6 +63,7 @@ class Transport:
         """
         if endpoint.startswith("ipc://"):
             _refuse_living_file(endpoint)
+        _refuse_port_beyond_range(endpoint)
         try:
             self._socket.bind(endpoint)
         except zmq.ZMQError as error:
@@ -125,6 +127,13 @@ class Transport:
         """Stop listening; what was sent has ``linger_s`` seconds to leave."""
         self._socket.close(linger=int(linger_s * 1000))
         self._context.term()
+
+
+def _refuse_port_beyond_range(endpoint: str) -> None:
+    """Raise ConfigurationError for a port that libzmq would take modulo 65536, in silence."""
+    port = endpoint.rpartition(":")[2]
+    if endpoint.startswith("tcp://") and port.isdecimal() and int(port) > PORT_MAX:
+        raise ConfigurationError(f"{endpoint}: expected a port of at most {PORT_MAX}")
 
 
 def _refuse_living_file(endpoint: str) -> None:

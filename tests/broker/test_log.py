@@ -2,6 +2,8 @@
 
 import io
 import logging
+import subprocess
+import sys
 
 import pytest
 
@@ -35,3 +37,9 @@ def test_values_that_need_it_are_quoted_and_stay_on_one_line(lines):
 def test_lines_below_the_level_are_left_out(lines):
     log("debug", "detail")
     assert lines() == []
+
+
+def test_a_program_that_did_not_ask_for_lines_gets_none():
+    program = "from broker.log import log; log('warning', 'link lost')"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

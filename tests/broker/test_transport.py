@@ -106,3 +106,8 @@ def test_a_file_that_is_no_socket_is_left_alone(transport, tmp_path):
 def test_an_endpoint_that_cannot_be_listened_on_is_refused(transport, endpoint):
     with pytest.raises(ConfigurationError, match="cannot listen there"):
         transport.listen(endpoint)
+
+
+def test_a_port_beyond_the_range_is_refused_and_not_taken_modulo(transport):
+    with pytest.raises(ConfigurationError, match="at most 65535"):
+        transport.listen("tcp://127.0.0.1:70000")
