@@ -2,19 +2,18 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Sequence
 
 import pytest
-from cases import Case, Deploy, Push, random_case, run
+from cases import Case, run
 from engines import make
-from rule_texts import SCHEMAS
+from recordings import plain_cases, recording_of
 from timeline import batches, history
 
 import rules
 from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MIN, Event, Value
+from matcher.model import MICROSECONDS, Event, Value
 from rules import Explanation, RuleErrors
 from rules.explainer import Explainer, explained
 from rules.explanation import Fate
@@ -28,30 +27,6 @@ ALL = 1_000_000
 
 Found = tuple[str, tuple[str, ...], tuple[tuple[str, Value], ...]]
 """A rule, the causes of a firing, terminator first, and the values of its composite event."""
-
-
-def recording_of(case: Case, engine: str = "naive") -> Recording:
-    """A case's events, all at once, and its rules with the instants from which they hold."""
-    texts, since, events = [], {}, []
-    for step in case.steps:
-        if isinstance(step, Deploy):
-            texts += step.rules
-            for text in step.rules:
-                since[text.name] = TIME_MIN if step.since is None else step.since
-        if isinstance(step, Push):
-            events += step.events
-    ruleset = rules.load("\n\n".join(map(str, texts)), known=SCHEMAS)
-    pushed = batches(events, SCHEMAS.values())
-    return Recording(ruleset, pushed, since=since, engine=engine)
-
-
-def plain(case: Case) -> Case:
-    """The case in as few steps as will do, and without versions, which enter the ids (S15)."""
-    steps = case.at_once().steps
-    return replace(
-        case,
-        steps=tuple(replace(one, version=0) if isinstance(one, Deploy) else one for one in steps),
-    )
 
 
 def detected(case: Case) -> Counter[Found]:
@@ -78,31 +53,30 @@ def told_of(recording: Recording, rule: Rule) -> Counter[Found]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_explanations_tell_of_exactly_what_is_detected(part: int):
-    for seed in range(FIRST + part * COUNT // PARTS, FIRST + (part + 1) * COUNT // PARTS):
-        case = random_case(seed)
-        if not case.is_orderly:
-            continue
-        case = plain(case)
+    seeds = range(FIRST + part * COUNT // PARTS, FIRST + (part + 1) * COUNT // PARTS)
+    for case in plain_cases(seeds):
         recording = recording_of(case)
         told: Counter[Found] = Counter()
         for rule in recording.rules.values():
             told += told_of(recording, rule)
-        assert told == detected(case), f"seed {seed}\n{case}"
+        assert told == detected(case), str(case)
 
 
 def test_what_lies_beyond_the_bound_on_branches_is_counted():
-    whole = [explanation for seed in range(40) for explanation in explanations(seed, ALL)]
-    bounded = [explanation for seed in range(40) for explanation in explanations(seed, 2)]
+    recordings = [recording_of(case) for case in plain_cases(range(40))]
+    whole, bounded = explanations(recordings, ALL), explanations(recordings, 2)
     assert [one.count for one in bounded] == [one.count for one in whole]
     assert any(one.branch.unlisted() for one in bounded)
     assert all(len(one.matches) <= 3 for one in bounded)
 
 
-def explanations(seed: int, branches: int) -> Iterator[Explanation]:
-    recording = recording_of(plain(random_case(seed)))
-    for rule in recording.rules.values():
-        explainer = Explainer(recording, rule, branches=branches)
-        yield from map(explainer.explain, recording.terminators(rule))
+def explanations(recordings: Sequence[Recording], branches: int) -> list[Explanation]:
+    return [
+        Explainer(recording, rule, branches=branches).explain(terminator)
+        for recording in recordings
+        for rule in recording.rules.values()
+        for terminator in recording.terminators(rule)
+    ]
 
 
 # --- one clause at a time ----------------------------------------------------------------------

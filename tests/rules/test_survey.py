@@ -1,0 +1,109 @@
+"""How far terminators get: the survey against explanations of every single one."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from recordings import plain_cases, recording_of
+from timeline import batches, history
+
+import rules
+from matcher.model import Event
+from rules import Summary
+from rules.explainer import Explainer
+from rules.explanation import Branch
+from rules.pattern import Rule
+from rules.recording import Recording
+from rules.survey import surveyed
+
+COUNT = int(os.environ.get("REXMQ_CASES", "160"))
+PARTS = 4
+ALL = 1_000_000
+
+
+def paths(branch: Branch, before: int = 0) -> Iterator[int]:
+    """How many steps each way through the branches has passed."""
+    passed = before + sum(step.passed for step in branch.steps)
+    if not branch.branches:
+        yield passed
+    for inner in branch.branches:
+        yield from paths(inner, passed)
+
+
+def stages(recording: Recording, rule: Rule) -> tuple[list[int], int]:
+    """Per step of the walk how many terminators passed it, and how many fired."""
+    explainer = Explainer(recording, rule, candidates=0, branches=ALL)
+    found = [explainer.explain(terminator) for terminator in recording.terminators(rule)]
+    furthest = [max(paths(explanation.branch)) for explanation in found]
+    count = len(rule.clauses) + 2
+    passed = [sum(one > step for one in furthest) for step in range(count)]
+    return passed, sum(explanation.fired for explanation in found)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_survey_agrees_with_every_explanation(part: int):
+    for case in plain_cases(range(part * COUNT // PARTS, (part + 1) * COUNT // PARTS)):
+        recording = recording_of(case)
+        for name, rule in recording.rules.items():
+            summary = surveyed(recording, name)
+            told = ([stage.passed for stage in summary.stages], summary.fired)
+            assert told == stages(recording, rule), f"seed {case.seed}, rule {name}\n{rule.text}"
+            assert_consistent(summary)
+
+
+def assert_consistent(summary: Summary) -> None:
+    """What fails at a stage and what passes it is what has reached it."""
+    reached = summary.terminators
+    for stage in summary.stages:
+        assert stage.reached == reached
+        assert sum(stage.reasons.values()) <= stage.reached - stage.passed
+        assert bool(stage.reasons) == (stage.passed < stage.reached) == (stage.example is not None)
+        reached = stage.passed
+    assert reached == summary.fired
+
+
+# --- reasons -----------------------------------------------------------------------------------
+
+SCHEMA = "event A(x: int) event B(x: int, y: float) event C(x: int) "
+
+
+def summarised(rule: str, events: str) -> Summary:
+    ruleset = rules.load(SCHEMA + rule)
+    pushed = batches(history(events, ruleset), ruleset.schemas.values())
+    return rules.summarise(ruleset, pushed, rule="P", engine="naive")
+
+
+LAST = "define P() from A(x = $x, x > 0) and last B(y > 2, x = $x) within 5 s from A"
+
+
+@pytest.mark.parametrize(
+    ("rule", "events", "stage", "reason"),
+    [
+        (LAST, "A@1(0)", 0, "x > 0 is false"),
+        (LAST, "A@9(1) B@1(1,9) B@10(1,9)", 1, "no B in the window"),
+        (LAST, "A@9(1) B@8(1,1)", 1, "no B in the window with y > 2"),
+        (LAST, "A@9(1) B@8(2,9) B@8(1,1)", 1, "no B in the window with x = A.x"),
+        (LAST + " and A.x < 1", "A@9(1) B@8(1,9)", 2, "A.x < 1 is false"),
+        (LAST + " and B within 1 s from A", "A@9(1) B@5(1,9)", 2, "B is outside the window"),
+        (LAST + " and not C() between B and A", "A@9(1) B@5(1,9) C@6(1)", 2, "negated by C"),
+        (LAST + " and 1 / (A.x - 1) > 0", "A@9(1) B@8(1,9)", 2, "undefined: division by zero"),
+        (LAST + " and $v = Avg(C().x within 1 s from A)", "A@9(1) B@8(1,9)", 2, "Avg of no events"),
+        (LAST + " consuming B", "A@9(1) B@8(1,9) A@10(1)", 1, "the B is consumed"),
+        ("define P() from A() and 2-last B() within 5 s from A", "A@9(1) B@8(1,9)", 1, "fewer B"),
+        ("define P(v) from A() where v = 1 / A.x", "A@9(0)", 1, "v is undefined: division by zero"),
+    ],
+)
+def test_reasons(rule: str, events: str, stage: int, reason: str):
+    told = summarised(rule, events).stages[stage]
+    assert told.passed == told.reached - 1
+    assert reason in next(iter(told.reasons))
+
+
+def test_a_summary_names_an_example_of_the_commonest_reason():
+    summary = summarised(LAST, "A@1(1) A@2(1) B@20(1,1) A@21(1) B@30(1,9) A@31(1)")
+    stage = summary.stages[1]
+    assert (stage.reached, stage.passed) == (4, 1)
+    assert dict(stage.reasons) == {"no B in the window": 2, "no B in the window with y > 2": 1}
+    assert isinstance(stage.example, Event)
+    assert stage.example.id == "1"
+    assert (summary.fired, summary.composites) == (1, 1)
