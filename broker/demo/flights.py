@@ -7,8 +7,9 @@ hourly readings of the weather. They become the logs of three sources, each in o
   time of a flight that never does (8,255 of them);
 - ``arrivals``: an ``Arrival`` when it lands. Flights that were diverted, or whose end is unknown
   (1,175), have none;
-- ``weather``: a ``Weather`` an hour and airport. Readings without a temperature or wind, and one
-  with a wind of 1,048 miles an hour, are left out (6).
+- ``weather``: a ``Weather`` an hour and airport, in SI units, where the table has degrees
+  Fahrenheit, miles and inches. Readings without a temperature or wind, and one with a wind of
+  1,048 miles an hour, are left out (6).
 
 All times are UTC. A departure happens at its scheduled hour, which the table gives in UTC, plus
 its delay. Of a landing the table tells only what the clocks at the destination showed; it is the
@@ -77,15 +78,12 @@ _COLUMNS = {
     "flight": "flight",
     "aircraft": "tailnum",
     "airport": "origin",
-    "temperature": "temp",
-    "wind": "wind_speed",
-    "precipitation": "precip",
-    "visibility": "visib",
 }
 """The package's names of attributes, where one of its columns is taken as it is."""
 _UNLISTED = "America/Puerto_Rico"
 """The time zone of the four destinations that the package's list of airports lacks."""
 _WIND_MPH_MAX = 200.0
+_METRES_A_MILE, _MILLIMETRES_AN_INCH = 1609.344, 25.4
 _MINUTE = 60 * MICROSECONDS
 _MINUTES_A_DAY = 24 * 60
 
@@ -245,7 +243,14 @@ def _weather(folder: Path) -> EventBatch:
     readings = _plain(csv.read_csv(folder / "weather.csv"))
     sane = ~np.isnan(readings["temp"]) & (readings["wind_speed"] < _WIND_MPH_MAX)
     rows = np.flatnonzero(sane)
-    return _batch(WEATHER, readings, rows, readings["time_hour"][rows], {})
+    fahrenheit, miles_an_hour = readings["temp"][rows], readings["wind_speed"][rows]
+    measured: Mapping[str, Column] = {  # rounded to what such instruments tell
+        "temperature": np.round((fahrenheit - 32.0) / 1.8, 1),
+        "wind": np.round(miles_an_hour * (_METRES_A_MILE / 3600), 1),
+        "precipitation": np.round(readings["precip"][rows] * _MILLIMETRES_AN_INCH, 3),
+        "visibility": np.round(readings["visib"][rows] * (_METRES_A_MILE / 1000), 2),
+    }
+    return _batch(WEATHER, readings, rows, readings["time_hour"][rows], measured)
 
 
 def _scheduled(flights: _Table) -> Int64s:

@@ -14,12 +14,12 @@ from broker.demo.flights import NEW_YORK
 from matcher.model import MICROSECONDS, Event
 
 SENTENCES: Mapping[str, str] = {
-    "Storm": "{airport}: a storm, {visibility:g} miles of sight, wind {wind:.0f} mph",
-    "Snow": "{airport}: {inches:.2f} inches of water as snow in six hours",
+    "Storm": "{airport}: a storm, {visibility:g} km of sight, wind {wind:.0f} m/s",
+    "Snow": "{airport}: {water:.1f} mm of water as snow in six hours",
     "BadHour": "{airport}: in one hour {late} flights very late, {cancelled} cancelled",
     "Disruption": "{airport}: a disruption begins",
     "CityDisrupted": "all three airports are down: {first}, {second}, then {third}",
-    "WeatherDisruption": "{airport}: the weather did it, {visibility:g} miles of sight",
+    "WeatherDisruption": "{airport}: the weather did it, {visibility:g} km of sight",
     "Recovery": "{airport}: recovered, {flights} flights in three hours",
     "KnockOn": "{aircraft} was {before} minutes late, and leaves {origin} {delay} late",
     "Caught": "{carrier} {flight} from {origin} to {destination}: {fate}",
