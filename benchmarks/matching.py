@@ -102,6 +102,7 @@ def measure(scenario: Scenario, events: int) -> Iterator[Row]:
     few = max(8, min(events, 20_000_000 // scenario.constraints))
     pcm = rate(baseline, baseline.encode(mixed.take(slice(0, few))))
     del baseline
+    IndexedMatcher(by_access=True).add_all(filters_of(Scenario("", 1_000), rng))  # compiles
     for name, matcher in (
         ("auto", AutoMatcher()),
         ("signature", IndexedMatcher(by_access=False)),
@@ -111,8 +112,8 @@ def measure(scenario: Scenario, events: int) -> Iterator[Row]:
         matcher.add_all(filters)
         deployed = time.process_time() - begun
         encoded = matcher.encode(mixed)
-        note = str(matcher.figures.get("method", ""))
         matcher.match(encoded.take(slice(0, BATCH)))
+        note = str(matcher.figures.get("method", ""))
         label = f"matching/{scenario.name}/{name}"
         yield Row(label, rate(matcher, encoded), "events/s", "PCM", pcm, note)
         if name != "auto":

@@ -50,7 +50,8 @@ class Index:
         self.by_access = by_access
         self._filters = table
         self._buckets: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
-        self._arena: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
+        self._masks: Int64s = np.zeros(TABLE_MIN, np.int64)
+        self._arena: Int64s = np.zeros((TABLE_MIN, 3), np.int64)
         self._bloom: Int64s = np.zeros(1, np.int64)
         self._keys = Growing(np.int64)
         self._state = np.zeros(STATE, np.int64)
@@ -60,7 +61,7 @@ class Index:
     @property
     def bytes(self) -> int:
         """The bytes of its arrays."""
-        arrays = (self._buckets, self._arena, self._bloom, self._keys.rows)
+        arrays = (self._buckets, self._masks, self._arena, self._bloom, self._keys.rows)
         return sum(array.nbytes for array in arrays)
 
     @property
@@ -77,6 +78,7 @@ class Index:
         while True:
             done = index_insert_all(
                 self._buckets,
+                self._masks,
                 self._arena,
                 self._bloom,
                 self._state,
@@ -94,7 +96,7 @@ class Index:
 
     def delete(self, slot: int) -> None:
         """Take a filter out of its bucket."""
-        index_remove(self._buckets, self._arena, self._keys.rows, slot)
+        index_remove(self._buckets, self._masks, self._arena, self._keys.rows, slot)
 
     def run(
         self,
@@ -118,6 +120,7 @@ class Index:
             events.cells,
             begin,
             self._buckets,
+            self._masks,
             self._arena,
             self._bloom,
             self._state,
@@ -148,6 +151,7 @@ class Index:
             learn_all(self._bloom, self._state, self._buckets, self._arena, rows, ranks)
         else:
             self._arena = with_room(self._arena, len(self._arena) + 1)
+            self._masks = with_room(self._masks, len(self._arena))
 
 
 class IndexedMatcher(TableMatcher):

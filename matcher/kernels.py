@@ -40,11 +40,13 @@ BLOOM_BITS = 8
 """Bits of the Bloom filter, at least, for each prefix of a signature that it learns."""
 SIGNATURE_MAX = 8
 """Terms of a filter, the rarest ones, that its signature is made of: it bounds the walk's depth."""
-WALK_MIN = 4_096
-"""Subsets of an event's terms that may be visited, or twice the table's length if that is more;
-beyond them it costs less to verify every filter."""
-PROBES = 64
-"""Keys that are hashed before the first of them is looked up, so that their misses overlap."""
+WALK_MAX = 2**16
+"""Subsets of an event's terms that may be visited; beyond them it costs less to verify every
+filter, and so beyond PROBES keys."""
+END = 0x5851F42D4C957F2D
+"""What tells the hash of a whole signature from that of a prefix, in the Bloom filter."""
+PROBES = 4_096
+"""Keys that an event may look up. All are hashed before the first is, so that misses overlap."""
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -170,7 +172,7 @@ def passes(hits, first, last, test):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def holds(word, operand, term, value, texts):
+def holds(word, operand, term, value, hit_offsets, hits, ranks, test_ranks):
     """Whether a cell of the row's own term satisfies the row."""
     how = word >> 36
     if how == BY_INT and term < FLOAT_FLAG:
@@ -178,10 +180,10 @@ def holds(word, operand, term, value, texts):
     elif how <= BY_FLOAT:
         relation = order_of_numbers(term >= FLOAT_FLAG, value, how == BY_FLOAT, operand)
     elif how == BY_TEST:
-        hit = passes(texts[1], texts[0][value], texts[0][value + 1], operand)
+        hit = passes(hits, hit_offsets[value], hit_offsets[value + 1], operand)
         relation = SAME if hit else APART
     elif how == BY_RANK:
-        relation = order_of(texts[2][value], texts[3][operand])
+        relation = order_of(ranks[value], test_ranks[operand])
     else:
         relation = SAME
     return (word >> 32) & relation != 0
@@ -236,14 +238,17 @@ def append(table, place, arena, state):
 
 @njit(cache=True, nogil=True)
 def take_out(table, place, arena, column, slot):
-    """Remove from a list the row that has ``slot`` in a column; the last row takes its place."""
+    """Remove from a list the row that has ``slot`` in a column; the last row takes its place.
+
+    Gives that place, or -1 where there is no such row.
+    """
     start, last = table[place, START], table[place, COUNT] - 1
     for row in range(start, start + last + 1):
         if arena[row, column] == slot:
             arena[row] = arena[start + last]
             table[place, COUNT] = last
-            return True
-    return False
+            return row
+    return -1
 
 
 # --- PCM, as published (thesis 4.4) -------------------------------------------------------------
@@ -296,6 +301,7 @@ def pcm_match(
     ``filters`` int64[slots, 3]: Count, SizeF and the interface's place; ``always``: the slots of
     filters without constraints. Gives the event where ``found`` had no more room, and its rows.
     """
+    hit_offsets, hits, ranks, test_ranks = texts
     size = 0
     for event in range(begin, len(offsets) - 1):
         kept = size
@@ -311,7 +317,7 @@ def pcm_match(
                 word = arena[row, 0]
                 if word & TERM_MASK != term & TERM_MASK:
                     continue  # the same name, another kind
-                if holds(word, arena[row, 1], term, value, texts):
+                if holds(word, arena[row, 1], term, value, hit_offsets, hits, ranks, test_ranks):
                     slot = arena[row, 2]
                     filters[slot, 0] += 1
                     if filters[slot, 0] == filters[slot, 1]:
@@ -414,15 +420,18 @@ def signature_key(rows, ranks, order, bloom, learn):
         key += mix(order[place])
         if learn:
             to_bloom(bloom, key)
-    return key, count
+    if learn:
+        to_bloom(bloom, key ^ END)
+    return key, count + 1
 
 
 @njit(cache=True, nogil=True)
 def index_insert_all(
-    table, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, begin
+    table, masks, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, begin
 ):
     """Put filters into the index, from number ``begin`` on, noting the key of each.
 
+    ``masks`` int64[entries], apart from the rest of the entries because most are dismissed by it.
     Returns how many are in: fewer than there are when table, arena or Bloom filter are full.
     """
     order = np.empty(SIGNATURE_MAX + 1, np.int64)
@@ -443,9 +452,14 @@ def index_insert_all(
             table[place, HASH] = key
             table[place, START] = -1
             table[place, COUNT] = 0
+        old = table[place, START]
         entry = append(table, place, arena, state)
         if entry < 0:
             return number
+        new = table[place, START]
+        if new != old:
+            for moved in range(entry - new):
+                masks[new + moved] = masks[old + moved]
         state[KEYS] += is_new
         state[LEARNT] += learnt
         if not is_access:
@@ -455,10 +469,10 @@ def index_insert_all(
         mask = 0
         for row in range(count):
             mask |= bit_of(own[row, 0] & TERM_MASK)
-        arena[entry, 0] = mask
-        arena[entry, 1] = start
-        arena[entry, 2] = count << 32 | filters[slot, 2]
-        arena[entry, 3] = slot
+        masks[entry] = mask
+        arena[entry, 0] = start
+        arena[entry, 1] = count << 32 | filters[slot, 2]
+        arena[entry, 2] = slot
         keys[slot] = key
     return len(slots)
 
@@ -471,16 +485,18 @@ def learn_all(bloom, state, table, arena, rows, ranks):
     for place in range(len(table)):
         first = table[place, START]
         for entry in range(first, first + table[place, COUNT]):
-            start, count = arena[entry, 1], arena[entry, 2] >> 32
+            start, count = arena[entry, 0], arena[entry, 1] >> 32
             own = rows[start : start + count]
             if signature_key(own, ranks, order, bloom, False)[0] == table[place, HASH]:
                 state[LEARNT] += signature_key(own, ranks, order, bloom, True)[1]
 
 
 @njit(cache=True, nogil=True)
-def index_remove(table, arena, keys, slot):
+def index_remove(table, masks, arena, keys, slot):
     """Take a filter out of its bucket; the bucket stays, for filters to come."""
-    return take_out(table, place_of(table, keys[slot]), arena, 3, slot)
+    place = place_of(table, keys[slot])
+    row = take_out(table, place, arena, 2, slot)
+    masks[row] = masks[table[place, START] + table[place, COUNT]]
 
 
 @njit(cache=True, nogil=True)
@@ -499,99 +515,61 @@ def rehash(table, larger, arena, state):
         state[KEYS] += 1
 
 
-@njit(cache=True, nogil=True, inline="always")
-def verify(row, last, rows, cells, at, texts):
-    """Whether all rows at ``row:last`` hold; each term's cell is at ``at[term]``, or -1."""
-    while row < last:
-        word = rows[row, 0]
-        cell = at[word & TERM_MASK]
-        if cell < 0 or not holds(word, rows[row, 1], cells[cell, 0], cells[cell, 1], texts):
-            return False
-        row += 1
-    return True
+@njit(cache=True, nogil=True)
+def signature_probes(cells, first, last, bloom, probes, depths, keys, counts):
+    """The signatures that filters may have among the subsets of an event's terms.
+
+    How many there are, or -1 when that would take too long to say.
+    """
+    probes[0] = key = 1
+    count, depth, cell = int(in_bloom(bloom, key ^ END)), 0, first
+    for visited in range(WALK_MAX):
+        while cell == last or depth == SIGNATURE_MAX:
+            if depth == 0:
+                counts[VISITED] += visited
+                return count
+            depth -= 1
+            cell, key = depths[depth] + 1, keys[depth]
+        longer = key + mix(cells[cell, 0] & TERM_MASK)
+        if in_bloom(bloom, longer):
+            depths[depth], keys[depth] = cell, key
+            depth += 1
+            key = longer
+            if in_bloom(bloom, key ^ END):
+                if count == len(probes):
+                    break
+                probes[count] = key
+                count += 1
+        cell += 1
+    return -1
 
 
 @njit(cache=True, nogil=True)
-def scan(
-    place,
-    table,
-    arena,
-    rows,
-    cells,
-    at,
-    mask,
-    texts,
-    event,
-    bits,
-    found,
-    size,
-    wanted,
-    left,
-    counts,
-):
-    """Verify what a bucket holds; the rows found so far, and the interfaces left."""
-    start = table[place, START]
-    for entry in range(start, start + table[place, COUNT]):
-        if arena[entry, 0] & ~mask:
-            continue
-        packed = arena[entry, 2]
-        interface = packed & TERM_MASK
-        known = bits[event, interface >> 6] & (np.int64(1) << (interface & 63))
-        if known and not wanted:
-            continue
-        counts[VERIFIED] += 1
-        first = arena[entry, 1]
-        if verify(first, first + (packed >> 32), rows, cells, at, texts):
-            left -= known == 0
-            size = hit(event, arena[entry, 3], interface, bits, found, size, wanted)
-            if left == 0 and not wanted:
-                break
-    return size, left
+def access_probes(cells, first, last, sorts, typed, accesses, hit_offsets, hits, probes, count):
+    """The keys of an event's values and of the tests that its texts pass, after ``count`` others.
 
-
-@njit(cache=True, nogil=True)
-def look_up(
-    probes,
-    count,
-    table,
-    arena,
-    rows,
-    cells,
-    at,
-    mask,
-    texts,
-    event,
-    bits,
-    found,
-    size,
-    wanted,
-    left,
-    counts,
-):
-    """Look up some keys and verify what their buckets hold; as ``scan``."""
-    counts[PROBED] += count
-    for number in range(count):
-        probes[number] = place_of(table, probes[number])
-    for number in range(count):
-        if table[probes[number], COUNT] and (left or wanted):
-            size, left = scan(
-                probes[number],
-                table,
-                arena,
-                rows,
-                cells,
-                at,
-                mask,
-                texts,
-                event,
-                bits,
-                found,
-                size,
-                wanted,
-                left,
-                counts,
-            )
-    return size, left
+    How many there are then, or -1 when there is no room for them.
+    """
+    for cell in range(first, last):
+        term, value = cells[cell, 0] & TERM_MASK, cells[cell, 1]
+        sort = sorts[term]
+        if sort == 3:
+            continue
+        begin, end = 0, 1
+        how = BY_FLOAT if cells[cell, 0] >= FLOAT_FLAG else BY_INT
+        if sort == 1:
+            begin, end, how = hit_offsets[value], hit_offsets[value + 1], BY_TEST
+        if count + 2 * (end - begin) > len(probes):
+            return -1
+        for place in range(begin, end):
+            key = key_of(term, hits[place] if sort == 1 else value, how)
+            if accesses & UNTYPED:
+                probes[count] = key
+                count += 1
+            if accesses & TYPED and typed:
+                probes[count] = key ^ typed
+                count += 1
+    return count
 
 
 @njit(cache=True, nogil=True)
@@ -600,6 +578,7 @@ def index_match(
     cells,
     begin,
     table,
+    masks,
     arena,
     bloom,
     state,
@@ -613,12 +592,13 @@ def index_match(
     interfaces,
     counts,
 ):
-    """Probe the index with the subsets of each event's terms and with its values.
+    """Look the events' signatures and values up, and verify what stands in the buckets.
 
     ``sorts`` int64[terms]: 1 where values are texts, 3 for types; ``at``: scratch of -1, as long.
     Gives the event where ``found`` had no more room, and its rows.
     """
-    size, accesses = 0, state[ACCESSES]
+    hit_offsets, hits, ranks, test_ranks = texts
+    size = 0
     probes = np.empty(PROBES, np.int64)
     depths = np.empty(SIGNATURE_MAX, np.int64)
     keys = np.empty(SIGNATURE_MAX, np.int64)
@@ -632,125 +612,49 @@ def index_match(
             mask |= bit_of(term)
             if sorts[term] == 3:
                 typed = mix(~term)
-        probes[0] = 1
-        count, depth, cell, key = 1, 0, first, 1
-        walk = max(WALK_MIN, 2 * len(table))
-        while (left or wanted) and walk:
-            if count == PROBES:
-                size, left = look_up(
-                    probes,
-                    count,
-                    table,
-                    arena,
-                    rows,
-                    cells,
-                    at,
-                    mask,
-                    texts,
-                    event,
-                    bits,
-                    found,
-                    size,
-                    wanted,
-                    left,
-                    counts,
-                )
-                count = 0
-            if cell == last or depth == SIGNATURE_MAX:
-                if depth == 0:
-                    break
-                depth -= 1
-                cell, key = depths[depth] + 1, keys[depth]
-                continue
-            longer = key + mix(cells[cell, 0] & TERM_MASK)
-            walk -= 1
-            if in_bloom(bloom, longer):
-                depths[depth], keys[depth] = cell, key
-                depth += 1
-                probes[count] = key = longer
-                count += 1
-            cell += 1
-        counts[VISITED] += max(WALK_MIN, 2 * len(table)) - walk
-        if walk == 0:
-            size = kept
-            for place in range(len(table)):
-                size, left = scan(
-                    place,
-                    table,
-                    arena,
-                    rows,
-                    cells,
-                    at,
-                    mask,
-                    texts,
-                    event,
-                    bits,
-                    found,
-                    size,
-                    wanted,
-                    left,
-                    counts,
-                )
-        elif accesses:
-            for cell in range(first, last):
-                term = cells[cell, 0] & TERM_MASK
-                sort = sorts[term]
-                if sort == 3:
-                    continue
-                low, high, how = 0, 1, BY_INT
-                if sort == 1:
-                    low, high = texts[0][cells[cell, 1]], texts[0][cells[cell, 1] + 1]
-                    how = BY_TEST
-                elif cells[cell, 0] >= FLOAT_FLAG:
-                    how = BY_FLOAT
-                for place in range(low, high):
-                    if count + 2 > PROBES:
-                        size, left = look_up(
-                            probes,
-                            count,
-                            table,
-                            arena,
-                            rows,
-                            cells,
-                            at,
-                            mask,
-                            texts,
-                            event,
-                            bits,
-                            found,
-                            size,
-                            wanted,
-                            left,
-                            counts,
-                        )
-                        count = 0
-                    value = texts[1][place] if sort == 1 else cells[cell, 1]
-                    probe = key_of(term, value, how)
-                    if accesses & UNTYPED:
-                        probes[count] = probe
-                        count += 1
-                    if accesses & TYPED and typed:
-                        probes[count] = probe ^ typed
-                        count += 1
-        if count and walk:
-            size, left = look_up(
-                probes,
-                count,
-                table,
-                arena,
-                rows,
-                cells,
-                at,
-                mask,
-                texts,
-                event,
-                bits,
-                found,
-                size,
-                wanted,
-                left,
-                counts,
+        count = signature_probes(cells, first, last, bloom, probes, depths, keys, counts)
+        if count >= 0 and state[ACCESSES]:
+            count = access_probes(
+                cells, first, last, sorts, typed, state[ACCESSES], hit_offsets, hits, probes, count
             )
+        counts[PROBED] += max(count, 0)
+        for number in range(count):
+            probes[number] = place_of(table, probes[number])
+        absent = ~mask
+        for number in range(len(table) if count < 0 else count):
+            place = number if count < 0 else probes[number]
+            start = table[place, START]
+            for entry in range(start, start + table[place, COUNT]):
+                if masks[entry] & absent:
+                    continue
+                packed = arena[entry, 1]
+                interface = packed & TERM_MASK
+                known = bits[event, interface >> 6] & (np.int64(1) << (interface & 63))
+                if known and not wanted:
+                    continue
+                counts[VERIFIED] += 1
+                row = arena[entry, 0]
+                end = row + (packed >> 32)
+                while row < end:
+                    word = rows[row, 0]
+                    cell = at[word & TERM_MASK]
+                    if cell < 0 or not holds(
+                        word,
+                        rows[row, 1],
+                        cells[cell, 0],
+                        cells[cell, 1],
+                        hit_offsets,
+                        hits,
+                        ranks,
+                        test_ranks,
+                    ):
+                        break
+                    row += 1
+                if row == end:
+                    left -= known == 0
+                    size = hit(event, arena[entry, 2], interface, bits, found, size, wanted)
+            if left == 0 and not wanted:
+                break
         for cell in range(first, last):
             at[cells[cell, 0] & TERM_MASK] = -1
         if size > len(found):
