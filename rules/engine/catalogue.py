@@ -118,7 +118,8 @@ class Catalogue:
         self._floor = TIME_MIN  # the greatest mark named for all types
         self._named: dict[str, int] = {}  # the greatest mark named for a type
         self._used: Counter[str] = Counter()  # by how many rules a type is used
-        self._defined: Counter[str] = Counter()
+        self._defined: dict[str, set[str]] = {}  # by type: the names of the rules
+        self._changed: dict[str, Deployed] = {}
         self._members: Counter[frozenset[str]] = Counter()  # by group
         self._ranks: dict[str, int] = {}  # of types that rules define
         self._reaches: dict[str, frozenset[str]] = {}  # of types that rules define
@@ -130,10 +131,11 @@ class Catalogue:
         """The deployed rules in the order in which they run at one instant (Law 2)."""
         return tuple(sorted(self._rules.values(), key=lambda one: (one.rank, one.place)))
 
-    @property
-    def deployed(self) -> Collection[Deployed]:
-        """The deployed rules in any order; one that did not change is the same object."""
-        return self._rules.values()
+    def take_changed(self) -> tuple[Deployed, ...]:
+        """The rules that are new, or stand elsewhere, since this was last asked."""
+        changed = tuple(self._changed.values())
+        self._changed.clear()
+        return changed
 
     @property
     def used(self) -> Collection[str]:
@@ -174,6 +176,7 @@ class Catalogue:
     def remove(self, name: str) -> Deployed:
         """Remove a rule, and give it back; KeyError when no rule has that name."""
         removed = self._rules[name]
+        self._changed.pop(name, None)
         if removed.rule.defines.name in self._used:
             self._arrange([one for one in self._rules.values() if one is not removed])
         else:
@@ -258,6 +261,7 @@ class Catalogue:
             group = self._group_of(one.rule)
             self._reaches[name] = self._reaches.get(name, frozenset({name})) | group
             self._count(replace(one, rank=self._ranks[name], group=group))
+            self._changed[one.rule.name] = self._rules[one.rule.name]
         self._follow_groups()
         return True
 
@@ -281,7 +285,7 @@ class Catalogue:
         ]
         self._ranks = {one.rule.defines.name: one.rank for one in arranged}
         self._rules, self._schemas = {}, {}
-        self._used, self._defined, self._members = Counter(), Counter(), Counter()
+        self._used, self._defined, self._members = Counter(), {}, Counter()
         for one in arranged:
             self._count(one)
         self._follow_groups()
@@ -291,13 +295,15 @@ class Catalogue:
         if one.rule is rule and (one.rank, one.group) == (rank, group):
             return one
         floor = self._mark_of(one) if one.rule.name in self._rules else one.floor
-        return replace(one, rule=rule, rank=rank, group=group, floor=floor)
+        changed = replace(one, rule=rule, rank=rank, group=group, floor=floor)
+        self._changed[rule.name] = changed
+        return changed
 
     def _count(self, one: Deployed) -> None:
         """Enter a rule, and what it uses and defines."""
         self._rules[one.rule.name] = one
         self._members[one.group] += 1
-        self._defined[one.rule.defines.name] += 1
+        self._defined.setdefault(one.rule.defines.name, set()).add(one.rule.name)
         self._used.update(_used_names(one.rule))
         self._schemas.update((schema.name, schema) for schema in _types_of(one.rule))
 
@@ -306,16 +312,16 @@ class Catalogue:
         name = one.rule.defines.name
         del self._rules[one.rule.name]
         _subtract(self._members, [one.group])
-        _subtract(self._defined, [name])
+        self._defined[name].remove(one.rule.name)
         _subtract(self._used, _used_names(one.rule))
         for schema in _types_of(one.rule):
-            if schema.name not in self._used and schema.name not in self._defined:
+            if schema.name not in self._used and not self._defined.get(schema.name):
                 del self._schemas[schema.name]
-        if name in self._defined:
-            others = (other for other in self._rules.values() if other.rule.defines.name == name)
-            self._reaches[name] = frozenset({name}).union(*(other.group for other in others))
+        if self._defined.get(name):
+            groups = {self._rules[other].group for other in self._defined[name]}
+            self._reaches[name] = frozenset({name}).union(*groups)
         else:
-            del self._ranks[name], self._reaches[name]
+            del self._defined[name], self._ranks[name], self._reaches[name]
 
     def _follow_groups(self) -> None:
         """Have a mark for each group that has a rule, and for no other."""

@@ -75,7 +75,7 @@ class CdpEngine:
         self._repeats = DuplicateFilter()
         self._pending: dict[int, list[_Pending]] = {}  # by type
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
-        self._timed: tuple[Deployed, ...] = ()  # rules whose terminator is the Timer
+        self._timed: list[str] = []  # rules whose terminator is the Timer
         self._least: int | None = None  # times of the input
         self._greatest: int | None = None
         self._events_since_horizon = 0
@@ -120,11 +120,15 @@ class CdpEngine:
         for deployed in self._catalogue.deploy(rules, since, version):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
             self._linker.link(deployed, source)
+            if timers.uses_timer(deployed.rule):
+                self._timed.append(deployed.rule.name)
         self._rearrange()
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
         self._catalogue.remove(name)
+        if name in self._timed:
+            self._timed.remove(name)
         number = self._linker.linked[name].number
         self._deferred = self._deferred[self._deferred["rule"] != number]
         for access in self._linker.unlink(name):
@@ -144,10 +148,9 @@ class CdpEngine:
     def _rearrange(self) -> None:
         """Follow the catalogue after rules were added or removed."""
         catalogue, linker = self._catalogue, self._linker
-        sources = linker.refresh(catalogue.deployed, catalogue.used, catalogue.groups)
+        sources = linker.refresh(catalogue.take_changed(), catalogue.used, catalogue.groups)
         self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
-        self._timed = tuple(one for one in catalogue.deployed if timers.uses_timer(one.rule))
         self._fit_scratch()
         self._set_horizons(TIME_MAX)
         self._forget_strings()
@@ -256,7 +259,8 @@ class CdpEngine:
     def _tick_intervals(self, old: Int64s, new: Int64s) -> list[tuple[Deployed, int, int]]:
         """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
         intervals = []
-        for deployed in self._timed:
+        for name in self._timed:
+            deployed = self._linker.linked[name].deployed
             group = self._catalogue.groups.numbers[deployed.group]
             first = self._least if deployed.since == TIME_MIN else deployed.since
             last = self._greatest if new[group] == TIME_MAX else int(new[group]) - 1

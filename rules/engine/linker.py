@@ -99,7 +99,6 @@ class LinkedRule:
     texts: tuple[int, ...]
     holds: tuple[int, ...]  # how long the rule may look back in each access
     uses: tuple[int, ...]  # accesses, once a step
-    is_new: bool = True  # until it was arranged with the others
 
 
 @dataclass(slots=True)
@@ -266,24 +265,21 @@ class Linker:
         self.rules.release(linked.number)
         return gone
 
-    def refresh(
-        self, deployed: Iterable[Deployed], used: Collection[str], groups: Groups
-    ) -> Int64s:
+    def refresh(self, changed: Iterable[Deployed], used: Collection[str], groups: Groups) -> Int64s:
         """Take ranks, groups and floors from the catalogue; which types are stored follows.
 
         Gives the numbers of the sources of composite events in the order of E4 (S15).
         """
         self.groups = np.zeros(len(groups.marks), layout.GROUP)
         self.groups["evaluated"] = self.groups["mark"] = groups.marks
-        regrouped = self._group_numbers is not groups.numbers
-        self._group_numbers = groups.numbers
-        for one in deployed:
-            linked = self.linked[one.rule.name]
-            if linked.is_new or linked.deployed is not one:
-                self._follow(linked, one)
-            if regrouped or linked.is_new:
-                self.rules.array[linked.number]["group"] = groups.numbers[one.group]
-            linked.is_new = False
+        if self._group_numbers is not groups.numbers:
+            self._group_numbers = groups.numbers
+            for linked in self.by_number.values():
+                if linked.deployed.group in groups.numbers:  # else it is among the changed
+                    group = groups.numbers[linked.deployed.group]
+                    self.rules.array[linked.number]["group"] = group
+        for one in changed:
+            self._follow(self.linked[one.rule.name], one)
         self._decide_stores(used)
         places = self._places.array[: len(self._places)]
         alive = np.flatnonzero(places["source"] >= 0)
@@ -306,11 +302,9 @@ class Linker:
 
     def _decide_stores(self, used: Collection[str]) -> None:
         """Which rules' composite events enter columns: those of types that some rule uses."""
-        is_used = np.zeros(len(self.types), np.int64)
+        is_used = np.zeros(len(self.types.array), np.int64)
         is_used[[self.type_numbers[name] for name in used]] = 1
-        rules = self.rules.array[: len(self.rules)]
-        for linked in self.by_number.values():
-            rules[linked.number]["stores"] = is_used[rules[linked.number]["type"]]
+        self.rules.array["stores"] = is_used[self.rules.array["type"]]
 
     def horizons(self, until: int) -> Horizons:
         """From when on events are of use to rules that will not look at instants before their
@@ -334,8 +328,8 @@ class Linker:
         types = np.full(len(self.types), TIME_MAX, np.int64)
         columns = self.columns.array
         np.minimum.at(types, columns["type"][rules["column"][numbers]], marks[numbers])
-        used = np.unique(holds["access"])
-        np.minimum.at(types, columns["type"][self.accesses.array["column"][used]], accesses[used])
+        looked_at = columns["type"][self.accesses.array["column"][: len(accesses)]]
+        np.minimum.at(types, looked_at, accesses)
         return Horizons(accesses, types, int(types.min(initial=TIME_MAX)))
 
     def _decide_strict(self, linked: LinkedRule, deployed: Deployed) -> None:
