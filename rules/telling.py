@@ -71,7 +71,8 @@ def told_summary(summary: Summary) -> str:
     width = len(f"{summary.terminators:,}")
     for stage in summary.stages:
         lines += _stage(stage, width)
-    lines += ["", f"{summary.fired:,} terminators fired, {summary.composites:,} composite events"]
+    fired, composites = summary.fired, summary.composites
+    lines += ["", f"{_count(fired, 'terminator')} fired: {_count(composites, 'composite event')}"]
     return "\n".join(lines)
 
 
@@ -100,7 +101,7 @@ class _Teller:
             yield f"{margin}    with {_name(inner.chosen)}, {number} of {count}:"
             yield from self.branch(inner, margin + "    ")
         if branch.more:
-            yield f"{margin}    and {branch.more:,} more, with {branch.more_matches:,} matches"
+            yield f"{margin}    and {branch.more:,} more, with {_count(branch.more_matches, 'match')}"
 
     def _unseen(self, branch: Branch) -> Iterator[str]:
         seen = {step.clause for step in branch.steps}
@@ -202,7 +203,7 @@ def _outcome(explanation: Explanation) -> str:
         return "It does not fire."
     matches = explanation.matches
     count = explanation.count
-    lines = [f"It fires: {count:,} match{'es' if count > 1 else ''}."]
+    lines = [f"It fires: {_count(count, 'match')}."]
     for match in matches:
         events = zip(match.names, match.events, strict=True)
         told = ", ".join(f"{name} {_name(event)}" for name, event in events)
@@ -220,6 +221,11 @@ def _stage(stage: Stage, width: int) -> Sequence[str]:
         such = f", as at {_name(example)}" if example is not None else ""
         lines.append(f"{margin}{count:,} failed: {reason}{such}")
     return lines
+
+
+def _count(number: int, noun: str) -> str:
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def _numbered(place: int, text: str) -> str:
