@@ -231,6 +231,11 @@ class Vocabulary:
             self._test_ranks,
         )
 
+    @property
+    def texts_known(self) -> int:
+        """How many texts are remembered: at most TEXTS_MAX, or those of one batch."""
+        return len(self._numbers)
+
     def _terms_of(self, cells: Cells) -> Int64s:
         """int64[names, sorts]: the terms of the names, -1 where no filter uses them."""
         return np.array(
