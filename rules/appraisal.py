@@ -50,6 +50,7 @@ class Appraisal:
     ) -> None:
         self._words = words
         self._consider = consider
+        self._texts: dict[tuple[int, int], str] = {}  # the rule keeps its expressions alive
 
     def check(self, condition: Expression, scope: Scope, enclosing: Enclosing = NOWHERE) -> Check:
         """A condition, its truth value, and the values that it compares."""
@@ -72,7 +73,11 @@ class Appraisal:
 
     def text(self, expression: Expression, enclosing: Enclosing = NOWHERE) -> str:
         """An expression in words."""
-        return self._words.expression(expression, enclosing.number, enclosing.type)
+        key = id(expression), enclosing.number
+        if key not in self._texts:
+            text = self._words.expression(expression, enclosing.number, enclosing.type)
+            self._texts[key] = text
+        return self._texts[key]
 
     def undefined(
         self, expression: Expression, scope: Scope, enclosing: Enclosing = NOWHERE

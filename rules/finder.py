@@ -28,7 +28,7 @@ from rules.pattern import AttributeOf, Compare, Comparison, Expression, Negated,
 from rules.recording import Timeline
 from rules.sight import Moment, Sight
 
-SAMPLE_MAX = 64
+SAMPLE_MAX = 32
 """So many events that fail only in comparison with the match are looked at for the reason."""
 
 _HIDDEN = {
@@ -75,11 +75,13 @@ class Finder:
             timeline = None if value is None else self._bins.get(value)
         if timeline is None:
             return
+        # Whoever is in the right bin satisfies the condition that the bins are made by.
+        is_settled = self._key is not None and len(self._others) == 1
         first, last = timeline.bounds(*self._ends(scope))
         places = range(first, last)
         for place in reversed(places) if latest_first else places:
             event = timeline.events[place]
-            fits = self._unmet(scope, event) is None
+            fits = is_settled or self._unmet(scope, event) is None
             if fits and self._consideration.hidden(self._use, scope, event) is None:
                 yield event
 

@@ -101,7 +101,8 @@ class _Teller:
             yield f"{margin}    with {_name(inner.chosen)}, {number} of {count}:"
             yield from self.branch(inner, margin + "    ")
         if branch.more:
-            yield f"{margin}    and {branch.more:,} more, with {_count(branch.more_matches, 'match')}"
+            matches = _count(branch.more_matches, "match")
+            yield f"{margin}    and {branch.more:,} more, with {matches}"
 
     def _unseen(self, branch: Branch) -> Iterator[str]:
         seen = {step.clause for step in branch.steps}
