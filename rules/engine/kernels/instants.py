@@ -289,21 +289,27 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
 
 @kernel
 def append(state: Int64s, access: int, type_number: int, time: int, row: int) -> int:
-    """Enter a row into its list of an access; sweep another list in passing."""
+    """Enter a row into its list of an access; sweep other lists in passing.
+
+    Two for each new one: were it one, then as long as every event makes a list, the sweep would
+    follow the newest lists and never come back to the oldest.
+    """
     record = arrays.accesses(state)[access]
     if time < record.horizon:
         return DONE
     start = row_offset(state, type_number, row)
     first, second = row_key(arrays.heap(state), record, start)
     number = find_list(state, access, first, second)
+    count = 1
     if number < 0:
         number = make_list(state, access, first, second)
+        count = 2
         if number < 0:
             return -number
     status = insert_entry(state, number, type_number, time, row)
     if status == DONE:
         prune(state, number, record.horizon)
-        sweep(state, 1)
+        sweep(state, count)
     return status
 
 
