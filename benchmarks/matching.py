@@ -118,10 +118,10 @@ def measure(scenario: Scenario, events: int) -> Iterator[Row]:
         yield Row(label, rate(matcher, encoded), "events/s", "PCM", pcm, note)
         if name != "auto":
             continue
-        yield from alone(matcher, scenario, mixed, encoded, deployed)
         if scenario.name in WITH_FILTERS:
             ids = rate(matcher, encoded, filters=True)
             yield Row(f"{label}, filter ids", ids, "events/s")
+        yield from alone(matcher, scenario, mixed, encoded, deployed)
 
 
 def alone(

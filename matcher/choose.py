@@ -11,6 +11,7 @@ the filters (verification) is scaled from the sample to all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Lock
 
 import numpy as np
 
@@ -39,6 +40,7 @@ class AutoMatcher(TableMatcher):
         super().__init__()
         self._index = Index(self.table, by_access=True)
         self._chosen_for = FILTERS_MIN // 2
+        self._choosing = Lock()
         self._counts = np.zeros(len(COUNTS), np.int64)
 
     def _insert(self, slots: Int64s) -> None:
@@ -50,8 +52,9 @@ class AutoMatcher(TableMatcher):
     def _run(
         self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
     ) -> tuple[int, int]:
-        if not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2:
-            self._choose(events)
+        with self._choosing:
+            if not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2:
+                self._choose(events)
         return self._index.run(events, begin, bits, found, wanted, self._counts)
 
     def _bytes(self) -> int:

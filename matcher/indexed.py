@@ -127,7 +127,7 @@ class Index:
             filters.rows.rows,
             filters.vocabulary.sorts,
             at,
-            filters.vocabulary.texts,
+            events.texts,
             bits,
             found,
             wanted,

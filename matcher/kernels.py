@@ -75,12 +75,12 @@ def bit_of(term):
 
 @njit(cache=True, nogil=True)
 def encode(offsets, names, kinds, values, terms, texts, types, ranks):
-    """Events in a vocabulary's numbers, cells in the order of ranks; and the greatest width."""
+    """Events in a vocabulary's numbers, cells in the order of ranks."""
     count = len(offsets) - 1
     floats = values.view(np.float64)
     encoded = np.empty((len(names) + count, 2), np.int64)
     encoded_offsets = np.zeros(count + 1, np.int64)
-    end = width = 0
+    end = 0
     for event in range(count):
         first = end
         if types[event] >= 0:
@@ -105,8 +105,7 @@ def encode(offsets, names, kinds, values, terms, texts, types, ranks):
                     term |= FLOAT_FLAG
             end = placed(encoded, first, end, term, value, ranks)
         encoded_offsets[event + 1] = end
-        width = max(width, end - first)
-    return encoded_offsets, encoded[:end].copy(), width
+    return encoded_offsets, encoded[:end].copy()
 
 
 @njit(cache=True, nogil=True, inline="always")

@@ -13,6 +13,7 @@ Python lacks; the work is the same.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
 
 import numpy as np
 
@@ -105,6 +106,7 @@ class _Share:
         self._state[FREE:] = -1
         self._filters = Growing(np.int64, 3)
         self._always: set[int] = set()
+        self._lock = Lock()  # the counts are the share's own, and so one call's at a time
 
     @property
     def bytes(self) -> int:
@@ -152,20 +154,21 @@ class _Share:
         wanted: bool,
     ) -> tuple[int, int]:
         """As ``TableMatcher._run``."""
-        return pcm_match(  # type: ignore[no-any-return]
-            events.offsets,
-            events.cells,
-            begin,
-            self._lists.rows,
-            matcher.list_of_term,
-            self._arena,
-            self._filters.rows[: self._filters.size],
-            np.array(sorted(self._always), np.int64),
-            matcher.table.vocabulary.texts,
-            bits,
-            found,
-            wanted,
-        )
+        with self._lock:
+            return pcm_match(  # type: ignore[no-any-return]
+                events.offsets,
+                events.cells,
+                begin,
+                self._lists.rows,
+                matcher.list_of_term,
+                self._arena,
+                self._filters.rows[: self._filters.size],
+                np.array(sorted(self._always), np.int64),
+                events.texts,
+                bits,
+                found,
+                wanted,
+            )
 
     def _insert_some(
         self,

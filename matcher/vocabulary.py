@@ -24,7 +24,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from threading import Lock
+from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -32,7 +33,7 @@ from matcher.constraint import Operator, Sort
 from matcher.growing import Growing, with_room
 from matcher.kernels import encode
 from matcher.matcher import Events
-from matcher.mixed import Cells, MixedEvents
+from matcher.mixed import MixedEvents
 from matcher.model import AnyArray, EventBatch, Int64s
 
 TEXTS_MAX = 2**20
@@ -56,6 +57,12 @@ TEST_OF: dict[Operator, Operator] = {
 """The test behind each operator on texts."""
 
 Word = TypeVar("Word", bound=Hashable)
+
+
+Texts: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
+"""By text, where its hits begin (one more than there are texts); the hits, ascending for each;
+by text, its place among the operands of order; and by test of order, that of its operand. Behind
+their ends the arrays have room of no meaning, in which they may grow."""
 
 
 class Numbering(Generic[Word]):
@@ -113,14 +120,14 @@ class EncodedEvents:
 
     ``offsets`` int64[n + 1] into ``cells`` int64[m, 2]: the term, plus 2**32 where the value is a
     float; and the value, an int, the bits of a float or the number of a text. Those of one event
-    are in the order of the vocabulary's ``ranks``. ``generation``: see Law 3. ``width`` is the
-    greatest number of cells of one event.
+    are in the order of the vocabulary's ``ranks``. ``generation``: see Law 3. ``texts``: what
+    kernels read of the texts, as it was when they were encoded.
     """
 
     offsets: Int64s
     cells: Int64s
     generation: int
-    width: int
+    texts: Texts
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -130,7 +137,7 @@ class EncodedEvents:
         first, last, _ = rows.indices(len(self))
         offsets = self.offsets[first : max(first, last) + 1]
         cells = self.cells[offsets[0] : offsets[-1]]
-        return EncodedEvents(offsets - offsets[0], cells, self.generation, self.width)
+        return EncodedEvents(offsets - offsets[0], cells, self.generation, self.texts)
 
 
 class Vocabulary:
@@ -140,10 +147,14 @@ class Vocabulary:
         self.terms: Numbering[tuple[str, int]] = Numbering()
         self.tests: Numbering[tuple[Operator, str]] = Numbering()
         self.generation = 0
+        self._lock = Lock()
         self.ranks: AnyArray = np.zeros(16, np.int64)
         """By term: its place in the order of terms, rarest first (matcher.indexed)."""
         self.sorts: AnyArray = np.zeros(16, np.int64)
         """By term: the sort of its values."""
+        empty = np.empty(0, np.int64)
+        self._last_names: tuple[tuple[str, ...], int, Int64s] = ((), -1, empty)
+        self._last_texts: tuple[tuple[str, ...], int, Int64s]
         self._next_rank = 0
         self._lengths: dict[Operator, Counter[int]] = {
             operator: Counter()
@@ -195,7 +206,14 @@ class Vocabulary:
     # --- events in these numbers --------------------------------------------------------------
 
     def encode(self, events: Events) -> EncodedEvents:
-        """Events in the numbers of now; what no filter asks for is left out."""
+        """Events in the numbers of now; what no filter asks for is left out.
+
+        Several threads may encode at once.
+        """
+        with self._lock:
+            return self._encode(events)
+
+    def _encode(self, events: Events) -> EncodedEvents:
         mixed = MixedEvents.of_batch(events) if isinstance(events, EventBatch) else events
         cells = mixed.cells
         texts = self._numbers_of_texts(cells.texts)
@@ -204,44 +222,42 @@ class Vocabulary:
         else:
             numbers = [self._term(name, TYPE_SORT) for name in mixed.types.values]
             types = np.array(numbers, np.int64)[mixed.types.codes]
-        offsets, encoded, width = encode(
+        offsets, encoded = encode(
             cells.offsets,
             cells.names.codes,
             cells.kinds,
             cells.values,
-            self._terms_of(cells),
+            self._terms_of(cells.names.values),
             texts,
             types,
             self.ranks,
         )
-        return EncodedEvents(offsets, encoded, self.generation, width)
-
-    @property
-    def texts(self) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """What kernels read of texts.
-
-        By text, where its hits begin (one more than there are texts); the hits, the tests that it
-        passes, ascending; by text, its place among the operands of order; and by test of order,
-        that of its operand. Behind their ends the arrays have room of no meaning.
-        """
-        return (
+        about = (
             self._hit_offsets.rows,
             self._hits.rows,
             self._text_ranks.rows,
             self._test_ranks,
         )
+        return EncodedEvents(offsets, encoded, self.generation, about)
 
     @property
     def texts_known(self) -> int:
         """How many texts are remembered: at most TEXTS_MAX, or those of one batch."""
         return len(self._numbers)
 
-    def _terms_of(self, cells: Cells) -> Int64s:
-        """int64[names, sorts]: the terms of the names, -1 where no filter uses them."""
-        return np.array(
-            [[self._term(name, sort) for sort in range(len(Sort))] for name in cells.names.values],
-            np.int64,
-        ).reshape(-1, len(Sort))
+    def _terms_of(self, names: tuple[str, ...]) -> Int64s:
+        """int64[names, sorts]: the terms of the names, -1 where no filter uses them.
+
+        Batches of one origin share their dictionary, so the last answer is kept.
+        """
+        known, generation, terms = self._last_names
+        if known is not names or generation != self.generation:
+            terms = np.array(
+                [[self._term(name, sort) for sort in range(len(Sort))] for name in names],
+                np.int64,
+            ).reshape(-1, len(Sort))
+            self._last_names = (names, self.generation, terms)
+        return terms
 
     def _term(self, name: str, sort: int) -> int:
         number = self.terms.number((name, sort))
@@ -252,19 +268,23 @@ class Vocabulary:
     def _numbers_of_texts(self, texts: tuple[str, ...]) -> Int64s:
         if self._stale or len(self._numbers) + len(texts) > TEXTS_MAX:
             self._forget()
-        known = self._numbers
-        new = [text for text in texts if text not in known]
-        if new:
-            self._learn(new)
-        return np.array([known[text] for text in texts], np.int64)
+        last, generation, numbers = self._last_texts
+        if last is not texts or generation != self.generation:
+            known = self._numbers
+            new = [text for text in texts if text not in known]
+            if new:
+                self._learn(new)
+            numbers = np.array([known[text] for text in texts], np.int64)
+            self._last_texts = (texts, self.generation, numbers)
+        return numbers
 
     def _forget(self) -> None:
-        """Start anew with no texts; what was encoded with them is stale."""
+        """Start anew with no texts; what was encoded with them keeps them."""
         self._numbers: dict[str, int] = {}
         self._hit_offsets, self._hits, self._text_ranks = (Growing(np.int64) for _ in range(3))
         self._hit_offsets.reserve(1)
         self._stale = False
-        self.generation += 1
+        self._last_texts = ((), -1, np.empty(0, np.int64))
         self._ordered = sorted(text for operator, text in self.tests if operator is ORDER)
         self._test_ranks = np.zeros(len(self.tests) + 1, np.int64)
         for place, text in enumerate(self._ordered):

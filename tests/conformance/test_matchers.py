@@ -9,6 +9,7 @@ those of another kind.
 import math
 import random
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -238,3 +239,16 @@ def test_more_filters_for_one_event_than_there_is_room_for_at_first(name: str) -
 
 def test_sorts_and_operators_of_the_suite_are_all_there_are() -> None:
     assert set(OPERATORS) == set(Sort)
+
+
+@pytest.mark.parametrize("name", MATCHERS)
+def test_threads_match_at_once(name: str) -> None:
+    rng = random.Random(4)
+    matcher = make(name)
+    many = [(number, number % 50, random_filter(rng, NAMES)) for number in range(300)]
+    matcher.add_all(FilterBatch.of(many))
+    batches = [random_events(rng, NAMES) for _ in range(40)]
+    expected = [matcher.match(batch, filters=True).filter_lists() for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        found = pool.map(lambda batch: matcher.match(batch, filters=True), batches * 3)
+        assert [one.filter_lists() for one in found] == expected * 3
