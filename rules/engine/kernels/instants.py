@@ -60,6 +60,7 @@ from rules.engine.kernels.memory import (
     insert_entry,
     logarithm,
     make_list,
+    precedes,
     prune,
     release,
     remove_entry,
@@ -373,7 +374,7 @@ def push_trigger(state: Int64s, rule: int, row: int) -> bool:
     counters[TRIGGER_SERIAL] = serial + 1
     while place > 0:
         parent = (place - 1) >> 1
-        if not is_before(priority, serial, triggers[parent]):
+        if not is_before(state, priority, serial, rule, row, triggers[parent]):
             break
         copy_trigger(triggers, parent, place)
         place = parent
@@ -390,16 +391,14 @@ def pop_trigger(state: Int64s) -> None:
     counters, triggers = arrays.counters(state), arrays.triggers(state)
     last = counters[TRIGGERS] - 1
     counters[TRIGGERS] = last
-    priority, serial = triggers[last].priority, triggers[last].serial
     place = 0
     while True:
         child = 2 * place + 1
         if child >= last:
             break
-        other = triggers[child + 1]
-        if child + 1 < last and is_before(other.priority, other.serial, triggers[child]):
+        if child + 1 < last and goes_before(state, triggers[child + 1], triggers[child]):
             child += 1
-        if is_before(priority, serial, triggers[child]):
+        if goes_before(state, triggers[last], triggers[child]):
             break
         copy_trigger(triggers, child, place)
         place = child
@@ -407,9 +406,24 @@ def pop_trigger(state: Int64s) -> None:
 
 
 @kernel
-def is_before(priority: int, serial: int, trigger) -> bool:  # type: ignore[no-untyped-def]
-    """Whether a priority and serial number come before those of a trigger."""
-    return priority < trigger.priority or (priority == trigger.priority and serial < trigger.serial)
+def goes_before(state: Int64s, one, other) -> bool:  # type: ignore[no-untyped-def]
+    """Whether one trigger comes before another."""
+    return is_before(state, one.priority, one.serial, one.rule, one.row, other)
+
+
+@kernel
+def is_before(  # type: ignore[no-untyped-def]
+    state: Int64s, priority: int, serial: int, rule: int, row: int, other
+) -> bool:
+    """Whether a terminator comes before another trigger: rules by priority, and the terminators
+    of one rule by E4, although some may have waited here and others have just come.
+    """
+    if priority != other.priority:
+        return priority < other.priority
+    type_number = arrays.columns(state)[arrays.rules(state)[rule].column].type
+    if precedes(state, type_number, row, other.row):
+        return True
+    return serial < other.serial and not precedes(state, type_number, other.row, row)
 
 
 @kernel
