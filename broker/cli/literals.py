@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ from broker.cli.outcome import UsageError
 from matcher.errors import BadEvent
 from matcher.model import Attribute, EventType, Kind
 from matcher.rows import inferred_type, values_of
+
+# Names of attributes may hold commas, blanks and parentheses, so a kind is what ends one.
+_ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(?:, |\)$)")
 
 
 def event_of(
@@ -43,8 +47,8 @@ def event_of(
 
 def type_of(schema: str) -> EventType:
     """The event type whose text, as ``str`` gives it and status shows it, this is."""
-    name, _, rest = schema.rstrip(")").partition("(")
-    attributes = [part.split(": ") for part in rest.split(", ") if part]
+    name, _, rest = schema.partition("(")
+    attributes = _ATTRIBUTE.findall(rest)
     return EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+
+if TYPE_CHECKING:
+    from matcher.model import EventType
 
 EXAMPLE = "rexmq pub Temp area=a1 value=46.5"
 
@@ -76,7 +80,9 @@ def _publish_file(
 
     if speed is not None and not speed > 0:
         raise UsageError(f"pub: --speed must be positive, not {speed:g}")
-    events = RecordedEvents([file], type_name=type_name, skip_bad=skip_bad)
+    # The broker's schemas go before what the file's first event looks like: 46 may be a float.
+    known = _known_types(broker, connect_timeout_s)
+    events = RecordedEvents([file], declared=known, type_name=type_name, skip_bad=skip_bad)
     published = replay(events, broker, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
     print(f"{published} events published")
     if skipped := sum(events.intake.bad.values()):
@@ -95,18 +101,25 @@ def _publish_one(
     import os
     import socket
 
-    from broker import Publisher, RuleManager
-    from broker.cli.literals import event_of, type_of
+    from broker import Publisher
+    from broker.cli.literals import event_of
     from matcher.times import time_of
 
     # In microseconds; times on a command line are RFC 3339 or seconds (tesla.md E2).
     at = None if time is None else time_of(time)
-    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        types = {one["name"]: one["schema"] for one in manager.status()["types"]}
-    known = type_of(types[type_name]) if type_name in types else None
-    event_type, data = event_of(type_name, pairs, known)
+    known = _known_types(broker, connect_timeout_s)
+    event_type, data = event_of(type_name, pairs, known.get(type_name))
     source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
     with Publisher(
         broker, name=source, types=[event_type], connect_timeout_s=connect_timeout_s
     ) as publisher:
         publisher.publish(type_name, data, at=at, id=event_id)
+
+
+def _known_types(broker: str, connect_timeout_s: float) -> Mapping[str, EventType]:
+    """The types that the broker knows, by their names."""
+    from broker import RuleManager
+    from broker.cli.literals import type_of
+
+    with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
+        return {one["name"]: type_of(one["schema"]) for one in manager.status()["types"]}

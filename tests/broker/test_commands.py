@@ -303,6 +303,23 @@ def test_a_bad_event_of_a_file_is_named_or_skipped(endpoint, tmp_path):
     assert absent.stderr == f"rexmq: {tmp_path}/absent.jsonl: No such file or directory\n"
 
 
+def test_the_broker_s_schema_goes_before_what_a_file_begins_with(endpoint, tmp_path):
+    file = tmp_path / "whole.jsonl"
+    file.write_text(
+        '{"type": "Whole", "time": 1, "source": "w", "data": {"v": 46}}\n'
+        '{"type": "Whole", "time": 2, "source": "w", "data": {"v": 46.5}}\n'
+    )
+    declared = EventType.of("Whole", v="float")
+    odd = EventType.of("Odd", **{"a, b (c)": "int"})
+    with (
+        Publisher(endpoint, name="elder", types=[declared, odd]),
+        Subscriber(endpoint, "Whole()") as subscriber,
+    ):
+        done = rexmq("pub", "--file", str(file), endpoint=endpoint)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [subscriber.receive(timeout_s=5).data["v"] for _ in range(2)] == [46.0, 46.5]
+
+
 # --- interruptions -----------------------------------------------------------------------------
 
 
