@@ -1,5 +1,7 @@
 """Deployed rules: what is refused, in which order they run, how marks rise."""
 
+import random
+
 import pytest
 
 import rules
@@ -122,3 +124,56 @@ def test_marks_start_at_since():
 def test_removing_an_unknown_rule_is_a_key_error():
     with pytest.raises(KeyError):
         Catalogue().remove("none")
+
+
+def arranged_anew(catalogue: Catalogue) -> dict[str, tuple[int, frozenset[str]]]:
+    """What a catalogue that takes all rules at once, in their order, says of each."""
+    anew = Catalogue()
+    given = sorted(catalogue.rules, key=lambda one: one.position)
+    anew._arrange(given)
+    return {one.rule.name: (one.rank, one.group) for one in anew.rules}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rules_that_come_and_go_alone_stand_as_if_arranged_together(seed: int):
+    """Law 4: groups, schemas and the order of a type before its users, without a second look."""
+    random_, catalogue, deployed = random.Random(seed), Catalogue(), []
+    for step in range(60):
+        if deployed and random_.random() < 0.4:
+            catalogue.remove(deployed.pop(random_.randrange(len(deployed))))
+        else:
+            level = random_.randrange(3)
+            below = ["A", "B", "C"] if level == 0 else [f"L{level - 1}{n}" for n in "xy"]
+            name = f"r{step}"
+            first, second = random_.choice(below), random_.choice(["A", *below])
+            text = (
+                f"rule {name}: define L{level}{random_.choice('xy')}()"
+                f" from {first}() as a and each {second}() as b within 1 s from a"
+            )
+            schemas = "".join(f"event L{number}{n}() " for number in range(3) for n in "xy")
+            catalogue.deploy(rules.load(f"{BASE}{schemas}{text}"), None, 0)
+            deployed.append(name)
+        expected = arranged_anew(catalogue)
+        assert {one.rule.name: one.group for one in catalogue.rules} == {
+            name: group for name, (_, group) in expected.items()
+        }, f"seed {seed}"
+        ranks = {one.rule.defines.name: one.rank for one in catalogue.rules}
+        for one in catalogue.rules:
+            assert all(ranks.get(used.name, -1) < one.rank for used in one.rule.used_types)
+            assert one.rank == ranks[one.rule.defines.name]
+        assert set(catalogue.groups.numbers) == {one.group for one in catalogue.rules}
+        known = {schema.name for one in catalogue.rules for schema in one.rule.used_types}
+        assert set(catalogue.used) == known
+        assert set(catalogue.schemas) == known | set(ranks)
+
+
+def test_changed_rules_are_named_once():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A()")
+    assert [one.rule.name for one in catalogue.take_changed()] == ["one"]
+    deploy(catalogue, "rule two: define P() from B()")
+    assert [one.rule.name for one in catalogue.take_changed()] == ["two"]
+    deploy(catalogue, "event O() rule three: define A() from C()")  # A now comes from C
+    assert [one.rule.name for one in catalogue.take_changed()] == ["one", "three"]
+    catalogue.remove("two")
+    assert catalogue.take_changed() == ()
