@@ -4,6 +4,7 @@ A case is a list of steps that any engine can be taken through by :func:`run`. T
 of seconds and so do windows, so that ties and windows hit exactly at their ends are common.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -261,17 +262,23 @@ def _chunks(random: Random, events: Sequence[Event]) -> Iterator[tuple[Event, ..
 
 PLAIN = ("1", "true", '"ab"')
 """What a value in ``where`` is reduced to."""
+TRIES_MAX = 4000
+"""So many smaller cases are tried; what is left then is small enough to be read."""
 
 
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
-    """A smaller case that still fails; ``fails`` counts a case that cannot run as not failing."""
+    """A smaller case that still fails; ``fails`` counts a case that cannot run as not failing.
+
+    Every reduction leaves less, so there is an end; TRIES_MAX sees to it that it comes soon.
+    """
     simpler = case.at_once()
     if fails(simpler):
         case = simpler
-    reduced = True
+    left, reduced = TRIES_MAX, True
     while reduced:
         reduced = False
-        for smaller in _smaller(case):
+        for smaller in itertools.islice(_smaller(case), left):
+            left -= 1
             if fails(smaller):
                 case, reduced = smaller, True
                 break
