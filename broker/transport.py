@@ -63,7 +63,7 @@ class Transport:
         """
         if endpoint.startswith("ipc://"):
             _refuse_living_file(endpoint)
-        _refuse_port_beyond_range(endpoint)
+        refuse_port_beyond_range(endpoint)
         try:
             self._socket.bind(endpoint)
         except zmq.ZMQError as error:
@@ -129,7 +129,7 @@ class Transport:
         self._context.term()
 
 
-def _refuse_port_beyond_range(endpoint: str) -> None:
+def refuse_port_beyond_range(endpoint: str) -> None:
     """Raise ConfigurationError for a port that libzmq would take modulo 65536, in silence."""
     port = endpoint.rpartition(":")[2]
     if endpoint.startswith("tcp://") and port.isdecimal() and int(port) > PORT_MAX:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import EventBatch, EventType, Int64s
+from matcher.times import time_text
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
 from routing.order import greatest_time, least_time, strictly_rises
@@ -108,8 +109,8 @@ def _late(batch: EventBatch, source: Source) -> Rejected:
     own = source.promise >= source.floors[batch.type.name]
     whose = "its source had promised" if own else "what had been evaluated before it joined was"
     reason = (
-        f"{len(batch)} late {batch.type.name}: earliest at {int(batch.time.min())} us, but {whose} "
-        f"up to {mark} us"
+        f"{len(batch)} late {batch.type.name}: earliest at {time_text(int(batch.time.min()))}, "
+        f"but {whose} up to {time_text(mark)}"
     )
     return Rejected(Code.LATE, runs(batch.ids.sequence), reason)
 

@@ -224,6 +224,8 @@ class Node:
         name = message.name
         if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
             raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
+        if name and not name.isprintable():
+            raise Refusal(Code.BAD_NAME, f"the name {name!r} has characters that cannot be printed")
         former = self._links.named(name)
         if former is not None:
             if not former.may_be_taken_over(message, self._now):

@@ -23,6 +23,7 @@ from broker.transport import (
     MORE,
     PIPE_MESSAGES_MAX,
     Frame,
+    refuse_port_beyond_range,
 )
 
 _POLLIN = int(zmq.POLLIN)
@@ -36,6 +37,7 @@ class Link:
     """
 
     def __init__(self, endpoint: str) -> None:
+        refuse_port_beyond_range(endpoint)
         self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
         self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)

@@ -21,6 +21,7 @@ from broker import (
     RuleManager,
     Subscriber,
 )
+from broker.errors import ConfigurationError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn
 
@@ -295,6 +296,16 @@ def test_publishing_without_acknowledgements(endpoint, temp):
             publisher.publish(temp.name, area="a", value=number)
         publisher.flush()
         assert [event.data["value"] for event in received(subscriber, 10)] == list(range(10))
+
+
+def test_a_port_beyond_the_range_is_refused_and_not_taken_modulo():
+    with pytest.raises(ConfigurationError, match="at most 65535"):
+        Publisher("tcp://127.0.0.1:99999", name="far out")
+
+
+def test_a_name_with_a_line_end_is_refused(broker):
+    with pytest.raises(RefusedError, match="cannot be printed"):
+        Publisher(broker.endpoint, name="two\nlines")
 
 
 def test_no_broker_is_a_clear_error():
