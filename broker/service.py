@@ -48,8 +48,12 @@ class Service:
         self._host = Host(node, transport, clock)
         self._host.when_woken = self._reload_if_wanted
 
-    def run(self) -> None:
-        """Serve until a signal or ``stop``; then say goodbye to the clients."""
+    def run(self, when_ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until a signal or ``stop``; then say goodbye to the clients.
+
+        ``when_ready`` is called once signals are watched: whoever is told earlier that the
+        broker is there might send one that still ends the process.
+        """
         self._watch_signals()
         # What is here by now stays: the collector need not look at it while events wait.
         gc.collect()
@@ -57,6 +61,7 @@ class Service:
         name = self._configuration.values["name"]
         for endpoint in self.endpoints:
             log("info", "listening", {"broker": name, "endpoint": endpoint})
+        when_ready()
         try:
             self._host.run()
         finally:

@@ -47,10 +47,13 @@ def _serve(read: Any) -> None:
     from broker.service import Service
 
     service = Service(read)
-    for endpoint in service.endpoints:
-        print(f"{READY}{endpoint}")
-    sys.stdout.flush()
-    service.run()
+
+    def announce() -> None:
+        for endpoint in service.endpoints:
+            print(f"{READY}{endpoint}")
+        sys.stdout.flush()
+
+    service.run(announce)
 
 
 def _signature() -> Signature:
