@@ -14,18 +14,14 @@ from rules.engine.naive_values import Scope, fitting, value_of
 from rules.explanation import Check, Considered, Term
 from rules.pattern import (
     Aggregate,
-    And,
     Arithmetic,
     AttributeOf,
-    Compare,
-    Convert,
     Expression,
     Literal,
     Negative,
-    Not,
     Operator,
-    Or,
     Slot,
+    operands_of,
 )
 from rules.rewording import NOBODY, Rewording
 
@@ -94,19 +90,6 @@ class Appraisal:
                 if value_of(right, scope) == 0:
                     return f"division by zero in {text}"
         return f"{text} is out of the range of {expression.kind.value}"
-
-
-def operands_of(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions right below one; what an aggregate ranges over is not below it."""
-    match expression:
-        case Arithmetic() | Compare():
-            return expression.left, expression.right
-        case Negative() | Convert() | Not():
-            return (expression.operand,)
-        case And() | Or():
-            return expression.operands
-        case _:
-            return ()
 
 
 def speaks_of_others(expression: Expression, number: int) -> bool:

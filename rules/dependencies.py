@@ -16,22 +16,16 @@ from typing import TYPE_CHECKING, Any
 from rules.errors import Problem, RuleErrors
 from rules.pattern import (
     Aggregate,
-    And,
-    Arithmetic,
     Clause,
-    Compare,
     Constraint,
-    Convert,
     Expression,
     Let,
     Negated,
-    Negative,
-    Not,
-    Or,
     Rule,
     Selected,
     Timed,
     uses_of,
+    with_operands,
 )
 
 if TYPE_CHECKING:
@@ -141,25 +135,13 @@ def _decide_clause(clause: Clause, cycle: frozenset[str]) -> Clause:
 
 
 def _decide_expression(expression: Expression, cycle: frozenset[str]) -> Expression:
-    match expression:
-        case Aggregate():
-            return replace(
-                expression,
-                conditions=tuple(_decide_expression(item, cycle) for item in expression.conditions),
-                strict=expression.type.name in cycle,
-            )
-        case Arithmetic() | Compare():
-            return replace(
-                expression,
-                left=_decide_expression(expression.left, cycle),
-                right=_decide_expression(expression.right, cycle),
-            )
-        case Negative() | Convert() | Not():
-            return replace(expression, operand=_decide_expression(expression.operand, cycle))
-        case And() | Or():
-            return replace(
-                expression,
-                operands=tuple(_decide_expression(item, cycle) for item in expression.operands),
-            )
-        case _:
-            return expression
+    def decide(node: Expression) -> Expression:
+        return _decide_expression(node, cycle)
+
+    if isinstance(expression, Aggregate):
+        return replace(
+            expression,
+            conditions=tuple(map(decide, expression.conditions)),
+            strict=expression.type.name in cycle,
+        )
+    return with_operands(expression, decide)

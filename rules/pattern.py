@@ -24,8 +24,8 @@ What the shape of an expression promises:
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from matcher.model import EventType, Kind, Value
@@ -364,20 +364,47 @@ def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:
     return tuple(found)
 
 
-def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:
-    """Every aggregate inside an expression, those in the conditions of aggregates included."""
-    match expression:
-        case Aggregate():
-            inner = [found for item in expression.conditions for found in aggregates_in(item)]
-            return (*inner, expression)
+def with_operands(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The node with ``change`` applied to its operands; an aggregate has none, and stays."""
+    match node:
         case Arithmetic() | Compare():
-            return (*aggregates_in(expression.left), *aggregates_in(expression.right))
+            return replace(node, left=change(node.left), right=change(node.right))
         case Negative() | Convert() | Not():
-            return aggregates_in(expression.operand)
+            return replace(node, operand=change(node.operand))
         case And() | Or():
-            return tuple(found for item in expression.operands for found in aggregates_in(item))
+            return replace(node, operands=tuple(change(item) for item in node.operands))
+        case _:
+            return node
+
+
+def operands_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions right below one; what an aggregate ranges over is not below it."""
+    match expression:
+        case Arithmetic() | Compare():
+            return expression.left, expression.right
+        case Negative() | Convert() | Not():
+            return (expression.operand,)
+        case And() | Or():
+            return expression.operands
         case _:
             return ()
+
+
+def nodes_of(node: Expression) -> Iterator[Expression]:
+    """The node and everything below it, the conditions of aggregates excepted."""
+    yield node
+    for operand in operands_of(node):
+        yield from nodes_of(operand)
+
+
+def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:
+    """Every aggregate inside an expression, those in the conditions of aggregates before it."""
+    found: list[Aggregate] = []
+    for node in nodes_of(expression):
+        if isinstance(node, Aggregate):
+            found.extend(inner for item in node.conditions for inner in aggregates_in(item))
+            found.append(node)
+    return tuple(found)
 
 
 TIMER = EventType.of("Timer", S="int", M="int", H="int", day="int", month="int", D="string")

@@ -21,7 +21,7 @@ Rules are data to the kernels: nothing is compiled per rule.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, EventType, Kind, Value
@@ -54,6 +54,8 @@ from rules.pattern import (
     Timed,
     Window,
     Within,
+    nodes_of,
+    with_operands,
 )
 
 KEY_MAX = 2
@@ -388,7 +390,7 @@ class _Compiler:
 
         def visit(node: Expression) -> Expression:
             if not isinstance(node, Aggregate):
-                return _map(node, visit)
+                return with_operands(node, visit)
             conditions = [visit(item) for item in node.conditions]
             slot = self.slots
             self.slots += 1
@@ -463,7 +465,7 @@ def _timer_conditions(rule: Rule) -> list[Expression]:
     mentioned = {
         node.attribute
         for condition in rule.conditions
-        for node in _nodes(condition)
+        for node in nodes_of(condition)
         if isinstance(node, AttributeOf)
     }
     # S, M and H are numbers 0 to 2; day, month and D are all as coarse as a day.
@@ -477,41 +479,12 @@ def _timer_conditions(rule: Rule) -> list[Expression]:
 # --- expressions -----------------------------------------------------------------------------
 
 
-def _map(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
-    """The node with ``change`` applied to its operands (aggregates are left alone)."""
-    match node:
-        case Arithmetic() | Compare():
-            return replace(node, left=change(node.left), right=change(node.right))
-        case Negative() | Convert() | Not():
-            return replace(node, operand=change(node.operand))
-        case And() | Or():
-            return replace(node, operands=tuple(change(item) for item in node.operands))
-        case _:
-            return node
-
-
-def _nodes(node: Expression) -> Iterable[Expression]:
-    """The node and everything below it, aggregates' conditions excepted."""
-    yield node
-    match node:
-        case Arithmetic() | Compare():
-            yield from _nodes(node.left)
-            yield from _nodes(node.right)
-        case Negative() | Convert() | Not():
-            yield from _nodes(node.operand)
-        case And() | Or():
-            for item in node.operands:
-                yield from _nodes(item)
-        case _:
-            return
-
-
 def _concerns_only(node: Expression, event: int) -> bool:
     """Whether an expression reads nothing but attributes of ``event`` and literals."""
     return all(
         not isinstance(part, Slot | Aggregate)
         and not (isinstance(part, AttributeOf) and part.event != event)
-        for part in _nodes(node)
+        for part in nodes_of(node)
     )
 
 
@@ -521,7 +494,7 @@ def _as_candidate(conditions: Iterable[Expression], event: int) -> tuple[Express
     def visit(node: Expression) -> Expression:
         if isinstance(node, AttributeOf):
             return replace(node, event=CANDIDATE) if node.event == event else node
-        return _map(node, visit)
+        return with_operands(node, visit)
 
     return tuple(visit(condition) for condition in conditions)
 
@@ -541,7 +514,7 @@ def _equality(
         if any(
             (isinstance(part, AttributeOf) and part.event == event)
             or (isinstance(part, Slot) and part.index in waiting)
-            for part in _nodes(value)
+            for part in nodes_of(value)
         ):
             continue
         return own.attribute, value

@@ -21,6 +21,7 @@ from numba.extending import intrinsic
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
+from rules.engine.tables import grown
 
 _I = np.dtype(np.int64)
 
@@ -97,9 +98,7 @@ class Arrays:
         """Give an array room for at least ``length`` items."""
         array = self._held[name]
         if len(array) < length:
-            larger = np.zeros(length, array.dtype)
-            larger[: len(array)] = array
-            self[name] = larger
+            self[name] = grown(array, length)
 
 
 @intrinsic
