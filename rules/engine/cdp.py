@@ -108,8 +108,8 @@ class CdpEngine:
             "pending": sum(len(one.rows) for some in self._pending.values() for one in some),
             "deferred": len(self._deferred),
         }
-        for name, number in sorted(self._linker.type_numbers.items()):
-            record = self._linker.types.array[number]
+        for name, number in sorted(self._linker.tables.type_numbers.items()):
+            record = self._linker.tables.types.array[number]
             held[f"rows/{name}"] = int(record["tail"] - record["head"])
         return held
 
@@ -138,10 +138,10 @@ class CdpEngine:
 
     def _forget_types(self) -> None:
         """Give back the events of types that no rule uses any more; all memory with the last."""
-        for number in self._linker.unused_types(self._catalogue.used):
+        for number in self._linker.tables.unused_types(self._catalogue.used):
             forget_rows(self._arrays.state, number)
             self._pending.pop(number, None)
-        self._linker.forget_types(self._catalogue.schemas)
+        self._linker.tables.forget_types(self._catalogue.schemas)
         if not self._linker.linked:
             self._arrays = _new_arrays()
 
@@ -171,7 +171,7 @@ class CdpEngine:
             return  # no rule uses the type
         batch = self._repeats.accept(batch)
         if len(batch):
-            waiting = self._pending.setdefault(self._linker.type_number(batch.type), [])
+            waiting = self._pending.setdefault(self._linker.tables.type_number(batch.type), [])
             waiting.append(_Pending(self._writer.rows(batch), least, greatest))
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
@@ -212,7 +212,7 @@ class CdpEngine:
             upto = len(stored) if last else int(np.searchsorted(stored[:, 0], stop))
             ticks = self._ticks(intervals, start, stop)
             portion = _merge_ticks(
-                ticks, self._linker.type_number(TIMER), arrivals[arrived:until], inbox
+                ticks, self._linker.tables.type_number(TIMER), arrivals[arrived:until], inbox
             )
             yield *portion, stored[taken:upto]
             self._events_since_horizon += len(ticks)
@@ -223,7 +223,7 @@ class CdpEngine:
         """Pending events that their types' marks have passed: words, and where each begins."""
         chosen: list[tuple[int, Int64s]] = []
         for number in list(self._pending):
-            mark = self._catalogue.mark_of_type(self._linker.event_types[number].name)
+            mark = self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
             left = []
             for pending in self._pending.pop(number):
                 if pending.greatest < mark or mark == TIME_MAX:
@@ -316,13 +316,13 @@ class CdpEngine:
             ("chosen_types", linker.events),
             ("slots", linker.slots),
             ("slots_defined", linker.slots),
-            ("stack", linker.depth + 1),
-            ("stack_defined", linker.depth + 1),
+            ("stack", max(linker.depth, linker.tables.depth) + 1),
+            ("stack_defined", max(linker.depth, linker.tables.depth) + 1),
             ("cursors", steps),
             ("cursor_ends", steps),
             ("cursor_lists", steps),
-            ("matched", len(linker.columns.array)),
-            ("composite", linker.width),
+            ("matched", len(linker.tables.columns.array)),
+            ("composite", linker.tables.width),
         ):
             self._arrays.grow(name, length)
 
@@ -334,12 +334,12 @@ class CdpEngine:
         Instants from ``until`` on are still to be evaluated, whatever the marks say.
         """
         horizons = self._linker.horizons(until)
-        accesses = self._linker.accesses.array[: len(horizons.accesses)]
+        accesses = self._linker.tables.accesses.array[: len(horizons.accesses)]
         if (horizons.accesses < accesses["horizon"]).any():
             # A rule that looks farther back must not find entries whose rows are gone already.
             sweep(self._arrays.state, int(self._arrays["counters"][layout.LISTS_TOP]))
         accesses["horizon"] = horizons.accesses
-        self._linker.types.array["horizon"][: len(horizons.types)] = horizons.types
+        self._linker.tables.types.array["horizon"][: len(horizons.types)] = horizons.types
         self._repeats.forget(horizons.least)
 
     def _forget_strings(self) -> None:
@@ -354,7 +354,7 @@ class CdpEngine:
         """The codes of strings in stored and pending events; of the texts of ids for None."""
         live: set[int] = set()
         heap = self._arrays["heap"]
-        for number, type_ in enumerate(self._linker.event_types):
+        for number, type_ in enumerate(self._linker.tables.event_types):
             if kind is None:
                 places = [layout.ROW_ID]
             else:
@@ -363,7 +363,7 @@ class CdpEngine:
                     for place, attribute in enumerate(type_.attributes)
                     if attribute.kind is kind
                 ]
-            record = self._linker.types.array[number]
+            record = self._linker.tables.types.array[number]
             width, capacity = int(record["width"]), int(record["capacity"])
             offset = int(record["offset"])
             ring = heap[offset : offset + width * capacity].reshape(capacity, width)

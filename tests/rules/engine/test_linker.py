@@ -17,6 +17,7 @@ class Linked:
     def __init__(self) -> None:
         self.catalogue, self.strings = Catalogue(), Interner()
         self.linker = Linker(self.strings)
+        self.tables = self.linker.tables
         self.sources: dict[str, int] = {}
         self.order: list[int] = []
 
@@ -30,7 +31,7 @@ class Linked:
     def remove(self, name: str) -> tuple[int, ...]:
         self.catalogue.remove(name)
         gone = self.linker.unlink(name)
-        self.linker.forget_types(self.catalogue.schemas)
+        self.tables.forget_types(self.catalogue.schemas)
         self.refresh()
         return gone
 
@@ -53,9 +54,9 @@ def rule(name: str, conditions: str = "k = 1", window: str = "5 s", defines: str
 def test_rules_that_ask_for_the_same_events_share_columns_and_accesses():
     linked = Linked()
     linked.deploy(rule("one", 's = "x"') + rule("two", 's = "x"', "9 s"))
-    assert (len(linked.linker.columns), len(linked.linker.accesses)) == (2, 1)
+    assert (len(linked.tables.columns), len(linked.tables.accesses)) == (2, 1)
     linked.deploy(rule("three", 's = "y"'))
-    assert (len(linked.linker.columns), len(linked.linker.accesses)) == (3, 2)
+    assert (len(linked.tables.columns), len(linked.tables.accesses)) == (3, 2)
 
 
 def test_an_access_is_gone_with_its_last_rule():
@@ -63,7 +64,7 @@ def test_an_access_is_gone_with_its_last_rule():
     linked.deploy(rule("one", 's = "x"') + rule("two", 's = "x"'))
     assert linked.remove("one") == ()
     assert len(linked.remove("two")) == 1
-    assert linked.linker.type_numbers == {}
+    assert linked.tables.type_numbers == {}
     assert linked.linker.constants() == set()
 
 
@@ -74,11 +75,12 @@ def test_thousands_of_rules_with_constants_of_their_own_leave_the_tables_as_they
     for number in range(1500):
         linked.deploy(rule("passing", f's = "{number}", v > {number}.5', defines=f"X{number % 3}"))
         linked.remove("passing")
-        tables = linked.linker
+        linker, tables = linked.linker, linked.tables
+        lookbacks = linker._lookbacks
         now = (
-            *(len(table) for table in (tables.columns, tables.accesses, tables.rules)),
-            *(len(table) for table in (tables.types, tables._holds, tables._places)),
-            *(len(table.array) for table in (tables.steps, tables._code, tables._values)),
+            *(len(table) for table in (tables.columns, tables.accesses, linker.rules)),
+            *(len(table) for table in (tables.types, lookbacks._holds, lookbacks._places)),
+            *(len(table.array) for table in (linker.steps, tables.code, linker._values)),
             len(tables._index._heads),
         )
         sizes = sizes or now
@@ -105,7 +107,7 @@ def test_horizons_are_marks_less_reaches_and_never_before_a_rule_holds():
     linked.linker.groups["mark"] = 100_000_000
     horizons = linked.linker.horizons(TIME_MAX)
     assert sorted(horizons.accesses.tolist()) == [90_000_000, 95_000_000]
-    types = linked.linker.type_numbers
+    types = linked.tables.type_numbers
     assert horizons.types[types["A"]] == 90_000_000
     assert horizons.types[types["B"]] == 100_000_000  # terminators: nothing looks back for them
     assert horizons.types[types["X"]] == TIME_MAX

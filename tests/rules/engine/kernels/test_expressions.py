@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from matcher.model import Kind, Value
+from rules.engine.assembler import word_of
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.expressions import run
-from rules.engine.linker import word_of
 from rules.engine.naive_values import Scope, value_of
 from rules.pattern import (
     And,

@@ -1,0 +1,210 @@
+"""Columns and the ways into them: what the rules ask for of the events, each thing once.
+
+Law 1: equal columns are one column and equal accesses one access, whichever rules ask for them;
+what no rule asks for any more is unlinked. (Thesis 5.7 keeps columns per rule; sharing them is
+what makes an event cost what is distinct, not what is deployed.)
+
+Law 2: a column is found through the static index by one of its conditions, and tested on the
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from matcher.model import TIME_MAX, TIME_MIN, EventType, Kind
+from rules.engine.assembler import Assembler, word_of
+from rules.engine.interner import Interner
+from rules.engine.kernels import layout
+from rules.engine.kernels.arrays import Arrays
+from rules.engine.static_index import StaticIndex, unchain
+from rules.engine.tables import BlockTable, RecordTable
+from rules.pattern import CANDIDATE, TIMER, AttributeOf, Compare, Comparison, Expression, Literal
+from rules.plan import AccessPlan, ColumnPlan, conjunction
+
+
+@dataclass(slots=True)
+class LinkedColumn:
+    """What a column holds in the tables, to be given back with its last user."""
+
+    number: int
+    code: tuple[int, int]
+    texts: tuple[int, ...]
+    dispatch: tuple[int, int] | None  # record and word, for a dispatched column
+    users: int = 0
+
+
+@dataclass(slots=True)
+class _LinkedAccess:
+    number: int
+    key: tuple[ColumnPlan, tuple[int, ...]]
+    users: int = 0
+
+
+class ColumnTables:
+    """Owner of the tables of types, columns and accesses, and of the columns' programs.
+
+    ``depth`` is the stack that the programs need, ``width`` the words of the widest row.
+    """
+
+    def __init__(self, strings: Interner) -> None:
+        self._strings = strings
+        self.types = RecordTable(layout.TYPE)
+        self.columns = RecordTable(layout.COLUMN)
+        self.accesses = RecordTable(layout.ACCESS)
+        self.code = BlockTable(layout.CODE)
+        self.type_numbers: dict[str, int] = {}
+        self.event_types: list[EventType] = []
+        self.depth = 1
+        self.width = layout.HEADER
+        self._index = StaticIndex(self.types, self.columns)
+        self._column_of: dict[ColumnPlan, LinkedColumn] = {}
+        self._access_of: dict[tuple[ColumnPlan, tuple[int, ...]], _LinkedAccess] = {}
+        self._access_by_number: dict[int, _LinkedAccess] = {}
+
+    def owner(self, access: int) -> str:
+        """The name of the rule that alone uses an access, or empty (S11)."""
+        return self._access_by_number[access].key[0].owner
+
+    def show(self, arrays: Arrays) -> None:
+        """Let the kernels see the tables as they now are."""
+        arrays["types"] = self.types.array
+        arrays["columns"] = self.columns.array
+        arrays["accesses"] = self.accesses.array
+        arrays["code"] = self.code.array
+        self._index.show(arrays)
+
+    def constants(self) -> set[int]:
+        """The codes of all strings that columns mention."""
+        return {code for column in self._column_of.values() for code in column.texts}
+
+    # --- types -----------------------------------------------------------------------------
+
+    def type_number(self, type_: EventType) -> int:
+        """The number of an event type; a new one at first."""
+        number = self.type_numbers.get(type_.name)
+        if number is None:
+            number = self.types.add(
+                width=layout.HEADER + len(type_.attributes),
+                horizon=TIME_MAX,
+                first_open=-1,
+                first_dispatch=-1,
+                ticks=type_.name == TIMER.name,
+            )
+            self.type_numbers[type_.name] = number
+            self.event_types[number : number + 1] = [type_]
+            self.width = max(self.width, layout.HEADER + len(type_.attributes))
+        return number
+
+    def unused_types(self, used: Collection[str]) -> tuple[int, ...]:
+        """The numbers of types of which no event is of use any more."""
+        return tuple(number for name, number in self.type_numbers.items() if name not in used)
+
+    def forget_types(self, known: Collection[str]) -> None:
+        """Give back the numbers of types, without columns and rows, that no rule knows."""
+        for name in [name for name in self.type_numbers if name not in known]:
+            number = self.type_numbers.pop(name)
+            self._index.forget_type(number)
+            self.types.release(number)
+
+    # --- columns and accesses --------------------------------------------------------------
+
+    def use_column(self, plan: ColumnPlan) -> LinkedColumn:
+        """The column of a plan, with one more user."""
+        linked = self._column_of.get(plan)
+        if linked is None:
+            linked = self._column_of[plan] = self._add_column(plan)
+        linked.users += 1
+        return linked
+
+    def _add_column(self, plan: ColumnPlan) -> LinkedColumn:
+        type_number = self.type_number(plan.type)
+        chosen = next(filter(_constant_equality, plan.conditions), None)
+        assembler = Assembler(self._strings)
+        rest = [condition for condition in plan.conditions if condition is not chosen]
+        program = assembler.condition(conjunction(rest))
+        block = (self.code.add(assembler.instructions), len(assembler.instructions))
+        self.depth = max(self.depth, assembler.depth)
+        number = self.columns.add(
+            type=type_number,
+            code=-1 if program < 0 else block[0] + program,
+            next=-1,
+            first_access=-1,
+            first_rule=-1,
+        )
+        equality = None if chosen is None else _constant_equality(chosen)
+        if equality is None:
+            self._index.open(number, type_number)
+            return LinkedColumn(number, block, tuple(assembler.texts), None)
+        word = word_of(equality[1].value, self._strings)
+        if equality[1].kind is Kind.STRING:
+            assembler.texts.append(word)
+        dispatch = self._index.enter(number, type_number, equality[0], word)
+        return LinkedColumn(number, block, tuple(assembler.texts), dispatch)
+
+    def drop_column(self, plan: ColumnPlan) -> None:
+        """Take a user from a plan's column; with the last, the column is gone."""
+        linked = self._column_of[plan]
+        linked.users -= 1
+        if linked.users:
+            return
+        del self._column_of[plan]
+        if linked.dispatch is None:
+            self._index.close(linked.number, self.type_numbers[plan.type.name])
+        else:
+            self._index.leave(linked.number, linked.dispatch)
+        self.code.release(*linked.code)
+        self.columns.release(linked.number)
+
+    def use_access(self, plan: AccessPlan) -> int:
+        """The number of a plan's access, with one more user."""
+        key = (plan.column, plan.keys)
+        linked = self._access_of.get(key)
+        if linked is None:
+            column = self.use_column(plan.column)
+            offsets = [layout.HEADER + attribute for attribute in plan.keys] + [0, 0]
+            kinds = [plan.column.type.attributes[attribute].kind for attribute in plan.keys]
+            number = self.accesses.add(
+                column=column.number,
+                next=self.columns.array[column.number]["first_access"],
+                keys=len(plan.keys),
+                first_key=offsets[0],
+                second_key=offsets[1],
+                float_keys=sum((kind is Kind.FLOAT) << bit for bit, kind in enumerate(kinds)),
+                horizon=TIME_MIN,
+            )
+            self.columns.array[column.number]["first_access"] = number
+            linked = self._access_of[key] = _LinkedAccess(number, key)
+            self._access_by_number[number] = linked
+        linked.users += 1
+        return linked.number
+
+    def drop_access(self, number: int) -> bool:
+        """Take a user from an access; whether it was the last, and the access is gone."""
+        linked = self._access_by_number[number]
+        linked.users -= 1
+        if linked.users:
+            return False
+        del self._access_of[linked.key], self._access_by_number[number]
+        column = self._column_of[linked.key[0]]
+        unchain(self.accesses, number, self.columns, column.number, "first_access")
+        self.drop_column(linked.key[0])
+        self.accesses.release(number)
+        return True
+
+
+def _constant_equality(condition: Expression) -> tuple[int, Literal] | None:
+    """``attribute = constant`` of one kind, a word for a word: the attribute and the constant."""
+    if not (isinstance(condition, Compare) and condition.comparison is Comparison.EQUAL):
+        return None
+    match condition.left, condition.right:
+        case (AttributeOf(event=event) as own, Literal() as constant):
+            pass
+        case (Literal() as constant, AttributeOf(event=event) as own):
+            pass
+        case _:
+            return None
+    if event != CANDIDATE or own.kind is not constant.kind or own.kind is Kind.FLOAT:
+        return None
+    return own.attribute, constant

@@ -1,0 +1,126 @@
+"""Steps of the plan as records for the kernels.
+
+A step's record names its programs by the number of their first instruction, its access by the
+number that the column tables gave it, and the steps that a failure goes back to by their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matcher.model import Kind
+from rules.engine.assembler import Assembler
+from rules.engine.columns import ColumnTables
+from rules.engine.kernels import layout
+from rules.engine.kernels.aggregates import FUNCTIONS
+from rules.engine.tables import BlockTable
+from rules.pattern import Policy
+from rules.plan import Step, StepKind
+
+_KINDS = {
+    Kind.INT: layout.KIND_INT,
+    Kind.FLOAT: layout.KIND_FLOAT,
+    Kind.BOOL: layout.KIND_BOOL,
+    Kind.STRING: layout.KIND_STRING,
+}
+_POLICIES = {
+    Policy.EACH: layout.POLICY_EACH,
+    Policy.FIRST: layout.POLICY_FIRST,
+    Policy.LAST: layout.POLICY_LAST,
+}
+_PROBES = {  # by the kinds of value and attribute
+    (Kind.FLOAT, Kind.FLOAT): layout.PROBE_FLOAT,
+    (Kind.FLOAT, Kind.INT): layout.PROBE_FLOAT_TO_INT,
+    (Kind.INT, Kind.FLOAT): layout.PROBE_INT_TO_FLOAT,
+}
+_PROGRAMS = ("residue", "program", "first_probe", "second_probe")
+"""The fields that name a program, or are -1."""
+
+
+class StepRecords:
+    """The records of one rule's steps, outer ones and inner ones, before they have places.
+
+    ``reaches`` is how long, in microseconds, the rule looks back in each access; ``uses`` are the
+    accesses that it uses, once a step.
+    """
+
+    def __init__(self, steps: Sequence[Step], assembler: Assembler, tables: ColumnTables) -> None:
+        self._steps = steps
+        self._assembler = assembler
+        self._tables = tables
+        self.reaches: dict[int, int] = {}
+        self.uses: list[int] = []
+        self._outer = [self._fields(step) for step in steps]
+        self._inner = [[self._fields(step) for step in one.inner] for one in steps]
+
+    @property
+    def outer(self) -> int:
+        """How many steps stand first, each after the other; inner ones stand behind them."""
+        return len(self._outer)
+
+    def __len__(self) -> int:
+        return len(self._outer) + sum(map(len, self._inner))
+
+    def _fields(self, step: Step) -> dict[str, int]:
+        """A step's record; its instructions still count from the rule's first."""
+        assembler = self._assembler
+        fields = {
+            "kind": int(step.kind),
+            "event": step.event,
+            "policy": _POLICIES[step.policy],
+            "rank": step.rank,
+            "first_probe": -1,
+            "second_probe": -1,
+            "residue": assembler.condition(step.residue),
+            "anchor": step.span.later,
+            "earlier": step.span.earlier,
+            "duration": step.span.duration,
+            "strict": int(step.strict),
+            "slot": step.slot,
+            "program": assembler.condition(step.program),
+            "function": FUNCTIONS[step.function],
+            "offset": layout.HEADER + step.attribute if step.attribute >= 0 else -1,
+            "kind_of_value": _KINDS[step.attribute_kind],
+        }
+        if step.access is None:
+            return fields
+        number = self._tables.use_access(step.access)
+        self.uses.append(number)
+        self.reaches[number] = max(self.reaches.get(number, 0), step.access.reach)
+        type_ = step.access.column.type
+        fields["access"] = number
+        fields["type"] = self._tables.type_number(type_)
+        places = zip(("first", "second"), step.probes, step.access.keys, strict=False)
+        for name, probe, key in places:
+            fields[f"{name}_probe"] = assembler.program(probe.program)
+            kinds = probe.kind, type_.attributes[key].kind
+            fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+        return fields
+
+    def place(self, table: BlockTable, code: int) -> int:
+        """Write the records, whose programs begin at instruction ``code``: the first's number."""
+        first = table.reserve(len(self))
+        behind = first + self.outer
+        for place, fields in enumerate(self._outer):
+            fields["inner"] = behind
+            behind += len(self._inner[place])
+            fields["inner_end"] = behind
+            fields["previous"] = previous(self._steps, place, first)
+        everything = [*self._outer, *(fields for group in self._inner for fields in group)]
+        for place, fields in enumerate(everything, first):
+            for name in _PROGRAMS:
+                if fields[name] >= 0:
+                    fields[name] += code
+            record = table.array[place]
+            for name in layout.STEP.names or ():
+                record[name] = fields.get(name, 0)
+        return first
+
+
+def previous(steps: Sequence[Step], place: int, first: int) -> int:
+    """The nearest step before ``place`` that may have another candidate, or -1."""
+    for earlier in range(place - 1, -1, -1):
+        step = steps[earlier]
+        if step.kind is StepKind.SELECT and step.policy is Policy.EACH:
+            return first + earlier
+    return -1
