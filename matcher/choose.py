@@ -15,6 +15,7 @@ from threading import Lock
 
 import numpy as np
 
+from matcher.counting import CountingMatcher
 from matcher.indexed import COUNTS, Index, IndexedMatcher
 from matcher.matcher import Matcher
 from matcher.model import Int64s
@@ -94,6 +95,7 @@ class AutoMatcher(TableMatcher):
 MATCHERS: Mapping[str, Callable[[], Matcher]] = {
     "auto": AutoMatcher,
     "pcm": PcmMatcher,
+    "counting": CountingMatcher,
     "signature": lambda: IndexedMatcher(by_access=False),
     "index": lambda: IndexedMatcher(by_access=True),
     "naive": NaiveMatcher,

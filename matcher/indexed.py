@@ -21,19 +21,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from matcher.growing import Growing, with_room
-from matcher.kernels import (
-    BLOOM_BITS,
-    FREE,
-    KEYS,
-    LEARNT,
-    SIGNED,
-    STATE,
+from matcher.kernels.index import (
     index_insert_all,
     index_match,
     index_remove,
     learn_all,
     rehash,
 )
+from matcher.kernels.layout import BLOOM_BITS, FREE, KEYS, LEARNT, SIGNED, STATE
 from matcher.model import Int64s
 from matcher.table import FilterTable
 from matcher.tabled import TableMatcher

@@ -18,7 +18,8 @@ from threading import Lock
 import numpy as np
 
 from matcher.growing import Growing, with_room
-from matcher.kernels import FREE, STATE, pcm_insert_all, pcm_match, pcm_remove
+from matcher.kernels.layout import FREE, STATE
+from matcher.kernels.pcm import pcm_insert_all, pcm_match, pcm_remove
 from matcher.model import Int64s
 from matcher.table import COUNT, INTERFACE
 from matcher.tabled import TableMatcher

@@ -18,7 +18,7 @@ import numpy as np
 from matcher.constraint import OPERATORS, SPELLING, Constraint, Filter, Operator, Sort
 from matcher.errors import FilterError
 from matcher.growing import Growing
-from matcher.kernels import (
+from matcher.kernels.layout import (
     APART,
     BY_FLOAT,
     BY_INT,
@@ -58,7 +58,7 @@ START, COUNT, INTERFACE, KEY = range(4)
 class FilterTable:
     """Filters by slot.
 
-    ``rows`` int64[.., 2]: all rows (:mod:`matcher.kernels`); ``filters`` int64[slots, 4];
+    ``rows`` int64[.., 2]: all rows (:mod:`matcher.kernels.layout`); ``filters`` int64[slots, 4];
     ``identifiers`` int64[slots]; ``interfaces`` int64[places], -1 where there is none now.
     """
 

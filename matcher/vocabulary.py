@@ -31,7 +31,7 @@ import numpy as np
 
 from matcher.constraint import Operator, Sort
 from matcher.growing import Growing, with_room
-from matcher.kernels import encode
+from matcher.kernels.encoding import encode
 from matcher.matcher import Events
 from matcher.mixed import MixedEvents
 from matcher.model import AnyArray, EventBatch, Int64s

@@ -40,13 +40,13 @@ COMMANDS = (
     "status",
     "demo",
     "bench",
+    "reproduce",
 )
 
 # What is a part of the contract but comes later: its name, and what it will do.
 LATER = {
     "network": "Run several brokers as processes of this machine.",
     "simulate": "Run a simulated experiment.",
-    "reproduce": "Run experiments of the papers again.",
     "keys": "Make and show CURVE key pairs.",
 }
 

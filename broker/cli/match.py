@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq match --filters filters.jsonl --events events.jsonl"
 
-MATCHERS = ("auto", "pcm", "signature", "index", "naive")
+MATCHERS = ("auto", "pcm", "counting", "signature", "index", "naive")
 FORMATS = ("jsonl", "count")
 
 

@@ -1,67 +1,18 @@
-"""How kernels are compiled: once, without the interpreter's lock, and kept on disk.
-
-Law 1: what is kept is used only while every file that kernels are made of is unchanged. Numba
-looks at the file of the function itself; what it inlined from other files it does not look at,
-so an edit of a called kernel would go unnoticed.
-
-Law 2: a cache only saves time. One that is damaged, was written by other code or cannot be
-written costs the compilation, never an error.
-"""
+"""The kernels of detection, each stamped with the sources of all (:mod:`matcher.compiling`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
 
-import numba
-from numba.core import caching
+from matcher.compiling import Function, KernelCache, compiled, stamp_of
 
-_FunctionCache: Any = caching.FunctionCache
-Function = TypeVar("Function", bound=Callable[..., object])
+__all__ = ["STAMP", "KernelCache", "kernel"]
 
 _FOLDER = Path(__file__).parent
-_SOURCES = [*sorted(_FOLDER.glob("*.py")), _FOLDER.parent.parent / "plan.py"]
-STAMP = tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in _SOURCES)
+STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _FOLDER.parent.parent / "plan.py"])
 """Changes whenever any source of the kernels does."""
 
 
-class KernelCache(_FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, with both laws."""
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)
-        # Numba offers no way to name further sources, so its index is told where it keeps them.
-        self._cache_file._source_stamp = STAMP
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """What was compiled for a signature, or None when it must be compiled."""
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # unpickling damaged files may raise anything at all
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled, if that is possible."""
-        try:
-            super().save_overload(sig, data)
-        except Exception:
-            self._begin_anew(sig, data)
-
-    def _begin_anew(self, sig: Any, data: Any) -> None:
-        """Replace a damaged index; a folder that cannot be written stays as it is."""
-        try:
-            self.flush()
-            super().save_overload(sig, data)
-        except Exception:
-            self.disable()
-
-
 def kernel(function: Function) -> Function:
-    """Compile a function for all kernels to call; cached on disk, stamped with every source."""
-    # The kernels look before they divide: the model of numpy saves a second look.
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    with suppress(RuntimeError):  # when no folder at all can be written
-        dispatcher._cache = KernelCache(function)
-    return dispatcher  # type: ignore[no-any-return]
+    """Compile a function for all kernels to call."""
+    return compiled(function, STAMP)

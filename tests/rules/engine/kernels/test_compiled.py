@@ -69,7 +69,7 @@ def test_a_cache_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_no_place_for_a_cache_at_all(monkeypatch: pytest.MonkeyPatch):
-    def nowhere(self: KernelCache, function: object) -> None:
+    def nowhere(self: KernelCache, *_arguments: object) -> None:
         raise RuntimeError("no locator available")
 
     monkeypatch.setattr(KernelCache, "__init__", nowhere)

@@ -1,0 +1,75 @@
+"""What an experiment of a paper is, and what running it again gives.
+
+Law: an experiment measures and judges; it neither prints nor writes. Its table is what was
+measured, its charts draw columns of the table and nothing else, and each claim stands as the
+paper makes it, beside the figures of the table that speak for or against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Figure: TypeAlias = float | int | str | None
+"""A cell of a table; None where nothing was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of figures under their columns' names, units in brackets: ``OCM [ms]``."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Figure, ...], ...]
+
+    def column(self, name: str) -> list[Figure]:
+        """A column from top to bottom; ValueError for a name that is none."""
+        place = self.columns.index(name)
+        return [row[place] for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Columns ``lines`` of the table over its first: lines, or bars where that is text."""
+
+    lines: tuple[str, ...]
+    y_label: str
+    logarithmic: tuple[bool, bool] = (False, False)
+    """Whether x and y are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of the paper, in our words; what was measured; whether that bears it out.
+
+    ``holds`` is None where nothing here could measure it; ``measured`` then says why.
+    """
+
+    published: str
+    measured: str
+    holds: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one run gave."""
+
+    table: Table
+    charts: tuple[Chart, ...]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One figure or table of a paper.
+
+    ``name`` is that of the command line, ``thesis-4.7``; ``page`` the page that it is told on;
+    ``setting`` says in a sentence or two what is run, and what is not as in the paper. ``run``
+    takes whether to be quick: small and rough, to see that it works.
+    """
+
+    name: str
+    page: str
+    title: str
+    setting: str
+    run: Callable[[bool], Outcome]

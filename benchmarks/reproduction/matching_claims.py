@@ -1,0 +1,136 @@
+"""What section 4.5 of the thesis says of its figures, and whether our tables say so too."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.reproduction.experiment import Claim, Table
+from benchmarks.reproduction.methods import METHODS, OCM, SFF, ms, speedup
+
+
+def numbers(table: Table, column: str) -> np.ndarray:
+    return np.array(table.column(column), np.float64)
+
+
+def from_to(table: Table, column: str) -> str:
+    """A column's first and last figure, in words."""
+    figures = numbers(table, column)
+    return f"{column}: {figures[0]:.3g} to {figures[-1]:.3g}"
+
+
+def ends(table: Table, *columns: str) -> str:
+    return "; ".join(from_to(table, column) for column in columns)
+
+
+def grows(table: Table, column: str) -> bool:
+    figures = numbers(table, column)
+    return bool(figures[-1] > figures[0])
+
+
+def growth(table: Table, column: str) -> float:
+    figures = numbers(table, column)
+    return float(figures[-1] / figures[0])
+
+
+ON_GPU = "needs a GPU"
+
+
+def of_attributes(table: Table) -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "all algorithms take longer with more attributes",
+            ends(table, *map(ms, METHODS)),
+            all(grows(table, ms(method)) for method in METHODS),
+        ),
+        Claim(
+            "the time of SFF grows faster, so that OCM's advantage grows (4x to 6x, six cores)",
+            ends(table, speedup(OCM)),
+            grows(table, speedup(OCM)),
+        ),
+        Claim("CCM is ten times faster than SFF with 9 attributes", ON_GPU, None),
+    )
+
+
+def of_constraints(table: Table) -> tuple[Claim, ...]:
+    ratio = numbers(table, speedup(OCM))
+    return (
+        Claim(
+            "times grow with the constraints of a filter, SFF's much faster than OCM's",
+            ends(table, ms(SFF), ms(OCM)),
+            growth(table, ms(SFF)) > growth(table, ms(OCM)) > 1,
+        ),
+        Claim(
+            "with one or two constraints a filter SFF is faster than OCM: its pruning works best",
+            f"speed of OCM with the fewest: {ratio[0]:.3g} times SFF's",
+            bool(ratio[0] < 1),
+        ),
+    )
+
+
+def of_filters(table: Table) -> tuple[Claim, ...]:
+    ratio = numbers(table, speedup(OCM))
+    return (
+        Claim(
+            "with very few filters (under 700 an interface) SFF is faster than OCM",
+            f"speed of OCM with the fewest: {ratio[0]:.3g} times SFF's",
+            bool(ratio[0] < 1),
+        ),
+        Claim(
+            "OCM's advantage over SFF falls again beyond 50,000 filters an interface",
+            f"greatest {ratio.max():.3g}, at the most filters {ratio[-1]:.3g}",
+            bool(ratio[-1] < ratio.max()),
+        ),
+    )
+
+
+def of_interfaces(table: Table) -> tuple[Claim, ...]:
+    count = numbers(table, table.columns[0])
+    more = count[-1] / count[0]
+    return (
+        Claim(
+            "all times grow with the interfaces, which bring their filters",
+            ends(table, *map(ms, METHODS)),
+            all(grows(table, ms(method)) for method in METHODS),
+        ),
+        Claim(
+            "OCM's grows more than linearly",
+            f"{more:.3g} times the interfaces, {growth(table, ms(OCM)):.3g} times the time",
+            growth(table, ms(OCM)) > more,
+        ),
+    )
+
+
+def of_names(table: Table) -> tuple[Claim, ...]:
+    counts = table.column(table.columns[0])
+    at_hundred = counts.index(100) if 100 in counts else 0
+    early, late = (
+        numbers(table, ms(OCM))[0] / numbers(table, ms(OCM))[at_hundred],
+        numbers(table, ms(OCM))[at_hundred] / numbers(table, ms(OCM))[-1],
+    )
+    return (
+        Claim(
+            "all algorithms are faster with more names",
+            ends(table, *map(ms, METHODS)),
+            not any(grows(table, ms(method)) for method in METHODS),
+        ),
+        Claim(
+            "above all from 10 to 100 names; then times tend to be stable",
+            f"OCM's time falls {early:.3g} times up to 100 names, {late:.3g} times after",
+            bool(early > late),
+        ),
+    )
+
+
+def of_kinds(table: Table) -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "SFF's time grows with the share of constraints on numbers",
+            ends(table, ms(SFF)),
+            grows(table, ms(SFF)),
+        ),
+        Claim(
+            "that of OCM is constant or falls, so that its advantage grows",
+            ends(table, ms(OCM), speedup(OCM)),
+            growth(table, ms(OCM)) < 1.1 and grows(table, speedup(OCM)),
+        ),
+    )

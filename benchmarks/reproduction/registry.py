@@ -1,0 +1,17 @@
+"""The experiments by their names, in the order of the papers.
+
+To add some, write a module beside this one with ``EXPERIMENTS``, a tuple of
+:class:`~benchmarks.reproduction.experiment.Experiment`, and name it in MODULES.
+"""
+
+from __future__ import annotations
+
+from benchmarks.reproduction import matching
+from benchmarks.reproduction.experiment import Experiment
+
+MODULES = (matching,)
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for module in MODULES for experiment in module.EXPERIMENTS
+}
+PAGES: dict[str, str] = {module.PAGE: module.INTRODUCTION for module in MODULES}
+"""What stands at the head of each page."""

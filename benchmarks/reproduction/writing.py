@@ -1,0 +1,141 @@
+"""How what an experiment gave is written: CSV, a picture, and a section of a page.
+
+Law: a page holds one section for each experiment, in the registry's order; running some again
+replaces their sections and leaves the others as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import platform
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+
+INCHES = (5.2, 3.6)
+"""Width and height of one chart."""
+_VERDICTS = {True: "yes", False: "no", None: "not measured"}
+
+
+def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
+    """Write ``NAME.csv``, ``NAME.png`` where matplotlib is, and ``NAME``'s section of its page.
+
+    Returns the files written. ``machine`` says on what it was measured.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table, picture = folder / f"{experiment.name}.csv", folder / f"{experiment.name}.png"
+    table.write_text(csv_of(outcome.table))
+    drawn = draw(experiment.title, outcome, picture)
+    page = folder / f"{experiment.page}.md"
+    sections = sections_of(page.read_text()) if page.is_file() else {}
+    sections[experiment.name] = section(experiment, outcome, machine, drawn)
+    page.write_text(page_of(experiment.page, sections))
+    return [table, *([picture] if drawn else []), page]
+
+
+def csv_of(table: Table) -> str:
+    """A table as CSV; what was not measured is empty."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([[_plain(figure) for figure in row] for row in table.rows])
+    return stream.getvalue()
+
+
+def draw(title: str, outcome: Outcome, file: Path) -> bool:
+    """Draw the charts side by side; False, and nothing is written, without matplotlib."""
+    try:
+        from matplotlib.figure import Figure as Picture
+    except ImportError:
+        return False
+    width, height = INCHES
+    picture = Picture((width * len(outcome.charts), height), layout="constrained")
+    picture.suptitle(title)
+    for place, chart in enumerate(outcome.charts):
+        _draw_one(picture.add_subplot(1, len(outcome.charts), place + 1), outcome.table, chart)
+    picture.savefig(file, dpi=90, metadata={"Software": None})
+    return True
+
+
+def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool) -> str:
+    """A section of a page: setting, claims beside measurements, figures."""
+    parts = [f"## {experiment.name}: {experiment.title}", experiment.setting]
+    claims = [(claim.published, claim.measured, _VERDICTS[claim.holds]) for claim in outcome.claims]
+    if claims:
+        parts.append(_markdown(("the thesis says", "measured here", "holds"), claims))
+    rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
+    parts.append(_markdown(outcome.table.columns, rows))
+    if drawn:
+        parts.append(f"![{experiment.title}]({experiment.name}.png)")
+    parts.append(f"[{experiment.name}.csv]({experiment.name}.csv), measured on {machine}.")
+    return "\n\n".join(parts)
+
+
+def page_of(page: str, sections: Mapping[str, str]) -> str:
+    """The page with its sections in order."""
+    from benchmarks.reproduction.registry import EXPERIMENTS, PAGES
+
+    ordered = [sections[name] for name in EXPERIMENTS if name in sections]
+    return "\n\n".join([PAGES[page].strip(), *ordered]) + "\n"
+
+
+def sections_of(text: str) -> dict[str, str]:
+    """The sections of a page by the names of their experiments."""
+    _, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    return {part.split(":", 1)[0]: f"## {part.strip()}" for part in parts}
+
+
+def machine_of_now() -> str:
+    """What this is run on, in words."""
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+
+
+def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
+    first = table.columns[0]
+    places = table.column(first)
+    if any(isinstance(place, str) for place in places):
+        _draw_bars(axes, table, chart)
+    else:
+        for line in chart.lines:
+            pairs = zip(places, table.column(line), strict=True)
+            known = [(x, y) for x, y in pairs if y is not None]
+            axes.plot(*zip(*known, strict=True), marker="o", markersize=3, label=line)
+        if chart.logarithmic[0]:
+            axes.set_xscale("log")
+        axes.set_xlabel(first)
+    if chart.logarithmic[1]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_ylabel(chart.y_label)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+
+
+def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
+    names = [str(name) for name in table.column(table.columns[0])]
+    width = 0.8 / len(chart.lines)
+    for number, line in enumerate(chart.lines):
+        heights = [0.0 if figure is None else figure for figure in table.column(line)]
+        axes.bar([place + number * width for place in range(len(names))], heights, width)
+        axes.containers[-1].set_label(line)
+    middle = 0.4 - width / 2
+    axes.set_xticks([place + middle for place in range(len(names))], names, fontsize="small")
+
+
+def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [tuple(columns), *map(tuple, rows)]
+    lines.insert(1, ("---",) * len(lines[0]))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _plain(figure: Figure) -> str:
+    return "" if figure is None else f"{figure:.6g}" if isinstance(figure, float) else str(figure)
+
+
+def _short(figure: Figure) -> str:
+    return "" if figure is None else f"{figure:,.3g}" if isinstance(figure, float) else str(figure)

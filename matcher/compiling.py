@@ -1,0 +1,69 @@
+"""How kernels are compiled: once, without the interpreter's lock, and kept on disk.
+
+Law 1: what is kept is used only while every file that kernels are made of is unchanged. Numba
+looks at the file of the function itself; what it inlined from other files it does not look at,
+so an edit of a called kernel would go unnoticed.
+
+Law 2: a cache only saves time. One that is damaged, was written by other code or cannot be
+written costs the compilation, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+import numba
+from numba.core import caching
+
+Stamp: TypeAlias = tuple[tuple[str, float, int], ...]
+_FunctionCache: Any = caching.FunctionCache
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def stamp_of(sources: Sequence[Path]) -> Stamp:
+    """What changes whenever any of the files does."""
+    return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in sources)
+
+
+class KernelCache(_FunctionCache):  # type: ignore[misc]
+    """Numba's cache of one function, with both laws."""
+
+    def __init__(self, function: Callable[..., object], stamp: Stamp) -> None:
+        super().__init__(function)
+        # Numba offers no way to name further sources, so its index is told where it keeps them.
+        self._cache_file._source_stamp = stamp
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature, or None when it must be compiled."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unpickling damaged files may raise anything at all
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, if that is possible."""
+        try:
+            super().save_overload(sig, data)
+        except Exception:
+            self._begin_anew(sig, data)
+
+    def _begin_anew(self, sig: Any, data: Any) -> None:
+        """Replace a damaged index; a folder that cannot be written stays as it is."""
+        try:
+            self.flush()
+            super().save_overload(sig, data)
+        except Exception:
+            self.disable()
+
+
+def compiled(function: Function, stamp: Stamp, *, inline: bool = False) -> Function:
+    """Compile a function; cached on disk, stamped. ``inline``: into each kernel that calls it."""
+    # The kernels look before they divide: the model of numpy saves a second look.
+    how: dict[str, Any] = {"inline": "always"} if inline else {}
+    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **how)(function)
+    with suppress(RuntimeError):  # when no folder at all can be written
+        dispatcher._cache = KernelCache(function, stamp)
+    return dispatcher  # type: ignore[no-any-return]

@@ -1,0 +1,74 @@
+"""``rexmq reproduce`` at its smallest size, and how what it gives is written."""
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproduction import writing
+from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
+from benchmarks.reproduction.registry import EXPERIMENTS
+from broker.cli import main, reproduce
+
+OUTCOME = Outcome(
+    Table(("names", "SFF [ms]"), ((10, 1.25), (100, None))),
+    (Chart(("SFF [ms]",), "ms"),),
+    (Claim("it falls", "it does not", False), Claim("faster on a GPU", "needs one", None)),
+)
+
+
+def experiment(name: str) -> Experiment:
+    return Experiment(name, "matching", "names", "All names.", lambda quick: OUTCOME)
+
+
+def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "thesis-4.7", "--quick", "--out", str(tmp_path)]) == 0
+    written = capfd.readouterr().out.splitlines()
+    assert str(tmp_path / "matching.md") in written
+    heading, *rows = csv.reader((tmp_path / "thesis-4.7.csv").open())
+    assert heading[:3] == ["attributes", "SFF [ms]", "OCM, 1 thread [ms]"]
+    assert [row[0] for row in rows] == ["1", "9"]
+    assert all(float(figure) > 0 for row in rows for figure in row)
+    assert "| the thesis says | measured here | holds |" in (tmp_path / "matching.md").read_text()
+
+
+@pytest.mark.parametrize("name", ["thesis-table-4.2", "thesis-4.6", "thesis-4.13", "thesis-4.14"])
+def test_the_experiments_that_are_no_sweeps_run(name: str) -> None:
+    outcome = EXPERIMENTS[name].run(True)
+    columns = outcome.table.columns
+    assert all(set(chart.lines) <= set(columns) for chart in outcome.charts)
+    assert all(len(row) == len(columns) for row in outcome.table.rows)
+    assert outcome.claims
+
+
+def test_an_unknown_name_is_wrong_usage(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "thesis-9.9"]) == 2
+    assert "there is no 'thesis-9.9'; there are thesis-table-4.2," in capfd.readouterr().err
+
+
+def test_without_a_checkout_there_are_no_experiments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(reproduce, "FOLDER", tmp_path)
+    assert main(["reproduce"]) == 2
+    assert "needs a source checkout" in capfd.readouterr().err
+
+
+def test_a_table_as_csv() -> None:
+    assert writing.csv_of(OUTCOME.table) == "names,SFF [ms]\n10,1.25\n100,\n"
+
+
+def test_a_section_is_replaced_and_the_others_stay(tmp_path: Path) -> None:
+    for name in ("thesis-4.8", "thesis-4.7", "thesis-4.8"):
+        writing.write(experiment(name), OUTCOME, tmp_path, "a machine")
+    page = (tmp_path / "matching.md").read_text()
+    sections = [line for line in page.splitlines() if line.startswith("## ")]
+    assert sections == ["## thesis-4.7: names", "## thesis-4.8: names"]
+    assert "| it falls | it does not | no |" in page
+    assert "| faster on a GPU | needs one | not measured |" in page
+
+
+def test_pictures_need_matplotlib(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (_, picture, _) = writing.write(experiment("thesis-4.7"), OUTCOME, tmp_path, "a machine")
+    assert picture.read_bytes().startswith(b"\x89PNG")
