@@ -38,10 +38,12 @@ from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.emission import begin_advance
 from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import Linker
-from rules.engine.rows import MatchReader, RowWriter
+from rules.engine.outlets import Outlets
+from rules.engine.rows import RowWriter
 from rules.pattern import TIMER, RuleSet
 
 HORIZON_EVENTS = 1024
@@ -68,9 +70,9 @@ class CdpEngine:
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
-        self._reader = MatchReader(self._writer)
         self._linker = Linker(self._strings)
         self._arrays = _new_arrays()
+        self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._linker.show(self._arrays)
         self._repeats = DuplicateFilter()
         self._pending: dict[int, list[_Pending]] = {}  # by type
@@ -141,9 +143,11 @@ class CdpEngine:
         for number in self._linker.tables.unused_types(self._catalogue.used):
             forget_rows(self._arrays.state, number)
             self._pending.pop(number, None)
-        self._linker.tables.forget_types(self._catalogue.schemas)
+        for number in self._linker.tables.forget_types(self._catalogue.schemas):
+            self._outlets.forget(number)
         if not self._linker.linked:
             self._arrays = _new_arrays()
+            self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
     def _rearrange(self) -> None:
         """Follow the catalogue after rules were added or removed."""
@@ -183,11 +187,12 @@ class CdpEngine:
         new = self._catalogue.groups.marks
         groups = self._linker.groups
         groups["evaluated"], groups["mark"] = old, new
+        begin_advance(self._arrays.state)
         for arrivals, inbox, stored in self._portions(old, new):
             if len(arrivals) or len(stored):
                 self._run(arrivals, inbox, stored)
         groups["evaluated"] = new
-        found = self._take_matches()
+        found = self._outlets.take()
         if self._events_since_horizon >= HORIZON_EVENTS:
             self._set_horizons(TIME_MAX)
             self._forget_strings()
@@ -290,21 +295,14 @@ class CdpEngine:
         counters = arrays["counters"]
         counters[layout.ARRIVAL] = counters[layout.STORED] = 0
         while (status := process(arrays.state, arrivals, inbox, stored)) != layout.DONE:
-            _grow(arrays, status)
+            if status == layout.GROW_OUT:
+                self._outlets.grow()
+            else:
+                _grow(arrays, status)
         if count := int(counters[layout.DEFERRED]):
             later = np.concatenate([self._deferred, arrays["deferred"][:count]])
             self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
-
-    def _take_matches(self) -> Detections:
-        counters = self._arrays["counters"]
-        count, top = int(counters[layout.OUT_COUNT]), int(counters[layout.OUT_TOP])
-        counters[layout.OUT_COUNT] = counters[layout.OUT_TOP] = 0
-        return self._reader.detections(
-            self._arrays["out"][:top],
-            self._arrays["out_offsets"][: count + 1],
-            self._linker.by_number,
-        )
 
     def _fit_scratch(self) -> None:
         """Make the scratch of evaluation large enough for the deployed rules."""
@@ -323,6 +321,8 @@ class CdpEngine:
             ("cursor_lists", steps),
             ("matched", len(linker.tables.columns.array)),
             ("composite", linker.tables.width),
+            ("outlets", len(linker.tables.types.array)),
+            ("touched", len(linker.tables.types.array)),
         ):
             self._arrays.grow(name, length)
 
@@ -433,7 +433,7 @@ def _grow(arrays: Arrays, status: int) -> None:
 _GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),
-    layout.GROW_OUT: ("out", "out_offsets"),
+    layout.GROW_RUNS: ("runs",),
     layout.GROW_TRIGGERS: ("triggers",),
     layout.GROW_DEFERRED: ("deferred",),
     layout.GROW_CONSUMED: ("consumed",),

@@ -101,12 +101,14 @@ class ColumnTables:
         """The numbers of types of which no event is of use any more."""
         return tuple(number for name, number in self.type_numbers.items() if name not in used)
 
-    def forget_types(self, known: Collection[str]) -> None:
+    def forget_types(self, known: Collection[str]) -> tuple[int, ...]:
         """Give back the numbers of types, without columns and rows, that no rule knows."""
-        for name in [name for name in self.type_numbers if name not in known]:
-            number = self.type_numbers.pop(name)
+        gone = [name for name in self.type_numbers if name not in known]
+        numbers = tuple(map(self.type_numbers.pop, gone))
+        for number in numbers:
             self._index.forget_type(number)
             self.types.release(number)
+        return numbers
 
     # --- columns and accesses --------------------------------------------------------------
 

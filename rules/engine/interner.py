@@ -26,7 +26,7 @@ class Interner:
 
     def __init__(self) -> None:
         self._codes: dict[str, int] = {}
-        self._texts: list[str | None] = []
+        self.texts: list[str | None] = []
         self._free: list[int] = []
         self._sweep_above = SWEEP_MIN
         self._sweep_bytes_above = SWEEP_BYTES_MIN
@@ -53,7 +53,7 @@ class Interner:
 
     def text(self, code: int) -> str:
         """The string that a code stands for."""
-        text = self._texts[code]
+        text = self.texts[code]
         assert text is not None, "a code in use was forgotten"
         return text
 
@@ -68,7 +68,7 @@ class Interner:
         for text, code in list(self._codes.items()):
             if code not in kept:
                 del self._codes[text]
-                self._texts[code] = None
+                self.texts[code] = None
                 self._free.append(code)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self._codes))
         self._top = 0
@@ -80,10 +80,10 @@ class Interner:
     def _add(self, text: str) -> int:
         if self._free:
             code = self._free.pop()
-            self._texts[code] = text
+            self.texts[code] = text
         else:
-            code = len(self._texts)
-            self._texts.append(text)
+            code = len(self.texts)
+            self.texts.append(text)
         self._codes[text] = code
         self._write(code, text)
         return code

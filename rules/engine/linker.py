@@ -25,7 +25,8 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
 from rules.engine.tables import BlockTable, RecordTable
-from rules.plan import RulePlan, compile_rule
+from rules.pattern import Policy
+from rules.plan import TRUE, Op, Program, RulePlan, StepKind, compile_rule
 
 
 @dataclass(slots=True)
@@ -45,6 +46,19 @@ class LinkedRule:
     uses: tuple[int, ...]  # accesses, once a step
 
 
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """How an attribute of composite events is found: see layout.VALUE."""
+
+    event: int
+    offset: int
+    program: int
+
+    def placed(self, code: int) -> tuple[int, int, int]:
+        """Its record, once the rule's programs begin at instruction ``code``."""
+        return self.event, self.offset, code + self.program
+
+
 class Linker:
     """Owner of the tables, which ``show`` lets the kernels see."""
 
@@ -54,7 +68,7 @@ class Linker:
         self.rules = RecordTable(layout.RULE)
         self.groups: AnyArray = np.zeros(0, layout.GROUP)
         self.steps = BlockTable(layout.STEP)
-        self._values = BlockTable(np.int64)
+        self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)
         self._lookbacks = Lookbacks()  # beside ``rules``
         self._group_numbers: Mapping[frozenset[str], int] = {}
@@ -68,10 +82,10 @@ class Linker:
         """Enter a deployed rule; ``source`` is the number of its composite events' source."""
         plan, tables = compile_rule(deployed.rule), self.tables
         assembler = Assembler(self._strings)
-        values = [assembler.program(program) for program in plan.values]
+        values = [_value(program, assembler) for program in plan.values]
         steps = StepRecords(plan.steps, assembler, tables)
         code = tables.code.add(assembler.instructions)
-        value_block = self._values.add([code + value for value in values])
+        value_block = self._values.add([value.placed(code) for value in values])
         first = steps.place(self.steps, code)
         last = first + steps.outer
         private = [access for access in steps.reaches if tables.owner(access)]
@@ -92,7 +106,7 @@ class Linker:
             next=tables.columns.array[column]["first_rule"],
             consumes=sum(1 << event for event in deployed.rule.consuming),
             private=private_block,
-            record=layout.OUT_HEADER + len(values) + layout.CAUSE_WORDS * len(plan.event_types),
+            final_each=_ends_in_each(plan) and all(value.event >= 0 for value in values),
         )
         tables.columns.array[column]["first_rule"] = number
         self.depth = max(self.depth, assembler.depth)
@@ -194,6 +208,27 @@ class Linker:
         arrays["steps"] = self.steps.array
         arrays["values"] = self._values.array
         arrays["private"] = self._private.array
+
+
+def _value(program: Program, assembler: Assembler) -> _Value:
+    """The value that a program computes; a mere attribute needs none."""
+    first = program.code[0]
+    if first.op is Op.LOAD and program.code[1].op is Op.END:
+        return _Value(first.event, layout.HEADER + first.offset, 0)
+    return _Value(-1, 0, assembler.program(program))
+
+
+def _ends_in_each(plan: RulePlan) -> bool:
+    """Whether every candidate of the last step makes a match, with nothing to test or note."""
+    if not plan.steps or plan.rule.consuming:
+        return False
+    last = plan.steps[-1]
+    return (
+        last.kind is StepKind.SELECT
+        and last.policy is Policy.EACH
+        and last.residue is TRUE
+        and not last.inner
+    )
 
 
 def _signed(number: int) -> int:

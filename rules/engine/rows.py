@@ -6,37 +6,21 @@ operations on whole columns, whatever its length. The numbers of sources are loc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from matcher.identity import event_key, source_hash
 from matcher.model import (
-    Bools,
-    Causes,
     Column,
     EventBatch,
     EventIds,
-    EventType,
-    Int32s,
     Int64s,
-    Kind,
     StringColumn,
-    UInt64s,
 )
-from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
-    CAUSE_WORDS,
     HEADER,
     ID_IS_DIGEST,
     ID_IS_SEQUENCE,
-    OUT_HEADER,
-    OUT_HIGH,
-    OUT_LOW,
-    OUT_RULE,
-    OUT_TIME,
     ROW_ID,
     ROW_KEY_HIGH,
     ROW_KEY_LOW,
@@ -44,10 +28,6 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
-from rules.engine.linker import LinkedRule
-
-CAUSE_IS_SEQUENCE, CAUSE_IS_DIGEST, CAUSE_IS_TEXT = 0, 1, 2
-"""The lowest two bits of a cause's first word; the others are its source."""
 
 
 class Sources:
@@ -152,168 +132,3 @@ class RowWriter:
         if column.dtype == np.float64:
             return np.ascontiguousarray(column).view(np.int64)
         return column.astype(np.int64)
-
-
-class MatchReader:
-    """Output records into composite batches."""
-
-    def __init__(self, writer: RowWriter) -> None:
-        self._writer = writer
-
-    def detections(self, out: Int64s, offsets: Int64s, rules: dict[int, LinkedRule]) -> Detections:
-        """All records, as batches by type, in the order of time and then E4.
-
-        ``out`` holds the records one behind the other, ``offsets`` int64[n + 1] where each
-        begins; ``rules`` the linked rules by number.
-        """
-        starts = offsets[:-1]
-        if len(starts) == 0:
-            return NOTHING
-        numbers = out[starts + OUT_RULE]
-        present = _Present.of(numbers, rules)
-        order = np.lexsort((present.ranks[numbers], out[starts + OUT_TIME]))
-        # Type after type, each in order: what is decoded below is decoded for all types at once.
-        by_type = np.argsort(present.types[numbers[order]], kind="stable")
-        places = order[by_type]
-        starts, numbers = starts[places], numbers[places]
-        ids = self._ids(out, starts, numbers, present)
-        causes = self._causes(out, starts, numbers, present)
-        ends = np.cumsum(np.bincount(present.types[numbers])).tolist()
-        batches, first = [], 0
-        for type_, end in zip(present.schemas, ends, strict=True):
-            part = slice(first, end)
-            columns = tuple(
-                self._column(out[starts[part] + (OUT_HEADER + place)], attribute.kind)
-                for place, attribute in enumerate(type_.attributes)
-            )
-            time = out[starts[part] + OUT_TIME]
-            batches.append(
-                EventBatch(type_, time, ids.take(part), columns, _causes_of(causes, first, end))
-            )
-            first = end
-        common = np.empty(len(order), np.int64)
-        common[by_type] = np.arange(len(order))
-        return Detections(tuple(batches), common)
-
-    def _ids(self, out: Int64s, starts: Int64s, numbers: Int64s, present: _Present) -> EventIds:
-        names = self._writer.sources.names
-        digest = np.empty((len(starts), 2), np.int64)
-        digest[:, 0] = out[starts + OUT_HIGH]
-        digest[:, 1] = out[starts + OUT_LOW]
-        return EventIds(
-            StringColumn(
-                present.ranks[numbers].astype(np.int32),
-                tuple(names[source] for source in present.sources),
-            ),
-            np.zeros(len(starts), np.int64),
-            digest=digest.view(np.uint64),
-        )
-
-    def _column(self, words: Int64s, kind: Kind) -> Column:
-        if kind is Kind.INT:
-            return words
-        if kind is Kind.FLOAT:
-            return words.view(np.float64)
-        if kind is Kind.BOOL:
-            return words.astype(np.bool_)
-        return _decoded(words, self._writer.strings)
-
-    def _causes(self, out: Int64s, starts: Int64s, numbers: Int64s, present: _Present) -> Causes:
-        counts = present.events[numbers]
-        offsets = np.zeros(len(starts) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        first = starts + (OUT_HEADER + present.widths[numbers])
-        places = np.repeat(first - CAUSE_WORDS * offsets[:-1], counts)
-        places += CAUSE_WORDS * np.arange(offsets[-1])
-        heads = out[places]
-        one, other = out[places + 1], out[places + 2]
-        kinds = heads & 3
-        is_digest, has_text = kinds == CAUSE_IS_DIGEST, kinds == CAUSE_IS_TEXT
-        source = _decoded_by(heads >> 2, self._writer.sources.names)
-        if is_digest.any():
-            one = np.where(is_digest, 0, one)
-        return Causes(
-            offsets,
-            EventIds(
-                source,
-                one,
-                self._texts(other, has_text),
-                _digests(out[places + 1], other, is_digest),
-            ),
-            is_digest,
-            has_text,
-        )
-
-    def _texts(self, words: Int64s, has_text: Bools) -> StringColumn | None:
-        if not has_text.any():
-            return None
-        column = _decoded(words[has_text], self._writer.texts)
-        codes = np.zeros(len(words), np.int32)
-        codes[has_text] = column.codes
-        return StringColumn(codes, column.values)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Present:
-    """The rules that some records come from: tables by rule number, and what they define.
-
-    ``ranks`` orders rules by their places (E4, S15); ``types`` numbers ``schemas``; ``widths``
-    counts attributes and ``events`` numbered events; ``sources`` stand in the order of ranks.
-    """
-
-    ranks: Int64s
-    types: Int64s
-    widths: Int64s
-    events: Int64s
-    sources: tuple[int, ...]
-    schemas: tuple[EventType, ...]
-
-    @classmethod
-    def of(cls, numbers: Int64s, rules: dict[int, LinkedRule]) -> _Present:
-        counted = np.bincount(numbers)
-        linked = [rules[number] for number in np.flatnonzero(counted).tolist()]
-        linked.sort(key=lambda one: one.deployed.place)
-        schemas: dict[EventType, int] = {}
-        ranks, types, widths, events = np.zeros((4, len(counted)), np.int64)
-        for rank, one in enumerate(linked):
-            type_ = one.deployed.rule.defines
-            ranks[one.number] = rank
-            types[one.number] = schemas.setdefault(type_, len(schemas))
-            widths[one.number] = len(type_.attributes)
-            events[one.number] = len(one.plan.event_types)
-        sources = tuple(one.source for one in linked)
-        return cls(ranks, types, widths, events, sources, tuple(schemas))
-
-
-def _causes_of(causes: Causes, first: int, end: int) -> Causes:
-    """The provenance of consecutive composite events."""
-    offsets = causes.offsets[first : end + 1]
-    part = slice(int(offsets[0]), int(offsets[-1]))
-    return Causes(
-        offsets - offsets[0], causes.ids.take(part), causes.is_digest[part], causes.has_text[part]
-    )
-
-
-def _digests(one: Int64s, other: Int64s, is_digest: Bools) -> UInt64s | None:
-    if not is_digest.any():
-        return None
-    words = np.stack([one, other], axis=1)
-    words[~is_digest] = 0
-    return words.view(np.uint64)
-
-
-def _decoded(words: Int64s, strings: Interner) -> StringColumn:
-    used, codes = _numbered(words)
-    return StringColumn(codes, tuple(map(strings.text, used)))
-
-
-def _decoded_by(words: Int64s, names: Sequence[str]) -> StringColumn:
-    used, codes = _numbered(words)
-    return StringColumn(codes, tuple(names[number] for number in used))
-
-
-def _numbered(words: Int64s) -> tuple[list[int], Int32s]:
-    """The distinct words, ascending, and each word's place among them. Words are codes: small."""
-    seen = np.bincount(words) > 0
-    places = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-    return np.flatnonzero(seen).tolist(), places[words]

@@ -35,7 +35,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "groups": layout.GROUP,
     "steps": layout.STEP,
     "code": layout.CODE,
-    "values": _I,  # first instructions of the attributes' programs
+    "values": layout.VALUE,  # of the attributes that rules define
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatch_keys": layout.DISPATCH_KEY,
     "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
@@ -45,8 +45,9 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "lists": layout.LIST,
     "buckets": _I,  # open-addressed: list number, or -1
     "counters": _I,
-    "out": _I,
-    "out_offsets": _I,
+    "outlets": layout.OUTLET,  # by type
+    "touched": _I,  # types that have composite events to be taken
+    "runs": layout.RUN,
     "triggers": layout.TRIGGER,
     "deferred": layout.DEFERRED_TRIGGER,
     "consumed": layout.CONSUMED_EVENT,
@@ -121,6 +122,21 @@ def _accessor(name: str) -> Any:
     return array
 
 
+def _view(dtype: npt.DTypeLike) -> Any:
+    kind = np.dtype(dtype)
+
+    @njit(nogil=True)
+    def array(address, length):  # type: ignore[no-untyped-def]
+        return carray(_pointer(address), (length,), kind)  # type: ignore[call-arg]
+
+    return array
+
+
+words_at = _view(np.int64)
+"""``length`` int64 words at an address."""
+codes_at = _view(np.int32)
+bytes_at = _view(np.uint8)
+
 types = _accessor("types")
 dispatch = _accessor("dispatch")
 columns = _accessor("columns")
@@ -138,8 +154,9 @@ free = _accessor("free")
 lists = _accessor("lists")
 buckets = _accessor("buckets")
 counters = _accessor("counters")
-out = _accessor("out")
-out_offsets = _accessor("out_offsets")
+outlets = _accessor("outlets")
+touched = _accessor("touched")
+runs = _accessor("runs")
 triggers = _accessor("triggers")
 deferred = _accessor("deferred")
 consumed = _accessor("consumed")

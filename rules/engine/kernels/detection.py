@@ -17,34 +17,20 @@ from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import COUNT, aggregate, gather
 from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.emission import emit, emit_each, note_run
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
 from rules.engine.kernels.layout import (
-    CAUSE_WORDS,
     CONSUMED,
     DONE,
     ENTRY_WORDS,
-    GROW_CONSUMED,
-    GROW_OUT,
-    ID_IS_DIGEST,
-    ID_IS_SEQUENCE,
-    OUT_COUNT,
-    OUT_HEADER,
-    OUT_HIGH,
-    OUT_LOW,
-    OUT_RULE,
-    OUT_TIME,
-    OUT_TOP,
+    GROW_RUNS,
     POLICY_EACH,
     POLICY_FIRST,
     PROBE_FLOAT,
     PROBE_FLOAT_TO_INT,
     PROBE_SAME,
-    ROW_ID,
-    ROW_KEY_HIGH,
-    ROW_KEY_LOW,
-    ROW_SEQUENCE,
-    ROW_SOURCE,
     ROW_TIME,
+    RUNS,
 )
 from rules.engine.kernels.memory import find_list, find_time, row_offset
 from rules.plan import StepKind
@@ -254,95 +240,14 @@ def perform(state: Int64s, place: int, since: int, events: int) -> bool:
 
 
 @kernel
-def rotate(number, bits):  # type: ignore[no-untyped-def]
-    """Rotate a 64-bit word to the left."""
-    return (number << np.uint64(bits)) | (number >> np.uint64(64 - bits))
-
-
-@kernel
-def finish(number):  # type: ignore[no-untyped-def]
-    """The finalizer of MurmurHash3."""
-    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
-    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
-    return number ^ (number >> np.uint64(33))
-
-
-@kernel
-def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
-    """The key of a composite event: the compiled twin of ``matcher.identity.composite_key``."""
-    first, second = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
-    for event in range(1, events + 1):
-        row = frame[event]
-        word = np.uint64(heap[row + ROW_KEY_HIGH])
-        high ^= rotate(word * first, 31) * second
-        high = (rotate(high, 27) + low) * np.uint64(5) + np.uint64(0x52DCE729)
-        word = np.uint64(heap[row + ROW_KEY_LOW])
-        low ^= rotate(word * second, 33) * first
-        low = (rotate(low, 31) + high) * np.uint64(5) + np.uint64(0x38495AB5)
-    length = np.uint64(16 * events)
-    high, low = high ^ length, low ^ length
-    high += low
-    low += high
-    high, low = finish(high), finish(low)
-    high += low
-    low += high
-    return high, low
-
-
-@kernel
-def emit(state: Int64s, rule_number: int) -> int:
-    """Write the composite event of the present match; an undefined value fails the match (S9)."""
-    rule = arrays.rules(state)[rule_number]
-    counters, out, heap, frame = (
-        arrays.counters(state),
-        arrays.out(state),
-        arrays.heap(state),
-        arrays.frame(state),
-    )
-    top = counters[OUT_TOP]
-    if top + rule.record > len(out) or counters[OUT_COUNT] + 1 >= len(arrays.out_offsets(state)):
-        return GROW_OUT
-    for value in range(rule.value_count):
-        if not run(state, arrays.values(state)[rule.first_value + value]):
-            return DONE
-        out[top + OUT_HEADER + value] = arrays.stack(state)[0]
-    events = rule.events
-    if rule.consumes:
-        if counters[CONSUMED] + events > len(arrays.consumed(state)):
-            return GROW_CONSUMED
-        for event in range(events):
-            if rule.consumes >> event & 1:
-                place = counters[CONSUMED]
-                arrays.consumed(state)[place].rule = rule_number
-                arrays.consumed(state)[place].type = arrays.chosen_types(state)[event]
-                arrays.consumed(state)[place].row = arrays.chosen(state)[event]
-                counters[CONSUMED] = place + 1
-    high, low = digest(heap, frame, events, np.uint64(rule.key_high), np.uint64(rule.key_low))
-    out[top + OUT_RULE] = rule_number
-    out[top + OUT_TIME] = heap[frame[1] + ROW_TIME]
-    out[top + OUT_HIGH] = np.int64(high)
-    out[top + OUT_LOW] = np.int64(low)
-    cause = top + OUT_HEADER + rule.value_count
-    for event in range(1, events + 1):
-        row = frame[event]
-        kind = heap[row + ROW_ID]
-        out[cause] = heap[row + ROW_SOURCE] * 4 + (
-            0 if kind == ID_IS_SEQUENCE else (1 if kind == ID_IS_DIGEST else 2)
-        )
-        if kind == ID_IS_SEQUENCE:
-            out[cause + 1] = heap[row + ROW_SEQUENCE]
-            out[cause + 2] = 0
-        elif kind == ID_IS_DIGEST:
-            out[cause + 1] = heap[row + ROW_KEY_HIGH]
-            out[cause + 2] = heap[row + ROW_KEY_LOW]
-        else:
-            out[cause + 1] = heap[row + ROW_SEQUENCE]
-            out[cause + 2] = kind
-        cause += CAUSE_WORDS
-    counters[OUT_TOP] = cause
-    counters[OUT_COUNT] += 1
-    arrays.out_offsets(state)[counters[OUT_COUNT]] = cause
-    return DONE
+def emit_final(state: Int64s, rule_number: int, place: int) -> int:
+    """Emit every candidate of the last step, a multiple selection without further conditions."""
+    rule, step = arrays.rules(state)[rule_number], arrays.steps(state)[place]
+    number = list_of(state, step)
+    if number < 0:
+        return DONE
+    low, high = bounds(state, step, number, rule.since)
+    return emit_each(state, rule_number, number, low, high) if low < high else DONE
 
 
 @kernel
@@ -350,24 +255,32 @@ def detect(state: Int64s, rule_number: int, row: int) -> int:
     """Evaluate a rule at a terminator, and write every match; unless DONE, nothing is written."""
     rule = arrays.rules(state)[rule_number]
     counters = arrays.counters(state)
-    top, count, consumed = counters[OUT_TOP], counters[OUT_COUNT], counters[CONSUMED]
+    if counters[RUNS] == len(arrays.runs(state)):
+        return GROW_RUNS
+    outlet = arrays.outlets(state)[rule.type]
+    count, causes, consumed = outlet.count, outlet.causes, counters[CONSUMED]
     terminator = arrays.columns(state)[rule.column].type
     for event in range(rule.events):
         arrays.chosen(state)[event] = -1  # what another rule left there is no event of this match
     arrays.frame(state)[1] = row_offset(state, terminator, row)
     arrays.chosen(state)[0] = row
     arrays.chosen_types(state)[0] = terminator
+    final = rule.last_step - 1 if rule.final_each else -1
     place = rule.first_step
     forward = True
     while True:
-        if forward and place == rule.last_step:
-            status = emit(state, rule_number)
+        if forward and (place == rule.last_step or place == final):
+            if place == final:
+                status = emit_final(state, rule_number, place)
+                place = arrays.steps(state)[place].previous
+            else:
+                status = emit(state, rule_number)
+                place = rule.previous
             if status != DONE:
-                counters[OUT_TOP], counters[OUT_COUNT] = top, count
+                outlet.count, outlet.causes = count, causes
                 counters[CONSUMED] = consumed
                 return status
             forward = False
-            place = rule.previous
         elif forward:
             if perform(state, place, rule.since, rule.events):
                 place += 1
@@ -375,9 +288,11 @@ def detect(state: Int64s, rule_number: int, row: int) -> int:
                 forward = False
                 place = arrays.steps(state)[place].previous
         elif place < 0:
-            return DONE
+            break
         elif next_candidate(state, place, rule.since):
             forward = True
             place += 1
         else:
             place = arrays.steps(state)[place].previous
+    note_run(state, rule_number, arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME], count)
+    return DONE

@@ -23,6 +23,7 @@ from rules.engine.kernels.layout import (
     ARRIVAL,
     COMPOSITE,
     COMPOSITE_END,
+    COMPOSITE_RULE,
     CONSUMED,
     DEFERRED,
     DONE,
@@ -34,12 +35,6 @@ from rules.engine.kernels.layout import (
     ID_IS_DIGEST,
     INSTANT,
     LISTS_TOP,
-    OUT_COUNT,
-    OUT_HEADER,
-    OUT_HIGH,
-    OUT_LOW,
-    OUT_RULE,
-    OUT_TIME,
     PHASE,
     PRESENT_ROW,
     ROW_ID,
@@ -106,15 +101,17 @@ def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-u
                 counters[PHASE] = CONSUME
                 continue
             rule = arrays.triggers(state)[0].rule
-            first = counters[OUT_COUNT]
+            outlet = arrays.outlets(state)[arrays.rules(state)[rule].type]
+            first = outlet.count
             status = detect(state, rule, arrays.triggers(state)[0].row)
             if status != DONE:
                 return status
             counters[EVALUATED] += 1
             pop_trigger(state)
-            if arrays.rules(state)[rule].stores and counters[OUT_COUNT] > first:
+            if arrays.rules(state)[rule].stores and outlet.count > first:
                 counters[COMPOSITE] = first
-                counters[COMPOSITE_END] = counters[OUT_COUNT]
+                counters[COMPOSITE_END] = outlet.count
+                counters[COMPOSITE_RULE] = rule
                 counters[PHASE] = STORE
         elif phase == STORE:
             status = store_composites(state)
@@ -441,23 +438,27 @@ def copy_trigger(triggers, source: int, target: int) -> None:  # type: ignore[no
 @kernel
 def store_composites(state: Int64s) -> int:
     """Enter the composite events of the last evaluation into columns (hierarchies, S12)."""
-    counters, out = arrays.counters(state), arrays.out(state)
+    counters = arrays.counters(state)
+    rule = arrays.rules(state)[counters[COMPOSITE_RULE]]
+    outlet = arrays.outlets(state)[rule.type]
+    times = arrays.words_at(outlet.time, outlet.capacity)
+    ids = arrays.words_at(outlet.digest, 2 * outlet.capacity)
+    values = arrays.words_at(outlet.words, rule.value_count * outlet.capacity)
     words = arrays.composite(state)
     while counters[COMPOSITE] < counters[COMPOSITE_END]:
-        top = arrays.out_offsets(state)[counters[COMPOSITE]]
-        rule = arrays.rules(state)[out[top + OUT_RULE]]
-        words[ROW_TIME] = out[top + OUT_TIME]
-        words[ROW_KEY_HIGH] = out[top + OUT_HIGH]
-        words[ROW_KEY_LOW] = out[top + OUT_LOW]
+        place = counters[COMPOSITE]
+        words[ROW_TIME] = times[place]
+        words[ROW_KEY_HIGH] = ids[2 * place]
+        words[ROW_KEY_LOW] = ids[2 * place + 1]
         words[ROW_SOURCE] = rule.source
         words[ROW_SEQUENCE] = 0
         words[ROW_ID] = ID_IS_DIGEST
         for value in range(rule.value_count):
-            words[HEADER + value] = out[top + OUT_HEADER + value]
+            words[HEADER + value] = values[value * outlet.capacity + place]
         status = enter(state, rule.type, words, 0)
         if status != DONE:
             return status
-        counters[COMPOSITE] += 1
+        counters[COMPOSITE] = place + 1
     return DONE
 
 

@@ -29,16 +29,8 @@ ID_IS_DIGEST = -2
 """In ``ROW_ID``: the id is the key."""
 
 ENTRY_WORDS = 2
-CAUSE_WORDS = 3
-"""Words of a cause in the output: source and kind of id, and two words that name it."""
-
-# --- the words of an output record: these, the attributes, then the causes ---------------------
-
-OUT_RULE = 0
-OUT_TIME = 1
-OUT_HIGH = 2
-OUT_LOW = 3
-OUT_HEADER = 4
+CAUSE_IS_SEQUENCE, CAUSE_IS_DIGEST, CAUSE_IS_TEXT = 0, 1, 2
+"""How a cause of a composite event is named."""
 
 _I = np.int64
 
@@ -98,7 +90,7 @@ RULE = np.dtype(
         ("stores", _I),  # whether some rule uses the type it defines
         ("consumes", _I),  # bit mask over event numbers
         ("private", _I),  # first of its private accesses, in ``private``
-        ("record", _I),  # words of its output record
+        ("final_each", _I),  # whether the last step only emits every entry in its span
     ]
 )
 GROUP = np.dtype(
@@ -135,6 +127,45 @@ STEP = np.dtype(
     ]
 )
 CODE = np.dtype([("op", np.int32), ("event", np.int32), ("offset", np.int64), ("value", _I)])
+VALUE = np.dtype(
+    [
+        ("event", _I),  # the frame place of the event whose attribute it is, or -1
+        ("offset", _I),  # of that attribute in the row
+        ("program", _I),  # first instruction, for any other value
+    ]
+)
+OUTLET = np.dtype(
+    [
+        # Composite events of one type, and their causes, since the last advance began and before.
+        ("first", _I),
+        ("count", _I),
+        ("capacity", _I),
+        ("first_cause", _I),
+        ("causes", _I),
+        ("cause_capacity", _I),
+        ("advances", _I),  # that wrote here: each begins its offsets anew
+        ("kinds", _I),  # bit mask: how causes are named here
+        # Addresses of the columns; int64 unless they say otherwise.
+        ("time", _I),
+        ("digest", _I),  # two words an event
+        ("source", _I),  # int32
+        ("words", _I),  # ``capacity`` words for each attribute
+        ("offsets", _I),
+        ("cause_source", _I),  # int32
+        ("cause_sequence", _I),
+        ("cause_kind", _I),  # uint8
+        ("cause_name", _I),  # two words a cause: its digest, or 0 and the code of its text
+    ]
+)
+RUN = np.dtype(
+    [
+        # Composite events that one rule made of one terminator.
+        ("time", _I),
+        ("place", _I),  # the rule's, in E4
+        ("type", _I),
+        ("count", _I),
+    ]
+)
 LIST = np.dtype(
     [
         ("offset", _I),
@@ -168,8 +199,8 @@ LISTS_TOP = 1
 LISTS_FREE = 2  # first free list record, or -1
 BUCKETS_USED = 3
 SWEEP = 4  # the next list to sweep
-OUT_TOP = 5  # words
-OUT_COUNT = 6  # records
+RUNS = 5
+TOUCHED = 6  # types with composite events since the advance began
 TRIGGERS = 7  # in the heap of triggers
 TRIGGER_SERIAL = 8
 DEFERRED = 9
@@ -185,6 +216,11 @@ PRESENT_ROW = 17
 COMPOSITE = 18  # next composite event to insert
 COMPOSITE_END = 19
 EVALUATED = 20  # terminators evaluated, ever
+COMPOSITE_RULE = 21  # whose composite events are being inserted
+OUT_TYPE = 22  # the type that asks for room in GROW_OUT,
+OUT_NEED = 23  # for so many composite events,
+OUT_CAUSES = 24  # with so many causes
+DISORDER = 25  # whether rules ran in another order than that of their places
 COUNTERS = 32
 
 # --- what a call says ----------------------------------------------------------------------------
@@ -197,6 +233,7 @@ GROW_OUT = 4
 GROW_TRIGGERS = 5
 GROW_DEFERRED = 6
 GROW_CONSUMED = 7
+GROW_RUNS = 8
 
 SIZE_CLASSES = 48
 """Free segments are chained by the logarithm of their size."""

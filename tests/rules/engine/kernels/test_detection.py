@@ -8,7 +8,8 @@ import pytest
 
 from matcher.identity import composite_key
 from rules.engine.kernels import layout
-from rules.engine.kernels.detection import digest, key_word
+from rules.engine.kernels.detection import key_word
+from rules.engine.kernels.emission import digest
 
 
 def words(numbers: list[int]) -> np.ndarray:

@@ -1,0 +1,334 @@
+"""Composite events into the columns that leave the engine.
+
+Every type that rules define has an *outlet*: columns of times, ids, attributes and causes, which
+the host lends and takes back as they stand. What is written here is what an ``EventBatch`` holds;
+only strings and sources are still numbers of the engine.
+
+Law 1: an event is written whole or not at all; one that finds no room asks for it and changes
+nothing. What lies behind an outlet's ``count`` means nothing.
+
+Law 2: the events of one outlet stand in the order in which they were made, which is that of time
+and then E4 (rules of one type run in the order of their places). The *runs* say how the events of
+several outlets lie between one another.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
+from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.expressions import run
+from rules.engine.kernels.layout import (
+    CAUSE_IS_DIGEST,
+    CAUSE_IS_SEQUENCE,
+    CAUSE_IS_TEXT,
+    CONSUMED,
+    DISORDER,
+    DONE,
+    ENTRY_WORDS,
+    GROW_CONSUMED,
+    GROW_OUT,
+    ID_IS_DIGEST,
+    ID_IS_SEQUENCE,
+    OUT_CAUSES,
+    OUT_NEED,
+    OUT_TYPE,
+    ROW_ID,
+    ROW_KEY_HIGH,
+    ROW_KEY_LOW,
+    ROW_SEQUENCE,
+    ROW_SOURCE,
+    ROW_TIME,
+    RUNS,
+    TOUCHED,
+)
+
+# --- ids -----------------------------------------------------------------------------------------
+
+
+@kernel
+def rotate(number: np.uint64, bits: int) -> np.uint64:
+    """Rotate a 64-bit word to the left."""
+    return (number << np.uint64(bits)) | (number >> np.uint64(64 - bits))
+
+
+@kernel
+def finish(number: np.uint64) -> np.uint64:
+    """The finalizer of MurmurHash3."""
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    number = (number ^ (number >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    return number ^ (number >> np.uint64(33))
+
+
+@kernel
+def absorb(heap, row: int, high, low):  # type: ignore[no-untyped-def]
+    """Take the key of one more cause into a digest."""
+    first, second = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
+    word = np.uint64(heap[row + ROW_KEY_HIGH])
+    high ^= rotate(word * first, 31) * second
+    high = (rotate(high, 27) + low) * np.uint64(5) + np.uint64(0x52DCE729)
+    word = np.uint64(heap[row + ROW_KEY_LOW])
+    low ^= rotate(word * second, 33) * first
+    low = (rotate(low, 31) + high) * np.uint64(5) + np.uint64(0x38495AB5)
+    return high, low
+
+
+@kernel
+def conclude(high, low, events: int):  # type: ignore[no-untyped-def]
+    """The digest once all causes are taken in."""
+    length = np.uint64(16 * events)
+    high, low = high ^ length, low ^ length
+    high += low
+    low += high
+    high, low = finish(high), finish(low)
+    high += low
+    low += high
+    return high, low
+
+
+@kernel
+def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
+    """The key of a composite event: the compiled twin of ``matcher.identity.composite_key``."""
+    for event in range(1, events + 1):
+        high, low = absorb(heap, frame[event], high, low)
+    return conclude(high, low, events)
+
+
+# --- events --------------------------------------------------------------------------------------
+
+
+@kernel
+def has_room(state: Int64s, type_number: int, count: int, causes: int) -> bool:
+    """Whether an outlet has room for so many events and causes; says what is needed if not."""
+    outlet = arrays.outlets(state)[type_number]
+    if outlet.count + count <= outlet.capacity and outlet.causes + causes <= outlet.cause_capacity:
+        return True
+    counters = arrays.counters(state)
+    counters[OUT_TYPE] = type_number
+    counters[OUT_NEED] = count
+    counters[OUT_CAUSES] = causes
+    return False
+
+
+@kernel
+def write_cause(state: Int64s, outlet, place: int, heap, row: int) -> None:  # type: ignore[no-untyped-def]
+    """Write how one cause is named."""
+    kind = heap[row + ROW_ID]
+    arrays.codes_at(outlet.cause_source, outlet.cause_capacity)[place] = heap[row + ROW_SOURCE]
+    sequence = heap[row + ROW_SEQUENCE]
+    how = CAUSE_IS_SEQUENCE
+    if kind != ID_IS_SEQUENCE:
+        name = arrays.words_at(outlet.cause_name, 2 * outlet.cause_capacity)
+        if kind == ID_IS_DIGEST:
+            how, sequence = CAUSE_IS_DIGEST, 0
+            name[2 * place] = heap[row + ROW_KEY_HIGH]
+            name[2 * place + 1] = heap[row + ROW_KEY_LOW]
+        else:
+            how = CAUSE_IS_TEXT
+            name[2 * place] = 0
+            name[2 * place + 1] = kind
+        outlet.kinds |= 1 << how
+    arrays.words_at(outlet.cause_sequence, outlet.cause_capacity)[place] = sequence
+    arrays.bytes_at(outlet.cause_kind, outlet.cause_capacity)[place] = how
+
+
+@kernel
+def emit(state: Int64s, rule_number: int) -> int:
+    """Write the composite event of the present match; an undefined value fails the match (S9)."""
+    rule = arrays.rules(state)[rule_number]
+    events = rule.events
+    if not has_room(state, rule.type, 1, events):
+        return GROW_OUT
+    outlet = arrays.outlets(state)[rule.type]
+    heap, frame = arrays.heap(state), arrays.frame(state)
+    place, cause = outlet.count, outlet.causes
+    words = arrays.words_at(outlet.words, rule.value_count * outlet.capacity)
+    for number in range(rule.value_count):
+        value = arrays.values(state)[rule.first_value + number]
+        if value.event >= 0:
+            word = heap[frame[value.event] + value.offset]
+        elif run(state, value.program):
+            word = arrays.stack(state)[0]
+        else:
+            return DONE
+        words[number * outlet.capacity + place] = word
+    if rule.consumes and not note_consumed(state, rule_number):
+        return GROW_CONSUMED
+    high, low = digest(heap, frame, events, np.uint64(rule.key_high), np.uint64(rule.key_low))
+    ids = arrays.words_at(outlet.digest, 2 * outlet.capacity)
+    ids[2 * place] = np.int64(high)
+    ids[2 * place + 1] = np.int64(low)
+    arrays.words_at(outlet.time, outlet.capacity)[place] = heap[frame[1] + ROW_TIME]
+    arrays.codes_at(outlet.source, outlet.capacity)[place] = rule.source
+    for event in range(events):
+        write_cause(state, outlet, cause + event, heap, frame[event + 1])
+    offset = place + outlet.advances + 1
+    arrays.words_at(outlet.offsets, offset + 1)[offset] = cause + events - outlet.first_cause
+    outlet.count = place + 1
+    outlet.causes = cause + events
+    return DONE
+
+
+@kernel
+def emit_each(state: Int64s, rule_number: int, list_number: int, low: int, high: int) -> int:
+    """Write a composite event for every entry, low to high, of a list, as the last event of the
+    present match: what a final ``each`` without further conditions comes to.
+    """
+    rule = arrays.rules(state)[rule_number]
+    events, values = rule.events, rule.value_count
+    if not has_room(state, rule.type, high - low, (high - low) * events):
+        return GROW_OUT
+    outlet = arrays.outlets(state)[rule.type]
+    heap, frame = arrays.heap(state), arrays.frame(state)
+    capacity = outlet.capacity
+    times = arrays.words_at(outlet.time, capacity)
+    ids = arrays.words_at(outlet.digest, 2 * capacity)
+    sources = arrays.codes_at(outlet.source, capacity)
+    words = arrays.words_at(outlet.words, values * capacity)
+    cause_sources = arrays.codes_at(outlet.cause_source, outlet.cause_capacity)
+    cause_sequences = arrays.words_at(outlet.cause_sequence, outlet.cause_capacity)
+    cause_kinds = arrays.bytes_at(outlet.cause_kind, outlet.cause_capacity)
+    place, cause = outlet.count, outlet.causes
+    offsets = arrays.words_at(outlet.offsets + 8 * (outlet.advances + 1), capacity)
+    first_cause, source = outlet.first_cause, rule.source
+    first_value = rule.first_value
+    time = heap[frame[1] + ROW_TIME]
+    upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
+    simple = True
+    for event in range(1, events):
+        upper, lower = absorb(heap, frame[event], upper, lower)
+        simple = simple and heap[frame[event] + ROW_ID] == ID_IS_SEQUENCE
+    chosen, chosen_types = arrays.chosen(state), arrays.chosen_types(state)
+    entries = arrays.lists(state)[list_number]
+    type_number = arrays.columns(state)[arrays.accesses(state)[entries.access].column].type
+    kind = arrays.types(state)[type_number]
+    ring, mask, width = kind.offset, kind.capacity - 1, kind.width
+    entry = entries.offset + (entries.head + low) * ENTRY_WORDS + 1
+    for _ in range(low, high):
+        row = heap[entry]
+        entry += ENTRY_WORDS
+        repeated = False
+        for event in range(events - 1):
+            repeated |= chosen[event] == row and chosen_types[event] == type_number
+        if repeated:
+            continue  # all events of one match are distinct (S1)
+        start = ring + (row & mask) * width
+        frame[events] = start
+        one, other = absorb(heap, start, upper, lower)
+        one, other = conclude(one, other, events)
+        ids[2 * place] = np.int64(one)
+        ids[2 * place + 1] = np.int64(other)
+        times[place] = time
+        sources[place] = source
+        for number in range(values):
+            value = arrays.values(state)[first_value + number]
+            words[number * capacity + place] = heap[frame[value.event] + value.offset]
+        if simple and heap[start + ROW_ID] == ID_IS_SEQUENCE:
+            for event in range(1, events + 1):
+                cause_sources[cause] = heap[frame[event] + ROW_SOURCE]
+                cause_sequences[cause] = heap[frame[event] + ROW_SEQUENCE]
+                cause_kinds[cause] = CAUSE_IS_SEQUENCE
+                cause += 1
+        else:
+            for event in range(1, events + 1):
+                write_cause(state, outlet, cause, heap, frame[event])
+                cause += 1
+        offsets[place] = cause - first_cause
+        place += 1
+    outlet.count = place
+    outlet.causes = cause
+    return DONE
+
+
+@kernel
+def note_consumed(state: Int64s, rule_number: int) -> bool:
+    """Note which events the present match consumes (S11); False when there is no room."""
+    rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
+    consumed = arrays.consumed(state)
+    if counters[CONSUMED] + rule.events > len(consumed):
+        return False
+    for event in range(rule.events):
+        if rule.consumes >> event & 1:
+            place = counters[CONSUMED]
+            consumed[place].rule = rule_number
+            consumed[place].type = arrays.chosen_types(state)[event]
+            consumed[place].row = arrays.chosen(state)[event]
+            counters[CONSUMED] = place + 1
+    return True
+
+
+# --- runs ----------------------------------------------------------------------------------------
+
+
+@kernel
+def note_run(state: Int64s, rule_number: int, time: int, before: int) -> None:
+    """Note what an evaluation has added to its outlet, which held ``before`` events."""
+    rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
+    outlet = arrays.outlets(state)[rule.type]
+    if outlet.count == before:
+        return
+    if before == outlet.first:
+        arrays.touched(state)[counters[TOUCHED]] = rule.type
+        counters[TOUCHED] += 1
+        start = outlet.first + outlet.advances
+        arrays.words_at(outlet.offsets, start + 1)[start] = 0
+    runs, count = arrays.runs(state), counters[RUNS]
+    place = arrays.source_ranks(state)[rule.source]
+    if count > 0 and runs[count - 1].time == time and runs[count - 1].place > place:
+        counters[DISORDER] = 1
+    runs[count].time = time
+    runs[count].place = place
+    runs[count].type = rule.type
+    runs[count].count = outlet.count - before
+    counters[RUNS] = count + 1
+
+
+@kernel
+def begin_advance(state: Int64s) -> None:
+    """Leave to the host what it has taken: what comes now is another advance's."""
+    counters, outlets = arrays.counters(state), arrays.outlets(state)
+    for place in range(counters[TOUCHED]):
+        outlet = outlets[arrays.touched(state)[place]]
+        outlet.first = outlet.count
+        outlet.first_cause = outlet.causes
+        outlet.advances += 1
+    counters[TOUCHED] = 0
+    counters[RUNS] = 0
+    counters[DISORDER] = 0
+
+
+@kernel
+def spread_runs(runs, first, order) -> None:  # type: ignore[no-untyped-def]
+    """Write the common order of the events of all outlets, int64[n].
+
+    ``first`` int64 by type is the position of each outlet's next event among all of them.
+    """
+    place = 0
+    for number in range(len(runs)):
+        position = first[runs[number].type]
+        for step in range(runs[number].count):
+            order[place] = position + step
+            place += 1
+        first[runs[number].type] = position + runs[number].count
+
+
+@kernel
+def renumber(codes, places, used) -> int:  # type: ignore[no-untyped-def]
+    """Replace codes int32[n] by places in a dictionary of just those in use; gives its length.
+
+    ``used`` receives them, by first appearance. ``places`` int32 is -1 for every code, before
+    and after.
+    """
+    count = 0
+    for place in range(len(codes)):
+        code = codes[place]
+        if places[code] < 0:
+            places[code] = count
+            used[count] = code
+            count += 1
+        codes[place] = places[code]
+    for place in range(count):
+        places[used[place]] = -1
+    return count
