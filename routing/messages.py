@@ -5,6 +5,9 @@ Requests bear a number that the client chooses, and get exactly one ``Confirmed`
 with it. Everything else is one-way. Times are int microseconds of event time, intervals are
 seconds; credit and limits count events.
 
+Between brokers a link starts with ``LinkHello`` from both sides; everything else that the brokers
+tell one another is then numbered, in a ``Packet`` (routing.overlay).
+
 The annotations are the law for :mod:`routing.wire` too: what they do not allow is not decoded.
 """
 
@@ -15,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from matcher.model import EventBatch, EventType, Int64s
 
@@ -30,6 +33,9 @@ Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
 Name: TypeAlias = Annotated[str, Meta(max_length=255)]
 Text: TypeAlias = Annotated[str, Meta(max_length=65_536)]
 Document: TypeAlias = Annotated[str, Meta(max_length=2**24)]
+Tag: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
+Delay: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]
+"""Microseconds that a message needs over a link."""
 
 
 class WhenFull(enum.Enum):
@@ -283,6 +289,100 @@ class Goodbye:
     code: Code = Code.CLOSING
 
 
+# --- between brokers -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHello:
+    """A broker greets a neighbour, or answers its greeting (``answers``).
+
+    ``life`` is a number that grows whenever the sender forgets what it knew of this link: its
+    starting time. ``knows`` is the neighbour's life that it has heard of (0: none), ``received``
+    the last packet that it has, in order, of those that this life sent to that one.
+    """
+
+    version: Number
+    name: Name
+    life: Sequence
+    knows: Sequence
+    received: Sequence
+    answers: bool
+    heartbeat_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
+
+    ``acknowledged``: the sender has everything up to that number of the other direction.
+    """
+
+    tag: Tag
+    sequence: Sequence
+    acknowledged: Sequence
+    message: Routed
+
+
+@dataclass(frozen=True, slots=True)
+class LinkAck:
+    """Everything up to ``acknowledged`` has come; also the sign of life of an idle link."""
+
+    tag: Tag
+    acknowledged: Sequence
+
+
+class LinkState(Struct, array_like=True, frozen=True, order=True):
+    """What one broker says of itself to the whole network, by floods; the newest version counts.
+
+    ``neighbours`` are pairs of name and delay, in order. ``epoch`` is that of the tree of which
+    the broker is the root (0: of none), ``central`` whether it is meant as the single tree.
+    ``broken`` are pairs of root and epoch: trees of which the broker has lost a link.
+    """
+
+    origin: Name
+    version: Sequence
+    neighbours: tuple[tuple[Name, Delay], ...] = ()
+    epoch: Sequence = 0
+    central: bool = False
+    broken: tuple[tuple[Name, Sequence], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStates:
+    """Link states that the sender thinks are news."""
+
+    states: tuple[LinkState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTree:
+    """The sender is in the tree of ``root`` and offers to be the receiver's father (7.3.1)."""
+
+    root: Name
+    epoch: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class TreeAck:
+    """The receiver is the sender's father in this tree."""
+
+    root: Name
+    epoch: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNack:
+    """The sender has another father in this tree, or knows a later one of the same root."""
+
+    root: Name
+    epoch: Sequence
+
+
+Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack
+"""What goes in packets."""
+FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
+"""What comes over a link between brokers."""
+
 FromClient: TypeAlias = (
     Hello
     | Advertise
@@ -311,4 +411,4 @@ FromBroker: TypeAlias = (
     | Heartbeat
     | Goodbye
 )
-Message: TypeAlias = FromClient | FromBroker
+Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed

@@ -1,6 +1,7 @@
 """Messages as bytes (docs/protocol.md): what is true on every link, the simulated ones included.
 
-A message is one frame, or two when it bears events. The first frame is four bytes, ``R``, ``X``,
+A message is one frame, or two when it bears events; a packet between brokers is one frame before
+those of the message in it. The first frame is four bytes, ``R``, ``X``,
 the version and the kind, and a msgpack array of the message's fields in their order; the second
 holds the columns of all its batches. The version stands where any version must have it, so that
 a peer of another one can be told so.
@@ -34,15 +35,20 @@ from routing.messages import (
     Acks,
     Advertise,
     Confirmed,
+    CreateTree,
     Credit,
     Delivery,
     Deploy,
     Goodbye,
     Heartbeat,
     Hello,
+    LinkAck,
+    LinkHello,
+    LinkStates,
     ListRules,
     Message,
     Number,
+    Packet,
     Promise,
     Publish,
     Refused,
@@ -52,7 +58,10 @@ from routing.messages import (
     ShowRule,
     StatusRequest,
     Subscribe,
+    Tag,
     Time,
+    TreeAck,
+    TreeNack,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -210,6 +219,26 @@ def _decode_batches(
     return tuple(decode_batch(header, reader) for header in headers), reader
 
 
+# --- packets ---------------------------------------------------------------------------------
+
+_PACKET = 49
+_ROUTED = frozenset({LinkStates, CreateTree, TreeAck, TreeNack})
+_unpack_packet = msgspec.msgpack.Decoder(tuple[Tag, SequenceNumber, SequenceNumber]).decode
+
+
+def _encode_packet(message: Packet) -> Frames:
+    plain = (message.tag, message.sequence, message.acknowledged)
+    return [_prefix(_PACKET) + _pack(plain), *encode(message.message)]
+
+
+def _decode_packet(data: Buffer, frames: Sequence[Buffer]) -> Packet:
+    tag, sequence, acknowledged = _unpack_packet(data)
+    inner = _decode(frames)
+    if type(inner) not in _ROUTED:
+        raise WireError(f"a packet with {type(inner).__name__} in it")
+    return Packet(tag, sequence, acknowledged, cast(Any, inner))
+
+
 # --- the table of kinds ----------------------------------------------------------------------
 
 CODECS: tuple[Codec, ...] = (
@@ -234,13 +263,22 @@ CODECS: tuple[Codec, ...] = (
     _plain(32, Credit),
     _plain(33, Heartbeat),
     _plain(34, Goodbye),
+    _plain(48, LinkHello),
+    _plain(50, LinkAck),
+    _plain(51, LinkStates),
+    _plain(52, CreateTree),
+    _plain(53, TreeAck),
+    _plain(54, TreeNack),
 )
-_BY_MESSAGE = {codec.message: codec.encode for codec in CODECS}
+_BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
+    Packet: _encode_packet,
+    **{codec.message: codec.encode for codec in CODECS},
+}
 _BY_KIND = {codec.kind: codec.decode for codec in CODECS}
 
 
 def encode(message: Message) -> list[bytes]:
-    """The frames of a message: one, or two when it bears events."""
+    """The frames of a message: one, or two when it bears events, and one more for a packet."""
     return _BY_MESSAGE[type(message)](message)
 
 
@@ -258,8 +296,8 @@ def decode(frames: Sequence[Buffer]) -> Message:
 
 
 def _decode(frames: Sequence[Buffer]) -> Message:
-    if not 1 <= len(frames) <= 2:
-        raise WireError(f"a message of {len(frames)} frames; expected one or two")
+    if not 1 <= len(frames) <= 3:
+        raise WireError(f"a message of {len(frames)} frames; expected one to three")
     first = frames[0]
     if len(first) < _PREFIX or bytes(first[:2]) != MAGIC:
         raise WireError("not a message of this protocol")
@@ -267,8 +305,12 @@ def _decode(frames: Sequence[Buffer]) -> Message:
         raise VersionMismatch(first[2], VERSION)
     if any(len(frame) > FRAME_MAX for frame in frames):
         raise WireError(f"a frame of more than {FRAME_MAX} bytes")
+    rest = memoryview(first)[_PREFIX:]
+    if first[3] == _PACKET and len(frames) > 1:
+        return _decode_packet(rest, frames[1:])
+    if len(frames) > 2:
+        raise WireError("three frames that are no packet")
     decoder = _BY_KIND.get(first[3])
     if decoder is None:
         raise WireError(f"no message is of kind {first[3]}")
-    rest = memoryview(first)[_PREFIX:]
     return cast(Message, decoder(rest, frames[1] if len(frames) == 2 else None))

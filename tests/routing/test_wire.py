@@ -27,14 +27,20 @@ from routing.messages import (
     Advertise,
     Code,
     Confirmed,
+    CreateTree,
     Credit,
     Delivery,
     Deploy,
     Goodbye,
     Heartbeat,
     Hello,
+    LinkAck,
+    LinkHello,
+    LinkState,
+    LinkStates,
     ListRules,
     Message,
+    Packet,
     Promise,
     Publish,
     Refused,
@@ -43,6 +49,8 @@ from routing.messages import (
     ShowRule,
     StatusRequest,
     Subscribe,
+    TreeAck,
+    TreeNack,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -75,6 +83,14 @@ PLAIN: tuple[Message, ...] = (
     Credit(500),
     Heartbeat(),
     Goodbye("bye", Code.SILENT),
+    LinkHello(VERSION, "b1", 2**62, 0, 7, True, 1.0),
+    LinkAck(2**32 - 1, 2**63 - 1),
+    LinkStates((LinkState("b1", 3, (("b2", 5_000), ("b3", 0)), 4, True, (("b2", 9),)),)),
+    CreateTree("b1", 3),
+    TreeAck("b1", 3),
+    TreeNack("b1", 3),
+    Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
+    Packet(7, 1, 2**63 - 1, CreateTree("b2", 1)),
 )
 
 
@@ -150,12 +166,15 @@ def rows(batches: tuple[EventBatch, ...]) -> list[tuple[EventType, Event, tuple[
 @pytest.mark.parametrize("message", PLAIN, ids=lambda message: type(message).__name__)
 def test_plain_messages_cross_unchanged(message: Message) -> None:
     frames = wire.encode(message)
-    assert len(frames) == 1
+    assert len(frames) == 1 + isinstance(message, Packet)
     assert wire.decode(frames) == message
 
 
 def test_every_kind_of_message_is_tried() -> None:
-    assert {type(one) for one in PLAIN} | {Publish, Delivery} == {c.message for c in wire.CODECS}
+    assert {type(one) for one in PLAIN} | {Publish, Delivery} == {
+        Packet,
+        *(codec.message for codec in wire.CODECS),
+    }
 
 
 @pytest.mark.parametrize("seed", range(150))

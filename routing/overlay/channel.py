@@ -1,0 +1,391 @@
+"""One end of a link between two brokers: ordered, reliable, resumable (architecture.md 4.1).
+
+What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
+channel on which every message arrives once and in order, for as long as both remember it.
+
+Law 1: messages are numbered from 1 for each pair of *lives* of the two ends; every packet bears
+the pair's tag, so that what was meant for an earlier life is recognised and dropped. A life ends
+when an end forgets the link: its broker restarts, or its buffer overflows.
+
+Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
+reconnection at once and otherwise after ``resend_s``, doubled each time. What comes again is
+dropped and acknowledged; what comes before its turn is kept, within the window.
+
+Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
+Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep
+their place meanwhile, unless the neighbour returns in another life: then they were for nobody.
+
+Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
+many messages more may be given; one too many ends this end's life, since a neighbour that takes
+nothing for so long has to be told everything anew anyway.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from routing.effects import Close, Effect, Log, Peer, Send
+from routing.errors import ProtocolError
+from routing.messages import (
+    VERSION,
+    Code,
+    FromNeighbour,
+    Goodbye,
+    LinkAck,
+    LinkHello,
+    Packet,
+    Routed,
+)
+from routing.overlay.config import OverlayConfig
+
+
+class State(enum.Enum):
+    """Where the conversation with the neighbour stands (Law 3)."""
+
+    GREETING = "greeting"
+    UP = "up"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Up:
+    """The neighbour is there; ``fresh`` when it knows nothing of what it was told before."""
+
+    name: str
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The neighbour is not there any more."""
+
+    name: str
+    reason: str
+
+
+Result: TypeAlias = Up | Down | Routed
+
+
+@dataclass(slots=True)
+class Sent:
+    """A packet under way."""
+
+    sequence: int
+    message: Routed
+    at: float
+
+
+def tag_of(sender: int, receiver: int) -> int:
+    """The tag of the packets from one life to another."""
+    return (sender * 0x9E3779B1 + receiver * 0x85EBCA77) % 2**32
+
+
+class Channel:
+    """One end. ``now`` is in seconds and never goes back."""
+
+    def __init__(self, peer: Peer, config: OverlayConfig, now: float) -> None:
+        self.peer = peer
+        self.neighbour = ""
+        """The neighbour's name, once it has said it."""
+        self.delay_us: int | None = None
+        """Half of what the last greeting took to be answered, in microseconds."""
+        self._config = config
+        self._now = self._heard_at = self._sent_at = now
+        self._state = State.GREETING
+        self._life = config.life
+        self._neighbours_life = 0
+        self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
+        self._waiting: deque[Routed] = deque()
+        self._under_way: deque[Sent] = deque()
+        self._next = 1
+        self._received = 0
+        self._ahead: dict[int, Routed] = {}
+        self._resend_s = config.resend_s
+        self._acknowledged = 0
+        self._acknowledge_at: float | None = None
+        self._greet_at = now
+        self._greeted_at: float | None = None
+        """When the greeting was sent that is not answered yet."""
+        self._effects: list[Effect] = []
+        self._results: list[Result] = []
+        self._greet()
+
+    # --- what it is like ---
+
+    @property
+    def state(self) -> State:
+        """Where the conversation stands."""
+        return self._state
+
+    @property
+    def is_up(self) -> bool:
+        """Whether the neighbour is there."""
+        return self._state is State.UP
+
+    @property
+    def buffered(self) -> int:
+        """How many messages wait or are not acknowledged."""
+        return len(self._waiting) + len(self._under_way)
+
+    @property
+    def room(self) -> int:
+        """How many messages may be given now (Law 4)."""
+        return self._config.buffer_max - self.buffered
+
+    @property
+    def kept(self) -> int:
+        """How many packets have come before their turn."""
+        return len(self._ahead)
+
+    # --- inputs ---
+
+    def send(self, message: Routed, now: float) -> None:
+        """Give a message for the neighbour; it is kept while the link is down."""
+        self._now = now
+        if self.room <= 0:
+            self._start_anew()
+            return
+        self._waiting.append(message)
+        self._push()
+
+    def receive(self, message: FromNeighbour, now: float) -> None:
+        """Take in what came over the link. ProtocolError for what a neighbour may not send."""
+        self._now = now
+        handler = _HANDLERS.get(type(message))
+        if handler is None:
+            raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} on a link of brokers")
+        if self._state is not State.CLOSED:
+            handler(self, message)
+
+    def lose(self, now: float, reason: str = "the link broke") -> None:
+        """The host has lost the link, and may or may not find it again."""
+        self._now = now
+        self._fall(reason)
+
+    def close(self, now: float, reason: str = "") -> None:
+        """Say Goodbye, for good."""
+        self._now = now
+        if self._state is not State.CLOSED:
+            self._send(Goodbye(reason))
+            self._effects.append(Close(self.peer, reason or "goodbye"))
+            self._state = State.CLOSED
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
+        self._now = now
+        if self._state is State.GREETING:
+            if now >= self._greet_at:
+                self._greet()
+            return
+        if self._state is State.CLOSED:
+            return
+        if now >= self._heard_at + self._silence_s:
+            self._fall(f"nothing heard for {self._silence_s:g} s")
+            return
+        if self._under_way and now >= self._under_way[0].at + self._resend_s:
+            self._resend_s = min(2 * self._resend_s, self._config.resend_s_max)
+            self._send_again()
+        acknowledge = self._acknowledge_at is not None and now >= self._acknowledge_at
+        if acknowledge or now >= self._sent_at + self._config.heartbeat_s / 2:
+            self._acknowledge()
+
+    def next_timer(self) -> float | None:
+        """When ``handle_timer`` is due next; None when nothing waits for time."""
+        if self._state is State.CLOSED:
+            return None
+        if self._state is State.GREETING:
+            return self._greet_at
+        due = min(self._heard_at + self._silence_s, self._sent_at + self._config.heartbeat_s / 2)
+        if self._under_way:
+            due = min(due, self._under_way[0].at + self._resend_s)
+        return due if self._acknowledge_at is None else min(due, self._acknowledge_at)
+
+    # --- outputs ---
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def take_results(self) -> list[Result]:
+        """What has come of the inputs since the last call, in order."""
+        results, self._results = self._results, []
+        return results
+
+    # --- greetings ---
+
+    def _greet(self) -> None:
+        self._greeted_at = self._now
+        self._greet_at = self._now + self._config.greeting_s
+        self._hello(answers=False)
+
+    def _hello(self, answers: bool) -> None:
+        config = self._config
+        knows, received = self._neighbours_life, self._received
+        heartbeat_s = config.heartbeat_s
+        self._send(
+            LinkHello(VERSION, config.name, self._life, knows, received, answers, heartbeat_s)
+        )
+
+    def _receive_hello(self, hello: LinkHello) -> None:
+        if hello.version != VERSION:
+            raise ProtocolError(
+                Code.VERSION, f"protocol version {hello.version}, but this is version {VERSION}"
+            )
+        if hello.life < self._neighbours_life:
+            return  # of an earlier life, and late
+        self._heard_at = self._now
+        if hello.knows > self._life:
+            self._life = hello.knows  # this broker's clock has gone back; its former life is over
+            self._start_anew()
+        fresh = hello.life != self._neighbours_life
+        if fresh:
+            self._meet(hello)
+        elif hello.knows == self._life:
+            self._forget_up_to(hello.received)
+        self._silence_s = hello.heartbeat_s * self._config.heartbeats_missed_max
+        if hello.answers:
+            self._measure()
+        else:
+            self._hello(answers=True)
+        if not self.is_up:
+            self._state = State.UP
+            self._resend_s = self._config.resend_s
+            self._results.append(Up(self.neighbour, fresh))
+        if fresh or not hello.answers:
+            self._send_again()  # what was sent while the neighbour was down is lost
+        self._push()
+
+    def _measure(self) -> None:
+        """A greeting was answered; one that was lost would be measured as a long delay."""
+        if self._greeted_at is not None:
+            self.delay_us = round((self._now - self._greeted_at) * 500_000)
+            self._greeted_at = None
+
+    def _meet(self, hello: LinkHello) -> None:
+        """A life of the neighbour that this end did not know."""
+        if self._neighbours_life:
+            self._fall("the neighbour has started anew")
+            self._waiting.clear()
+            self._under_way.clear()
+        self._neighbours_life = hello.life
+        self.neighbour = hello.name
+        self._begin()
+
+    def _begin(self) -> None:
+        """Numbers start from 1: this pair of lives has said nothing yet."""
+        assert not self._under_way
+        self._next = 1
+        self._received = self._acknowledged = 0
+        self._ahead.clear()
+
+    def _start_anew(self) -> None:
+        """End this end's life: what was kept for the neighbour is dropped (Laws 1 and 4)."""
+        self._life += 1
+        self._effects.append(Log("warning", "link starts anew", {"neighbour": self.neighbour}))
+        self._fall("the buffer has overflowed")
+        self._waiting.clear()
+        self._under_way.clear()
+        self._neighbours_life = 0  # which will be met as if for the first time
+        self._begin()
+        self._greet()
+
+    def _fall(self, reason: str) -> None:
+        """The link is down; greet from now on."""
+        if self._state is State.UP:
+            self._state = State.GREETING
+            self._greet_at = self._now + self._config.greeting_s
+            self._acknowledge_at = None
+            self._results.append(Down(self.neighbour, reason))
+
+    def _receive_goodbye(self, message: Goodbye) -> None:
+        self._fall(message.reason or "goodbye")
+
+    # --- packets ---
+
+    def _receive_packet(self, packet: Packet) -> None:
+        if packet.tag != tag_of(self._neighbours_life, self._life) or not self.is_up:
+            return
+        self._heard_at = self._now
+        self._forget_up_to(packet.acknowledged)
+        ahead = packet.sequence - self._received
+        if ahead == 1:
+            self._take(packet.message)
+            while (message := self._ahead.pop(self._received + 1, None)) is not None:
+                self._take(message)
+            self._acknowledge_within(self._config.acknowledge_s)
+        elif ahead > 1:
+            if ahead <= self._config.window_max:
+                self._ahead[packet.sequence] = packet.message
+        else:
+            self._acknowledge_within(0.0)  # it came again: the acknowledgement may be lost
+        if self._received - self._acknowledged >= self._config.window_max // 4:
+            self._acknowledge()
+        self._push()
+
+    def _take(self, message: Routed) -> None:
+        self._received += 1
+        self._results.append(message)
+
+    def _receive_acknowledgement(self, message: LinkAck) -> None:
+        if message.tag != tag_of(self._neighbours_life, self._life) or not self.is_up:
+            return
+        self._heard_at = self._now
+        self._forget_up_to(message.acknowledged)
+        self._push()
+
+    def _forget_up_to(self, sequence: int) -> None:
+        if sequence >= self._next:
+            raise ProtocolError(Code.PROTOCOL, f"packet {sequence} acknowledged, but not sent")
+        if self._under_way and self._under_way[0].sequence <= sequence:
+            while self._under_way and self._under_way[0].sequence <= sequence:
+                self._under_way.popleft()
+            self._resend_s = self._config.resend_s
+
+    def _push(self) -> None:
+        """Send what may go out (Law 4)."""
+        while self._waiting and self.is_up and len(self._under_way) < self._config.window_max:
+            sent = Sent(self._next, self._waiting.popleft(), self._now)
+            self._next += 1
+            self._under_way.append(sent)
+            self._send_packet(sent)
+
+    def _send_again(self) -> None:
+        for sent in self._under_way:
+            sent.at = self._now
+            self._send_packet(sent)
+
+    def _send_packet(self, sent: Sent) -> None:
+        self._note_acknowledged()
+        tag = tag_of(self._life, self._neighbours_life)
+        self._send(Packet(tag, sent.sequence, self._received, sent.message))
+
+    def _acknowledge(self) -> None:
+        self._note_acknowledged()
+        self._send(LinkAck(tag_of(self._life, self._neighbours_life), self._received))
+
+    def _acknowledge_within(self, seconds: float) -> None:
+        due = self._now + seconds
+        if self._acknowledge_at is None or due < self._acknowledge_at:
+            self._acknowledge_at = due
+
+    def _note_acknowledged(self) -> None:
+        self._acknowledged = self._received
+        self._acknowledge_at = None
+
+    def _send(self, message: FromNeighbour) -> None:
+        self._sent_at = self._now
+        self._effects.append(Send(self.peer, message))
+
+
+_HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {
+    LinkHello: Channel._receive_hello,
+    Packet: Channel._receive_packet,
+    LinkAck: Channel._receive_acknowledgement,
+    Goodbye: Channel._receive_goodbye,
+}
+"""What a neighbour may send."""

@@ -1,0 +1,81 @@
+"""Every choice that an Overlay leaves to its host, with units, validated once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OverlayConfig:
+    """A broker's choices about its links to others. ValueError names one that makes no sense."""
+
+    name: str
+    """The broker's name: the only one of it in the network."""
+    life: int = 1
+    """Grows with each start of this broker: its starting time, in microseconds."""
+    heartbeat_s: float = 1.0
+    """Something is sent to every neighbour at least this often, in seconds."""
+    heartbeats_missed_max: int = 3
+    """A link is down after that many of the neighbour's heartbeat intervals in silence."""
+    greeting_s: float = 0.5
+    """Seconds after which a neighbour that has not answered is greeted again."""
+    resend_s: float = 1.0
+    """Seconds after which what is not acknowledged is sent again; doubled each time."""
+    resend_s_max: float = 30.0
+    """The longest that ``resend_s`` is doubled to."""
+    acknowledge_s: float = 0.02
+    """Seconds for which an acknowledgement waits for something to travel with."""
+    window_max: int = 1_024
+    """Packets under way on one link, and packets kept that came before their turn."""
+    buffer_max: int = 16_384
+    """Messages for one neighbour that wait or are not acknowledged; beyond it the link starts
+    anew, as if this broker had forgotten it."""
+    flood_s: float = 0.01
+    """Seconds for which link states wait for others to travel with."""
+    settle_s: float = 0.5
+    """Seconds from the first news of the network until centre and trees are looked at again."""
+    link_delay_us: int = 1_000
+    """The delay of a link that has not been told or measured, in microseconds."""
+    forget_s: float = 3_600.0
+    """Seconds out of reach after which a broker is forgotten."""
+    neighbours_max: int = 256
+    """Links at a time."""
+    nodes_max: int = 10_000
+    """Brokers of the network that are remembered."""
+
+    def __post_init__(self) -> None:
+        _require(bool(self.name), "name must not be empty")
+        _require(0 < self.life < 2**62, f"life must be positive and fit in 62 bits: {self.life}")
+        for name in _SECONDS:
+            _require(getattr(self, name) > 0, f"{name} must be positive")
+        for name in _COUNTS:
+            _require(getattr(self, name) >= 1, f"{name} must be at least 1")
+        _require(
+            self.buffer_max >= self.window_max,
+            f"buffer_max ({self.buffer_max}) must hold a window ({self.window_max})",
+        )
+
+
+_SECONDS = (
+    "heartbeat_s",
+    "greeting_s",
+    "resend_s",
+    "resend_s_max",
+    "acknowledge_s",
+    "flood_s",
+    "settle_s",
+    "forget_s",
+)
+_COUNTS = (
+    "heartbeats_missed_max",
+    "window_max",
+    "buffer_max",
+    "link_delay_us",
+    "neighbours_max",
+    "nodes_max",
+)
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

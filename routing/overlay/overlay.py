@@ -1,0 +1,400 @@
+"""One broker's part in the network: its links, what it knows of the others, and its trees.
+
+Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
+is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
+same conclusions; ``settle_s`` after the first news they are drawn, all at once.
+
+Law 2: the centre of the own part of the network is the root of the single tree; a broker is also
+a root while it is told to be (``want_tree``). Only a root starts an epoch: when it has no tree
+yet, or when some broker says that this epoch's tree has lost a link. While two brokers take
+themselves for the centre, as their link states still differ, the first by name counts.
+
+Law 3: an epoch is numbered by the version of the link state in which its root first told of it.
+So a broker knows whether what a root says is older than a tree that it heard of. A tree is
+forgotten when its root says later that it has none. A root that is out of reach leaves orphans;
+its tree is reported broken, since it may be that only this broker thought so.
+
+Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it.
+
+Drive it like a Node: ``receive`` what came over links between brokers, ``lose``, ``handle_timer``,
+``take_effects``; ``take_changes`` says what has become of neighbours and trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from routing.effects import Close, Effect, Log, Peer, Send
+from routing.errors import ProtocolError
+from routing.messages import (
+    Code,
+    CreateTree,
+    FromNeighbour,
+    Goodbye,
+    LinkHello,
+    LinkState,
+    LinkStates,
+    Routed,
+    TreeNack,
+)
+from routing.overlay.channel import Channel, Down, Result, Up
+from routing.overlay.config import OverlayConfig
+from routing.overlay.floods import Floods
+from routing.overlay.graph import Part, parts_of
+from routing.overlay.trees import Told, Tree, TreeMessage, Trees
+
+BROKEN_MAX = 1_024
+"""Broken trees that one broker reports at a time; the others follow when these have healed."""
+
+
+Change: TypeAlias = Up | Down
+
+
+class Overlay:
+    """The network, from one broker's point of view. ``now`` is in seconds and never goes back."""
+
+    def __init__(self, config: OverlayConfig, now: float) -> None:
+        self._config = config
+        self._now = now
+        self._channels: dict[Peer, Channel] = {}
+        self._neighbours: dict[str, Channel] = {}
+        self._delays: dict[Peer, int] = {}
+        self._floods = Floods(config)
+        self._trees = Trees(config.name)
+        self._broken: dict[str, int] = {}
+        self._wanted = False
+        self._flood_at: float | None = None
+        self._settle_at: float | None = now + config.settle_s
+        self._effects: list[Effect] = []
+        self._changes: list[Change] = []
+        self._part = parts_of(self._floods)[config.name]
+
+    # --- what is known ---
+
+    @property
+    def name(self) -> str:
+        """The broker's name."""
+        return self._config.name
+
+    @property
+    def neighbours(self) -> Mapping[str, Channel]:
+        """The links that are up, by the neighbours' names."""
+        return self._neighbours
+
+    @property
+    def part(self) -> Part:
+        """The connected part of the network that this broker is in, as last concluded."""
+        return self._part
+
+    @property
+    def states(self) -> tuple[LinkState, ...]:
+        """The known link states, by name."""
+        return tuple(sorted(self._floods))
+
+    @property
+    def trees(self) -> Trees:
+        """The trees that this broker is in."""
+        return self._trees
+
+    @property
+    def single_tree(self) -> Tree | None:
+        """The tree of the centre (Law 2)."""
+        roots = sorted(one.origin for one in self._floods if one.central)
+        trees = (self._trees.find(root) for root in roots)
+        return next((tree for tree in trees if tree is not None and not tree.orphan), None)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything heard so far has been told on, and conclusions were drawn."""
+        return self._flood_at is None and self._settle_at is None
+
+    # --- inputs ---
+
+    def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
+        """Greet the broker at ``peer``. ``delay_us`` None: the link's delay is measured."""
+        self._now = now
+        assert peer not in self._channels, "that link is there already"
+        if delay_us is not None:
+            self._delays[peer] = delay_us
+        self._open(peer)
+
+    def remove_link(self, peer: Peer, now: float, reason: str = "") -> None:
+        """Say Goodbye to the broker at ``peer``, and forget it."""
+        self._now = now
+        channel = self._channels.pop(peer, None)
+        self._delays.pop(peer, None)
+        if channel is not None:
+            channel.close(now, reason)
+            self._collect(channel)
+            if self._neighbours.get(channel.neighbour) is channel:
+                self._take_down(Down(channel.neighbour, reason))
+
+    def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
+        """Take in what came over a link between brokers; unknown ones may be greeted back."""
+        self._now = now
+        channel = self._channels.get(peer)
+        if channel is None:
+            channel = self._accept(peer, message)
+            if channel is None:
+                return
+        try:
+            self._check_name(channel, message)
+            channel.receive(message, now)
+        except ProtocolError as error:
+            self._expel(channel, error)
+        else:
+            self._collect(channel)
+
+    def lose(self, peer: Peer, now: float) -> None:
+        """The host has lost the link."""
+        self._now = now
+        channel = self._channels.get(peer)
+        if channel is not None:
+            channel.lose(now)
+            self._collect(channel)
+
+    def send(self, neighbour: str, message: Routed, now: float) -> None:
+        """Send to a neighbour that is up."""
+        self._now = now
+        channel = self._neighbours[neighbour]
+        channel.send(message, now)
+        self._collect(channel)
+
+    def want_tree(self, wanted: bool, now: float) -> None:
+        """Whether this broker is to be a root even where it is not the centre."""
+        self._now = now
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._settle_soon()
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due."""
+        self._now = now
+        for channel in list(self._channels.values()):
+            due = channel.next_timer()
+            if due is not None and due <= now:
+                channel.handle_timer(now)
+                self._collect(channel)
+        if self._settle_at is not None and self._settle_at <= now:
+            self._settle_at = None
+            self._conclude()
+        if self._flood_at is not None and self._flood_at <= now:
+            self._flood_at = None
+            self._flood()
+
+    def next_timer(self) -> float | None:
+        """When ``handle_timer`` is due next; None when nothing waits for time."""
+        due = [channel.next_timer() for channel in self._channels.values()]
+        return min(
+            (one for one in (*due, self._flood_at, self._settle_at) if one is not None),
+            default=None,
+        )
+
+    def close(self, reason: str, now: float) -> None:
+        """Leave the network."""
+        for peer in list(self._channels):
+            self.remove_link(peer, now, reason)
+
+    # --- outputs ---
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def take_changes(self) -> list[Change]:
+        """The neighbours that came and went, in order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    # --- links ---
+
+    def _open(self, peer: Peer) -> Channel:
+        channel = self._channels[peer] = Channel(peer, self._config, self._now)
+        self._effects += channel.take_effects()
+        return channel
+
+    def _accept(self, peer: Peer, message: FromNeighbour) -> Channel | None:
+        reason = ""
+        if not isinstance(message, LinkHello):
+            reason = "this broker does not know the link: greet it"
+        elif len(self._channels) >= self._config.neighbours_max:
+            reason = f"more than {self._config.neighbours_max} neighbours (neighbours_max)"
+        if reason:
+            if not isinstance(message, Goodbye):
+                self._effects.append(Send(peer, Goodbye(reason, Code.UNKNOWN)))
+                self._effects.append(Close(peer, reason))
+            return None
+        return self._open(peer)
+
+    def _check_name(self, channel: Channel, message: FromNeighbour) -> None:
+        """A name is one broker's: not this one's, nor that of a neighbour on another link."""
+        if not isinstance(message, LinkHello):
+            return
+        name = message.name
+        if not name or not name.isprintable():
+            raise ProtocolError(Code.BAD_NAME, f"a broker cannot be named {name!r}")
+        if name == self.name:
+            raise ProtocolError(Code.NAME_TAKEN, f"this broker is named {name!r} itself")
+        present = self._neighbours.get(name)
+        if present is not None and present is not channel:
+            raise ProtocolError(Code.NAME_TAKEN, f"a broker named {name!r} is linked already")
+
+    def _expel(self, channel: Channel, error: ProtocolError) -> None:
+        """A neighbour's mistake costs it the link; one that is configured is greeted again."""
+        self._effects.append(Send(channel.peer, Goodbye(str(error), error.code)))
+        self._effects.append(
+            Log("warning", "link refused", {"peer": channel.peer.hex(), "reason": str(error)})
+        )
+        channel.lose(self._now, str(error))
+        self._collect(channel)
+
+    def _collect(self, channel: Channel) -> None:
+        """Carry on what a channel has done."""
+        self._effects += channel.take_effects()
+        for result in channel.take_results():
+            self._take_result(channel, result)
+
+    def _take_result(self, channel: Channel, result: Result) -> None:
+        if isinstance(result, Up):
+            self._take_up(channel, result)
+        elif isinstance(result, Down):
+            self._take_down(result)
+        elif isinstance(result, LinkStates):
+            self._hear(channel.neighbour, result)
+        else:
+            self._hear_of_tree(channel.neighbour, result)
+
+    def _take_up(self, channel: Channel, up: Up) -> None:
+        self._neighbours[up.name] = channel
+        self._changes.append(up)
+        self._effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
+        self._floods.join(up.name)
+        self._flood_soon()
+        self._tell(self._trees.join(up.name))
+        self._say()
+
+    def _take_down(self, down: Down) -> None:
+        if self._neighbours.pop(down.name, None) is None:
+            return
+        self._changes.append(down)
+        self._effects.append(
+            Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
+        )
+        self._floods.leave(down.name)
+        for root, epoch in self._trees.leave(down.name):
+            self._broken[root] = epoch
+        self._say()
+
+    def _hear_of_tree(self, neighbour: str, message: TreeMessage) -> None:
+        if isinstance(message, CreateTree) and self._is_past(message.root, message.epoch):
+            self._tell([(neighbour, TreeNack(message.root, message.epoch))])
+        else:
+            self._tell(self._trees.receive(neighbour, message, self._neighbours))
+
+    def _tell(self, told: list[Told]) -> None:
+        for neighbour, message in told:
+            channel = self._neighbours.get(neighbour)
+            if channel is not None:
+                channel.send(message, self._now)
+                self._collect(channel)
+
+    # --- link states ---
+
+    def _say(self) -> None:
+        """Say of this broker what is true now, if it is news."""
+        neighbours = tuple(
+            (name, self._delay(channel)) for name, channel in sorted(self._neighbours.items())
+        )
+        own = self._trees.find(self.name)
+        state = LinkState(
+            self.name,
+            0,
+            neighbours,
+            0 if own is None else own.epoch,
+            own is not None and self._part.centre == self.name,
+            tuple(sorted(self._broken.items())[:BROKEN_MAX]),
+        )
+        if self._floods.say(state):
+            self._flood_soon()
+            self._settle_soon()
+
+    def _delay(self, channel: Channel) -> int:
+        told = self._delays.get(channel.peer, channel.delay_us)
+        return self._config.link_delay_us if told is None else max(told, 1)
+
+    def _hear(self, neighbour: str, message: LinkStates) -> None:
+        version = self._floods.own.version
+        news = self._floods.take(neighbour, message.states)
+        if news or self._floods.own.version != version:
+            self._settle_soon()
+        if self._floods.has_news:
+            self._flood_soon()
+
+    def _flood(self) -> None:
+        for neighbour, states in list(self._floods.take_news()):
+            channel = self._neighbours.get(neighbour)
+            if channel is not None:
+                channel.send(LinkStates(states), self._now)
+                self._collect(channel)
+
+    def _flood_soon(self) -> None:
+        if self._flood_at is None:
+            self._flood_at = self._now + self._config.flood_s
+
+    def _settle_soon(self) -> None:
+        if self._settle_at is None:
+            self._settle_at = self._now + self._config.settle_s
+
+    # --- conclusions ---
+
+    def _conclude(self) -> None:
+        """Law 1: look at the link states, and do what follows."""
+        self._part = parts_of(self._floods)[self.name]
+        for name in self._floods.forget(self._part.nodes, self._now):
+            self._trees.drop(name)
+        for tree in list(self._trees):
+            if tree.root != self.name:
+                self._look_at(tree)
+        self._broken = {
+            root: epoch for root, epoch in self._broken.items() if self._is_broken(root, epoch)
+        }
+        self._keep_own_tree()
+        self._say()
+
+    def _look_at(self, tree: Tree) -> None:
+        """Law 3. A root that is not heard of yet will be: its tree was faster than its words."""
+        state = self._floods.find(tree.root)
+        if state is None:
+            return
+        if tree.root not in self._part.nodes and not tree.orphan:
+            self._broken[tree.root] = tree.epoch
+            self._trees.cut(tree)
+        elif state.epoch == 0 and self._is_past(tree.root, tree.epoch):
+            self._trees.drop(tree.root)
+
+    def _is_past(self, root: str, epoch: int) -> bool:
+        """Whether a root has said since that it has another tree, or none."""
+        state = self._floods.find(root)
+        return state is not None and state.version >= epoch != state.epoch
+
+    def _is_broken(self, root: str, epoch: int) -> bool:
+        """Whether a break is still to be healed by the root."""
+        return self._floods.find(root) is not None and not self._is_past(root, epoch)
+
+    def _keep_own_tree(self) -> None:
+        """Law 2."""
+        own = self._trees.find(self.name)
+        if not self._wanted and self._part.centre != self.name:
+            self._trees.drop(self.name)
+        elif own is None or self._lost_a_link(own):
+            self._broken.pop(self.name, None)
+            epoch = self._floods.own.version + 1  # as which it is about to be told
+            self._tell(self._trees.start(epoch, self._neighbours))
+
+    def _lost_a_link(self, own: Tree) -> bool:
+        told = (own.root, own.epoch)
+        if self._broken.get(own.root) == own.epoch or own.epoch <= self._floods.surpassed:
+            return True
+        return any(told in state.broken for state in self._floods)

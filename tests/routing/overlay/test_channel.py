@@ -1,0 +1,264 @@
+"""The link between two brokers: everything once, in order, whatever lies below (Laws 1 to 4)."""
+
+from random import Random
+
+import pytest
+from mesh import Mesh, Wire, decoded
+
+from routing.effects import Send
+from routing.errors import ProtocolError
+from routing.messages import (
+    VERSION,
+    Code,
+    CreateTree,
+    Goodbye,
+    Heartbeat,
+    LinkAck,
+    LinkHello,
+    Packet,
+)
+from routing.overlay.channel import Channel, Down, State, Up, tag_of
+from routing.overlay.config import OverlayConfig
+
+A, B = b"to-a", b"to-b"
+
+
+class Pair:
+    """Two ends, what each has received in this pair of lives, and the wires between them."""
+
+    def __init__(self, random: Random, **wire: float) -> None:
+        self.mesh = Mesh(random)
+        self.mesh.after = self.take
+        self.options: dict[str, float] = {"window_max": 8, "buffer_max": 64}
+        self.ends: dict[str, Channel] = {}
+        self.got: dict[str, list[int]] = {"a": [], "b": []}
+        self.told: dict[str, list[object]] = {"a": [], "b": []}
+        self.sent = {"a": 0, "b": 0}
+        self.start("a", B, 1)
+        self.start("b", A, 1)
+        for name, peer, other in (("a", B, "b"), ("b", A, "a")):
+            deliver = decoded(
+                lambda message, now, other=other: self.ends[other].receive(message, now)
+            )
+            self.mesh.wires[name, peer] = Wire(deliver, **wire)
+
+    def start(self, name: str, peer: bytes, life: int) -> None:
+        config = OverlayConfig(name, life, **self.options)  # type: ignore[arg-type]
+        self.ends[name] = Channel(peer, config, self.mesh.now)
+        self.mesh.parties[name] = self.ends[name]
+
+    def take(self, name: str) -> None:
+        for result in self.ends[name].take_results():
+            if isinstance(result, CreateTree):
+                self.got[name].append(result.epoch)
+                assert self.ends[name].is_up
+            else:
+                self.told[name].append(result)
+                if isinstance(result, Up) and result.fresh:
+                    self.got[name] = []
+
+    def send(self, name: str) -> None:
+        self.sent[name] += 1
+        self.ends[name].send(CreateTree(name, self.sent[name]), self.mesh.now)
+
+    def cut(self, cut: bool) -> None:
+        for wire in self.mesh.wires.values():
+            wire.cut = cut
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_everything_arrives_once_and_in_order(seed: int) -> None:
+    """Loss, repeats, reordering and breaks; then the network heals and everything is there."""
+    random = Random(seed)
+    pair = Pair(
+        random,
+        delay_s=random.choice([0.0, 0.005, 0.3]),
+        jitter_s=random.choice([0.0, 0.02, 1.0]),
+        loss=random.choice([0.0, 0.05, 0.3]),
+        repeats=random.choice([0.0, 0.2]),
+    )
+    for _ in range(120):
+        match random.choices(["send", "pass", "cut", "heal", "lose"], [10, 6, 1, 2, 1])[0]:
+            case "send":
+                name = random.choice("ab")
+                if pair.ends[name].room:
+                    pair.send(name)
+            case "pass":
+                pair.mesh.run(pair.mesh.now + random.choice([0.001, 0.1, 2.0]))
+            case "lose":
+                pair.ends[random.choice("ab")].lose(pair.mesh.now)
+            case word:
+                pair.cut(word == "cut")
+        for end in pair.ends.values():
+            assert end.kept <= 8
+            assert end.buffered <= 64
+    pair.cut(False)
+    for wire in pair.mesh.wires.values():
+        wire.loss = 0.0
+    pair.mesh.run(pair.mesh.now + 200)
+    assert pair.got == {
+        "a": list(range(1, pair.sent["b"] + 1)),
+        "b": list(range(1, pair.sent["a"] + 1)),
+    }, f"seed {seed}"
+    assert all(end.is_up and end.buffered == 0 for end in pair.ends.values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lives_are_not_mixed(seed: int) -> None:
+    """Restarts in between: of each pair of lives what arrives is a beginning of what was sent,
+    and with the last pair, once the network has healed, it is everything.
+    """
+    random = Random(f"lives {seed}")
+    pair = Pair(random, delay_s=0.05, jitter_s=1.5, loss=0.1, repeats=0.2)
+    lives = {"a": 1, "b": 1}
+    for _ in range(40):
+        pair.mesh.run(pair.mesh.now + random.choice([0.01, 0.5, 3.0]))
+        for name in "ab":
+            got = pair.got[name]
+            assert got == list(range(got[0], got[0] + len(got))) if got else True, f"seed {seed}"
+        if random.random() < 0.2:
+            name = random.choice("ab")
+            lives[name] += random.randint(1, 3)
+            pair.start(name, B if name == "a" else A, lives[name])
+            pair.got[name] = []
+        elif pair.ends["a"].room and pair.ends["b"].room:
+            pair.send(random.choice("ab"))
+    for wire in pair.mesh.wires.values():
+        wire.loss = 0.0
+    pair.mesh.run(pair.mesh.now + 100)
+    last = dict(pair.sent)
+    pair.send("a")
+    pair.send("b")
+    pair.mesh.run(pair.mesh.now + 100)
+    assert pair.got["b"][-1] == last["a"] + 1
+    assert pair.got["a"][-1] == last["b"] + 1
+    assert all(end.is_up and end.buffered == 0 for end in pair.ends.values())
+
+
+def test_a_break_that_both_ends_notice_loses_nothing() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    for end in pair.ends.values():
+        end.lose(pair.mesh.now)
+    for _ in range(20):
+        pair.send("a")
+    pair.mesh.run(3)
+    assert pair.got["b"] == []
+    pair.cut(False)
+    pair.mesh.run(5)
+    assert pair.got["b"] == list(range(1, 21))
+    ups = [one for one in pair.told["b"] if isinstance(one, Up)]
+    assert ups == [Up("a", True), Up("a", False)]
+
+
+def test_silence_takes_a_link_down_and_up_again() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    pair.mesh.run(6)
+    assert pair.told["a"][-1] == Down("b", "nothing heard for 3 s")
+    pair.cut(False)
+    pair.mesh.run(8)
+    assert pair.told["a"][-1] == Up("b", False)
+
+
+def test_an_idle_link_says_little() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(100)
+    for wire in pair.mesh.wires.values():
+        assert wire.carried <= 205, "two signs of life a second, and the greetings"
+
+
+def test_a_window_bounds_what_is_under_way() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    for _ in range(64):
+        pair.send("a")
+    assert pair.ends["a"].room == 0
+    effects = pair.ends["a"].take_effects()
+    assert sum(isinstance(one, Send) for one in effects) == 8
+
+
+def test_a_full_buffer_starts_the_link_anew() -> None:
+    """What a neighbour would not take is dropped, and it is told everything anew."""
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    for _ in range(66):
+        pair.send("a")
+    pair.cut(False)
+    pair.mesh.run(5)
+    assert pair.ends["a"].buffered == 0
+    assert pair.told["b"][-2:] == [Down("a", "the neighbour has started anew"), Up("a", True)]
+    assert pair.told["a"][-2:] == [Down("b", "the buffer has overflowed"), Up("b", True)]
+    pair.send("a")
+    pair.mesh.run(6)
+    assert pair.got["b"][-1] == 67
+
+
+def test_the_delay_is_measured() -> None:
+    pair = Pair(Random(0), delay_s=0.05)
+    pair.mesh.run(2)
+    assert pair.ends["a"].delay_us == pytest.approx(50_000, abs=1)
+
+
+def test_goodbye_takes_a_link_down_at_once() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.ends["b"].close(pair.mesh.now, "the broker stops")
+    pair.mesh.run(1.1)
+    assert pair.told["a"][-1] == Down("b", "the broker stops")
+    assert pair.ends["b"].state is State.CLOSED
+    assert pair.ends["b"].next_timer() is None
+
+
+def hello(life: int, version: int = VERSION, knows: int = 0) -> LinkHello:
+    return LinkHello(version, "b", life, knows, 0, False, 1.0)
+
+
+def test_a_broker_whose_clock_went_back_takes_a_life_of_its_own() -> None:
+    end = Channel(B, OverlayConfig("a", 5), 0.0)
+    end.receive(hello(1, knows=9), 0.0)
+    greetings = [
+        one.message
+        for one in end.take_effects()
+        if isinstance(one, Send) and isinstance(one.message, LinkHello)
+    ]
+    assert greetings[-1].life > 9
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (Heartbeat(), Code.PROTOCOL),
+        (CreateTree("a", 1), Code.PROTOCOL),
+        (hello(1, version=VERSION + 1), Code.VERSION),
+        (LinkAck(tag_of(3, 1), 7), Code.PROTOCOL),
+        (Packet(tag_of(3, 1), 1, 7, CreateTree("a", 1)), Code.PROTOCOL),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_neighbour_may_not_send(message: object, code: Code) -> None:
+    end = Channel(B, OverlayConfig("a"), 0.0)
+    end.receive(hello(3), 0.0)
+    with pytest.raises(ProtocolError) as caught:
+        end.receive(message, 0.0)  # type: ignore[arg-type]
+    assert caught.value.code is code
+    assert end.is_up
+
+
+def test_what_belongs_to_another_life_is_ignored() -> None:
+    end = Channel(B, OverlayConfig("a"), 0.0)
+    end.receive(hello(3), 0.0)
+    end.take_effects()
+    for stale in (
+        Packet(tag_of(2, 1), 1, 0, CreateTree("a", 1)),
+        LinkAck(tag_of(2, 1), 5),
+        hello(2),
+    ):
+        end.receive(stale, 0.0)
+        assert end.take_effects() == []
+    assert end.take_results() == [Up("b", True)]
+    assert Goodbye() not in end.take_effects()
