@@ -85,12 +85,15 @@ class EventType:
 
     name: str
     attributes: tuple[Attribute, ...] = ()
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The attributes' names, in order."""
 
     def __post_init__(self) -> None:
-        names = [attribute.name for attribute in self.attributes]
+        names = tuple(attribute.name for attribute in self.attributes)
         for name in names:
             if names.count(name) > 1:
                 raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
+        object.__setattr__(self, "names", names)
 
     @classmethod
     def of(cls, name: str, /, **kinds: str) -> EventType:
@@ -103,11 +106,6 @@ class EventType:
             if attribute.name == name:
                 return place
         return None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The attributes' names, in order."""
-        return tuple(attribute.name for attribute in self.attributes)
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(map(str, self.attributes))})"

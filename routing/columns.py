@@ -6,7 +6,8 @@ but a batch's end, and there is no per-event Python on either side. Dictionaries
 in the header, where the msgpack decoder checks their UTF-8.
 
 Law 2: a dictionary has no more values than its column has rows, and one of a single value has no
-codes. A batch of one event therefore carries no codes at all.
+codes. A batch of one event therefore carries no codes at all; primitive ones go the short way of
+:mod:`routing.singles`.
 
 Law 3: a body is believed only after everything in it was checked: lengths, codes, finiteness,
 truth values, offsets. What comes out satisfies all that :mod:`matcher.model` promises, and
@@ -16,7 +17,7 @@ anything else is a WireError.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
@@ -38,8 +39,11 @@ from matcher.model import (
     Kind,
     StringColumn,
     UInt64s,
+    Value,
 )
+from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.singles import SingleForm, only
 
 EVENTS_MAX = 65_536
 """Events in one batch."""
@@ -90,13 +94,14 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True):
 class Layout:
     """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
 
-    ``words`` have eight bytes, with whether they are floats.
+    ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event.
     """
 
     type: EventType
     words: tuple[tuple[int, bool], ...]
     strings: tuple[int, ...]
     bools: tuple[int, ...]
+    single: SingleForm
 
     @classmethod
     def of(cls, event_type: EventType) -> Layout:
@@ -107,6 +112,7 @@ class Layout:
             tuple((place, kind is Kind.FLOAT) for place, kind in kinds if kind.is_number),
             tuple(place for place, kind in kinds if kind is Kind.STRING),
             tuple(place for place, kind in kinds if kind is Kind.BOOL),
+            SingleForm.of(event_type),
         )
 
 
@@ -115,7 +121,7 @@ _decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
 _layouts: dict[bytes, Layout] = {}
 # By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
 # beside its bytes so that its identity stays its own.
-_schemas: dict[int, tuple[EventType, msgspec.Raw]] = {}
+_schemas: dict[int, tuple[EventType, msgspec.Raw, SingleForm]] = {}
 
 
 def flat_schema(event_type: EventType) -> list[str]:
@@ -149,14 +155,15 @@ def _checked_type(flat: Strings) -> EventType:
         raise WireError(str(error)) from None
 
 
-def _raw_schema(event_type: EventType) -> msgspec.Raw:
+def _schema(event_type: EventType) -> tuple[EventType, msgspec.Raw, SingleForm]:
+    """A type with what is needed to encode its events."""
     found = _schemas.get(id(event_type))
     if found is None:
         if len(_schemas) >= _CACHED_SCHEMAS_MAX:
             _schemas.clear()
-        found = event_type, msgspec.Raw(_encode(flat_schema(event_type)))
-        _schemas[id(event_type)] = found
-    return found[1]
+        raw = msgspec.Raw(_encode(flat_schema(event_type)))
+        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type)
+    return found
 
 
 def _layout(schema: msgspec.Raw | bytes) -> Layout:
@@ -205,6 +212,12 @@ class BodyWriter:
 
 def encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
+    _, schema, single = _schema(batch.type)
+    if isinstance(batch, Single):
+        row = batch.row
+        text_id = None if row.text is None else (row.text,)
+        values, data = single.encode(row)
+        return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
     assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
     body, ids = BodyWriter(), batch.ids
     body.add(batch.time, _INT64)
@@ -217,7 +230,7 @@ def encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
             body.add(column, _WIRE_DTYPES[attribute.kind])
     causes = None if batch.causes is None else _add_causes(body, batch.causes)
     header = BatchHeader(
-        _raw_schema(batch.type),
+        schema,
         len(batch),
         sources,
         texts,
@@ -276,6 +289,14 @@ class BodyReader:
         self._offset = end
         return np.frombuffer(self._body, dtype, count, start)
 
+    def take_single(
+        self, form: SingleForm, strings: tuple[Strings, ...]
+    ) -> tuple[int, int, tuple[Value, ...]]:
+        """The next batch, of one event, as time, sequence number and values."""
+        found = form.decode(self._body, self._offset, strings)
+        self._offset += form.body.size
+        return found
+
     def finish_batch(self) -> None:
         """Skip the padding at a batch's end."""
         self._offset += -self._offset % 8
@@ -286,8 +307,10 @@ class BodyReader:
             raise WireError(f"a body of {len(self._body)} bytes; expected {self._offset}")
 
 
-def check_cells(headers: Iterable[BatchHeader]) -> None:
+def check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
+    if len(headers) == 1 and headers[0].count == 1:
+        return
     cells = sum(
         [header.count * (4 + len(_layout(header.schema).type.attributes)) for header in headers]
     )
@@ -300,6 +323,8 @@ def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     layout, count, causes = _layout(header.schema), header.count, header.causes
     if len(header.strings) != len(layout.strings):
         raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
+    if count == 1 and not header.digest and causes is None:
+        return _take_single(header, layout, body)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
     # Columns of eight bytes.
     time = body.take(_INT64, count)
@@ -329,6 +354,12 @@ def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     body.finish_batch()
     ids = EventIds(source, sequence, text, digest)
     return EventBatch(layout.type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
+
+
+def _take_single(header: BatchHeader, layout: Layout, body: BodyReader) -> Single:
+    time, sequence, values = body.take_single(layout.single, header.strings)
+    text = None if header.texts is None else only(header.texts)
+    return Single(layout.type, Row(time, only(header.sources), sequence, text, values))
 
 
 def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, UInt64s | None]:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import EventBatch, EventType, Int64s
+from matcher.single import Single
 from matcher.times import time_text
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
-from routing.order import greatest_time, least_time, strictly_rises
+from routing.order import ends, greatest_time, least_time, strictly_rises
 from routing.sources import FAR, Source
 
 RUNS_MAX = 1_000
@@ -39,15 +40,18 @@ class Intake:
 
 def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
     """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""
-    last = source.last_sequence
-    _check_identity(source, batches)
+    last = highest = source.last_sequence
+    _check_identities(source, batches)
     taken, late, rejections = [], [], []
     duplicates = rejected = 0
     for batch in batches:
-        fresh = _without_repeats(batch, last)
-        duplicates += len(batch) - len(fresh)
-        if len(fresh) == 0:
-            continue
+        first, end = ends(batch)
+        highest = max(highest, end)
+        fresh = batch if first > last else _without_repeats(batch, last)
+        if fresh is not batch:
+            duplicates += len(batch) - len(fresh)
+            if len(fresh) == 0:
+                continue
         if fresh.type.name not in source.floors:
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
@@ -62,7 +66,6 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
         rejections.append(_late(late[-1], source))
         if not tardy.all():
             taken.append(fresh.take(~tardy))
-    highest = max([last, *[int(batch.ids.sequence[-1]) for batch in batches]])
     return Intake(tuple(taken), tuple(late), tuple(rejections), highest, duplicates, rejected)
 
 
@@ -74,17 +77,16 @@ def check_schema(batch: EventBatch, schema: EventType) -> None:
         )
 
 
-def _check_identity(source: Source, batches: Sequence[EventBatch]) -> None:
+def _check_identities(source: Source, batches: Sequence[EventBatch]) -> None:
     for batch in batches:
-        ids = batch.ids
-        if ids.source.values != (source.name,) or ids.digest is not None or batch.causes:
+        if not _is_by(source.name, batch):
             raise ProtocolError(
                 Code.BAD_EVENT,
                 f"events of {batch.type.name} that are not by {source.name!r}, who publishes them",
             )
         if least_time(batch) < -FAR or greatest_time(batch) > FAR:
             raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
-        if int(ids.sequence[0]) < 0 or not strictly_rises(ids.sequence):
+        if ends(batch)[0] < 0 or not _rises(batch):
             raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
     if len(batches) > 1:
         numbers = np.concatenate([batch.ids.sequence for batch in batches])
@@ -92,10 +94,19 @@ def _check_identity(source: Source, batches: Sequence[EventBatch]) -> None:
             raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
 
 
+def _is_by(name: str, batch: EventBatch) -> bool:
+    if isinstance(batch, Single):
+        return batch.row.source == name
+    ids = batch.ids
+    return ids.source.values == (name,) and ids.digest is None and batch.causes is None
+
+
+def _rises(batch: EventBatch) -> bool:
+    return isinstance(batch, Single) or strictly_rises(batch.ids.sequence)
+
+
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
     """What lies above the last number taken; the rest was taken before (4.3)."""
-    if int(batch.ids.sequence[0]) > last:
-        return batch
     return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
 
 

@@ -57,7 +57,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
-from routing.order import greatest_time, in_sequence
+from routing.order import first_time, greatest_time, in_sequence
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
@@ -348,7 +348,7 @@ class Node:
             self._unacknowledged = link
 
     def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
-        source.note(int(batches[0].time[0]), max(map(greatest_time, batches)))
+        source.note(first_time(batches[0]), max(map(greatest_time, batches)))
         source.events += events
         self._rates.received += events
         self._sinks.offer(batches, in_sequence(batches))

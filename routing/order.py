@@ -11,16 +11,34 @@ from collections.abc import Sequence
 import numpy as np
 
 from matcher.model import EventBatch, Int64s
+from matcher.single import Single
 
 
 def least_time(batch: EventBatch) -> int:
     """The least event time of a batch that is not empty."""
+    if isinstance(batch, Single):
+        return batch.row.time
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.min())
 
 
 def greatest_time(batch: EventBatch) -> int:
     """The greatest event time of a batch that is not empty."""
+    if isinstance(batch, Single):
+        return batch.row.time
     return int(batch.time[0]) if len(batch.time) == 1 else int(batch.time.max())
+
+
+def first_time(batch: EventBatch) -> int:
+    """The event time of the first event of a batch."""
+    return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
+
+
+def ends(batch: EventBatch) -> tuple[int, int]:
+    """The sequence numbers of the first and the last event of a batch."""
+    if isinstance(batch, Single):
+        return batch.row.sequence, batch.row.sequence
+    numbers = batch.ids.sequence
+    return int(numbers[0]), int(numbers[-1])
 
 
 def strictly_rises(numbers: Int64s) -> bool:

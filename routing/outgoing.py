@@ -19,10 +19,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventIds, Int64s, StringColumn
+from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError, SessionFull
 from routing.messages import Acks, Promise, Publish
-from routing.order import greatest_time, in_sequence, least_time, one_after_another, strictly_rises
+from routing.order import (
+    ends,
+    first_time,
+    greatest_time,
+    in_sequence,
+    least_time,
+    one_after_another,
+    strictly_rises,
+)
 
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
@@ -141,16 +150,14 @@ class Outgoing:
         if events > self.room:
             raise SessionFull(f"{events} events, but there is room for {self.room}")
         order = in_sequence(batches)
-        timed = self._timed(batches, order, now)
-        named = self._numbered(timed, order, events, numbered)
+        named = self._numbered(self._timed(batches, order, now), order, events, numbered)
         if self._config.increasing:
-            times = one_after_another([batch.time for batch in named])
-            promise = self._check_increasing(times if order is None else times[order])
+            promise = self._check_increasing(named, order)
         elif self._config.disorder_us is not None:
             promise = round(now * MICROSECONDS) - self._config.disorder_us
-        first = min([int(batch.ids.sequence[0]) for batch in named])
-        self.last_sequence = max([int(batch.ids.sequence[-1]) for batch in named])
-        self._stamp = max([self._stamp, *map(greatest_time, named)])
+        first, self.last_sequence = _span(named)
+        for batch in named:
+            self._stamp = max(self._stamp, greatest_time(batch))
         self._promise = _later(self._promise, promise)
         self._queue(Item(tuple(named), events, self.last_sequence, promise))
         return first, self.last_sequence
@@ -184,19 +191,25 @@ class Outgoing:
         self, batches: Sequence[EventBatch], order: Int64s | None, now: float
     ) -> list[EventBatch]:
         """The batches with events without a time stamped: strictly rising in their order."""
-        if all(least_time(batch) > NO_TIME for batch in batches):
+        if NO_TIME not in map(least_time, batches):
             return list(batches)
         times = np.concatenate([batch.time for batch in batches])
         places = np.arange(len(times)) if order is None else order
         blank = places[times[places] == NO_TIME]
         times[blank] = max(round(now * MICROSECONDS), self._stamp + 1) + np.arange(len(blank))
         pieces = np.split(times, np.cumsum([len(batch) for batch in batches])[:-1])
-        return [replace(batch, time=own) for batch, own in zip(batches, pieces, strict=True)]
+        return [
+            EventBatch(batch.type, own, batch.ids, batch.columns)
+            for batch, own in zip(batches, pieces, strict=True)
+        ]
 
     def _numbered(
         self, batches: Sequence[EventBatch], order: Int64s | None, events: int, numbered: bool
     ) -> list[EventBatch]:
         """The batches as this source's own."""
+        first = batches[0]
+        if isinstance(first, Single) and events == 1 and not numbered:
+            return [self._own_single(first, self.last_sequence + 1)]
         if numbered:
             numbers = [batch.ids.sequence for batch in batches]
             flat = one_after_another(numbers)
@@ -220,14 +233,34 @@ class Outgoing:
         ids = EventIds(source, sequence, batch.ids.text)
         return EventBatch(batch.type, batch.time, ids, batch.columns)
 
-    def _check_increasing(self, times: Int64s) -> int:
-        if int(times[0]) <= self._latest or not strictly_rises(times):
+    def _own_single(self, batch: Single, sequence: int) -> EventBatch:
+        time, _, _, text, values = batch.row
+        return Single(batch.type, Row(time, self._config.name, sequence, text, values))
+
+    def _check_increasing(self, batches: Sequence[EventBatch], order: Int64s | None) -> int:
+        if len(batches) == 1 and len(batches[0]) == 1:
+            earliest = first = last = first_time(batches[0])
+            rises = True
+        else:
+            flat = one_after_another([batch.time for batch in batches])
+            times = flat if order is None else flat[order]
+            earliest, first, last = int(times.min()), int(times[0]), int(times[-1])
+            rises = strictly_rises(times)
+        if first <= self._latest or not rises:
             raise SessionError(
-                f"this source's times strictly increase, but an event at {int(times.min())} us "
+                f"this source's times strictly increase, but an event at {earliest} us "
                 f"does not follow {self._latest} us, or a later one does not follow it"
             )
-        self._latest = int(times[-1])
-        return self._latest + 1
+        self._latest = last
+        return last + 1
+
+
+def _span(batches: Sequence[EventBatch]) -> tuple[int, int]:
+    """The least and the greatest sequence number."""
+    if len(batches) == 1:
+        return ends(batches[0])
+    firsts, lasts = zip(*map(ends, batches), strict=True)
+    return min(firsts), max(lasts)
 
 
 def _later(one: int | None, other: int | None) -> int | None:

@@ -28,6 +28,7 @@ from matcher.model import (
     Value,
 )
 from matcher.rows import INT_MAX, INT_MIN, values_of
+from matcher.single import Row, Single
 
 _TYPES: Mapping[Kind, type] = {
     Kind.INT: int,
@@ -76,6 +77,9 @@ class Rows:
         """The events as a batch; none are left."""
         rows, ids = self._rows, self._ids
         self._rows, self._ids = [], []
+        if len(rows) == 1:
+            ((number, time, row),) = rows
+            return Single(self.type, Row(time, _SOURCE, number, ids[0] if ids else None, row))
         numbers, times, values = zip(*rows, strict=True)
         return EventBatch(
             self.type,
@@ -83,7 +87,7 @@ class Rows:
             EventIds(
                 StringColumn.constant(_SOURCE, len(rows)),
                 np.array(numbers, np.int64),
-                _strings(ids) if ids else None,
+                StringColumn.from_strings(ids) if ids else None,
             ),
             # The values were checked one by one, so they are put into columns as they are.
             tuple(map(_column, self._kinds, zip(*values, strict=True))),
@@ -130,14 +134,9 @@ class Outbox:
 
 
 def _column(kind: Kind, values: Sequence[Any]) -> Column:
-    return _strings(values) if kind is Kind.STRING else np.array(values, DTYPES[kind])
-
-
-def _strings(values: Sequence[str]) -> StringColumn:
-    # A single event is common here, and the general way takes several times as long.
-    if len(values) == 1:
-        return StringColumn(np.zeros(1, np.int32), (values[0],))
-    return StringColumn.from_strings(values)
+    if kind is Kind.STRING:
+        return StringColumn.from_strings(values)
+    return np.array(values, DTYPES[kind])
 
 
 def _picker(event_type: EventType) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:

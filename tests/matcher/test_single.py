@@ -1,0 +1,66 @@
+"""A single event is a batch of one, whichever way it is looked at."""
+
+import copy
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+from matcher.model import EventBatch, EventType
+from matcher.single import Row, Single
+
+EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
+TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300]
+
+
+def random_row(rng: random.Random) -> Row:
+    values = {
+        "string": lambda: rng.choice(TEXTS),
+        "bool": lambda: rng.random() < 0.5,
+        "int": lambda: rng.choice([0, -1, 2**63 - 1, -(2**63), rng.getrandbits(40)]),
+        "float": lambda: rng.choice([0.0, -0.0, 46.5, 1e300, 5e-324]),
+    }
+    return Row(
+        rng.randrange(-(2**62), 2**62),
+        rng.choice(TEXTS),
+        rng.randrange(2**63),
+        rng.choice([None, *TEXTS]),
+        tuple(values[attribute.kind.value]() for attribute in EVERYTHING.attributes),
+    )
+
+
+def in_columns(single: Single) -> EventBatch:
+    """The same event as an ordinary batch."""
+    return EventBatch(single.type, single.time, single.ids, single.columns)
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_it_equals_the_ordinary_batch(seed: int) -> None:
+    single = Single(EVERYTHING, random_row(random.Random(seed)))
+    batch = in_columns(single)
+    assert len(single) == len(batch) == 1
+    assert [repr(event) for event in single.events()] == [repr(event) for event in batch.events()]
+    assert repr(single.event(0)) == repr(batch.event(0))
+    assert not single.is_composite
+    assert single.causes is None
+    assert [column.tolist() for column in single.columns] == [[v] for v in single.row.values]
+    assert (single.time.dtype, single.ids.sequence.dtype) == (np.int64, np.int64)
+    assert len(single.take(np.array([], np.int64))) == 0
+
+
+def test_columns_are_made_once() -> None:
+    single = Single(EVERYTHING, random_row(random.Random(1)))
+    assert single.columns is single.columns
+    assert single.ids.source.values == (single.row.source,)
+
+
+def test_it_survives_copying_and_pickling() -> None:
+    single = Single(EVERYTHING, random_row(random.Random(2)))
+    for one in (copy.copy(single), pickle.loads(pickle.dumps(single))):
+        assert (one.type, one.row) == (single.type, single.row)
+
+
+def test_what_it_has_not_is_missing() -> None:
+    with pytest.raises(AttributeError, match="Single has no attribute 'colour'"):
+        getattr(Single(EventType("Empty"), Row(0, "s", 1, None, ())), "col" + "our")
