@@ -42,6 +42,14 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time as a value, ``3 min``, in microseconds (tesla.md X3)."""
+
+    microseconds: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Parameter:
     """``$name``; as a whole condition of an event, a positional one."""
 
@@ -121,7 +129,17 @@ class Aggregate:
 
 
 Expression: TypeAlias = (
-    Literal | Parameter | Attribute | Arithmetic | Negative | Compared | Not | And | Or | Aggregate
+    Literal
+    | Duration
+    | Parameter
+    | Attribute
+    | Arithmetic
+    | Negative
+    | Compared
+    | Not
+    | And
+    | Or
+    | Aggregate
 )
 
 # --- events, windows, clauses ----------------------------------------------------------------

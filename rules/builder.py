@@ -147,6 +147,9 @@ class Builder:
         kind = Kind.INT if isinstance(token.value, int) else Kind.FLOAT
         return ast.Literal(token.value, kind, token.span)
 
+    def duration(self, parts: Sequence[Any]) -> ast.Duration:
+        return ast.Duration(parts[0].value, parts[0].span)
+
     def string(self, parts: Sequence[Any]) -> ast.Literal:
         return ast.Literal(parts[0].value, Kind.STRING, parts[0].span)
 

@@ -100,8 +100,8 @@ def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
         wanted.append("an operator")
     elif "EQUAL" in expected:
         wanted.append('"="')
-    wanted.extend(text for kind, text in _DESCRIBED.items() if kind in expected)
-    if not expected & _OPERANDS:  # a parenthesis opens an expression like any other
+    if not expected & _OPERANDS:  # a duration, or a parenthesis, is an expression like any other
+        wanted.extend(text for kind, text in _DESCRIBED.items() if kind in expected)
         wanted.extend(['"("'] if "_LPAR" in expected else ())
     wanted.extend(
         f'"{text}"' for kind, text in _LITERALLY.items() if kind in expected and kind != "_LPAR"

@@ -16,6 +16,8 @@ from rules.errors import Span, did_you_mean
 from rules.pattern import (
     CANDIDATE,
     TERMINATOR,
+    TIME,
+    TIME_NAME,
     TIMER,
     WEEKDAYS,
     Aggregate,
@@ -90,6 +92,9 @@ class Expressions:
             return None
         return Literal(value, node.kind)
 
+    def _duration(self, node: ast.Duration, enclosing: Enclosing | None) -> Expression:
+        return Literal(node.microseconds, Kind.INT, is_duration=True)  # X3
+
     def _parameter(self, node: ast.Parameter, enclosing: Enclosing | None) -> Expression | None:
         bound = self.scope.parameters
         if node.name not in bound:
@@ -133,6 +138,8 @@ class Expressions:
         if type_ is None:
             return None
         place = type_.index(name.text)
+        if place is None and name.text == TIME_NAME:
+            return AttributeOf(number, TIME, Kind.INT)  # X3
         if place is None:
             words = (*type_.names, *WEEKDAYS) if type_ is TIMER else type_.names
             self.report(
@@ -338,6 +345,7 @@ def _result(function: Function, kind: Kind) -> Kind:
 
 _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expression | None]] = {
     ast.Literal: Expressions._literal,
+    ast.Duration: Expressions._duration,
     ast.Parameter: Expressions._parameter,
     ast.Attribute: Expressions._attribute,
     ast.Arithmetic: Expressions._arithmetic,

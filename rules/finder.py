@@ -22,7 +22,7 @@ from rules.consideration import (
     sorted_conditions,
 )
 from rules.engine.naive_events import Occurrence
-from rules.engine.naive_values import Scope, value_of
+from rules.engine.naive_values import Scope, attribute_of, value_of
 from rules.explanation import Fate
 from rules.pattern import AttributeOf, Compare, Comparison, Expression, Negated, Selected, Slot
 from rules.recording import Timeline
@@ -60,7 +60,7 @@ class Finder:
         if self._key is not None:
             bins: dict[Value, list[Occurrence]] = {}
             for event in kept:
-                bins.setdefault(event.values[self._key[0]], []).append(event)
+                bins.setdefault(attribute_of(event, self._key[0]), []).append(event)
             self._bins = {value: Timeline.ordered(events) for value, events in bins.items()}
 
     @property

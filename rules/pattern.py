@@ -34,6 +34,10 @@ TERMINATOR = 0
 """The number of a rule's terminator."""
 CANDIDATE = -1
 """The number of a negated or aggregated event inside its own conditions."""
+TIME = -1
+"""The place of an event's time among its attributes: an int, in microseconds (X3)."""
+TIME_NAME = "time"
+"""What an event's time is called; an attribute of that name comes first."""
 
 
 class Comparison(enum.Enum):
@@ -76,15 +80,16 @@ class Function(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant."""
+    """A constant. ``is_duration`` tells how it was written (X3), which changes nothing."""
 
     value: Value
     kind: Kind
+    is_duration: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeOf:
-    """Attribute number ``attribute`` of event number ``event`` (CANDIDATE included)."""
+    """Attribute number ``attribute``, or TIME, of event number ``event`` (CANDIDATE included)."""
 
     event: int
     attribute: int
@@ -183,7 +188,8 @@ class Or:
 class Aggregate:
     """``function`` of an attribute of all events of ``type`` in ``window`` that fit (S8).
 
-    ``attribute`` is None only for COUNT. ``strict``: see Selected. ``kind`` is that of the result.
+    ``attribute``, which may be TIME, is None only for COUNT. ``strict``: see Selected. ``kind`` is
+    that of the result.
     """
 
     function: Function
@@ -341,6 +347,16 @@ class RuleSet:
 
     rules: tuple[Rule, ...]
     schemas: Mapping[str, EventType]
+
+
+def kind_of(type_: EventType, attribute: int) -> Kind:
+    """The kind of an attribute by its number, TIME included."""
+    return Kind.INT if attribute == TIME else type_.attributes[attribute].kind
+
+
+def name_of(type_: EventType, attribute: int) -> str:
+    """The name of an attribute by its number, TIME included."""
+    return TIME_NAME if attribute == TIME else type_.attributes[attribute].name
 
 
 def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:

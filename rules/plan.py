@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from matcher.model import TIME_MAX, EventType, Kind, Value
 from rules.pattern import (
     CANDIDATE,
+    TIME,
     TIMER,
     Aggregate,
     And,
@@ -54,6 +55,7 @@ from rules.pattern import (
     Timed,
     Window,
     Within,
+    kind_of,
     nodes_of,
     with_operands,
 )
@@ -67,7 +69,7 @@ class Op(enum.IntEnum):
 
     END = 0  # the result is on top of the stack
     CHECK = 1  # pop a truth value; stop with "false" unless it is true
-    LOAD = 2  # push attribute ``offset`` of the event in frame place ``event``
+    LOAD = 2  # push attribute ``offset``, or TIME, of the event in frame place ``event``
     CONST = 3  # push ``value``
     SLOT = 4  # push slot ``offset``, with its definedness
     TO_FLOAT = 5
@@ -155,7 +157,7 @@ class ColumnPlan:
 
 @dataclass(frozen=True, slots=True)
 class AccessPlan:
-    """A column by the values of the attributes ``keys`` (numbers, ascending; none: the whole).
+    """A column by the values of the attributes ``keys`` (numbers or TIME, ascending; none: all).
 
     ``reach`` is how long, in microseconds, the rule may look back for an entry.
     """
@@ -219,7 +221,7 @@ class Step:
     slot: int = 0
     program: Program = TRUE
     function: Function = Function.COUNT
-    attribute: int = -1
+    attribute: int | None = None
     attribute_kind: Kind = Kind.INT
 
 
@@ -395,7 +397,6 @@ class _Compiler:
             slot = self.slots
             self.slots += 1
             access, probes, residue = self._access(node.type, conditions, CANDIDATE, node.window)
-            attribute = -1 if node.attribute is None else node.attribute
             steps.append(
                 Step(
                     StepKind.AGGREGATE,
@@ -406,10 +407,10 @@ class _Compiler:
                     strict=node.strict,
                     slot=slot,
                     function=node.function,
-                    attribute=attribute,
+                    attribute=node.attribute,
                     attribute_kind=Kind.INT
                     if node.attribute is None
-                    else node.type.attributes[attribute].kind,
+                    else kind_of(node.type, node.attribute),
                 )
             )
             return Slot(slot, node.kind)
@@ -466,7 +467,7 @@ def _timer_conditions(rule: Rule) -> list[Expression]:
         node.attribute
         for condition in rule.conditions
         for node in nodes_of(condition)
-        if isinstance(node, AttributeOf)
+        if isinstance(node, AttributeOf) and node.attribute != TIME
     }
     # S, M and H are numbers 0 to 2; day, month and D are all as coarse as a day.
     finest = min([*mentioned & {0, 1, 2}, 3]) if mentioned else 0

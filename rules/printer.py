@@ -101,6 +101,8 @@ def print_window(window: ast.Window) -> str:
 
 def print_duration(microseconds: int) -> str:
     """A duration in the largest unit that leaves no fraction."""
+    if microseconds == 0:
+        return "0 s"
     size, unit = next(item for item in _UNITS if microseconds % item[0] == 0)
     count = microseconds // size
     return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
@@ -140,6 +142,10 @@ def _literal(node: ast.Literal) -> tuple[int, str]:
         return _PRIMARY, json.dumps(value, ensure_ascii=False)
     text = repr(value)
     return (_UNARY if text.startswith("-") else _PRIMARY), text
+
+
+def _duration(node: ast.Duration) -> tuple[int, str]:
+    return _PRIMARY, print_duration(node.microseconds)
 
 
 def _parameter(node: ast.Parameter) -> tuple[int, str]:
@@ -187,6 +193,7 @@ def _aggregate(node: ast.Aggregate) -> tuple[int, str]:
 
 _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
     ast.Literal: _literal,
+    ast.Duration: _duration,
     ast.Parameter: _parameter,
     ast.Attribute: _attribute,
     ast.Arithmetic: _arithmetic,

@@ -38,6 +38,7 @@ from rules.pattern import (
     Timed,
     Window,
     Within,
+    name_of,
 )
 from rules.printer import print_clause, print_event, print_expression
 
@@ -122,8 +123,8 @@ class Rewording:
             return self._expression(operand, inner, type_)
 
         match expression:
-            case Literal(value, kind):
-                return ast.Literal(value, kind)
+            case Literal(value, kind, is_duration):
+                return ast.Duration(int(value)) if is_duration else ast.Literal(value, kind)
             case AttributeOf():
                 return self._attribute(expression, inner, type_)
             case Slot(index):
@@ -152,14 +153,14 @@ class Rewording:
         known = type_ if number == CANDIDATE else self._types[number]
         assert known is not None  # a candidate has parentheses around it
         event = None if number in (inner, CANDIDATE) else self._name(number)
-        return ast.Attribute(event, ast.Name(known.names[attribute.attribute]))
+        return ast.Attribute(event, ast.Name(name_of(known, attribute.attribute)))
 
     def _aggregate(self, aggregate: Aggregate) -> ast.Aggregate:
         attribute = aggregate.attribute
         return ast.Aggregate(
             aggregate.function,
             self._event(aggregate.type, aggregate.conditions, CANDIDATE),
-            None if attribute is None else ast.Name(aggregate.type.names[attribute]),
+            None if attribute is None else ast.Name(name_of(aggregate.type, attribute)),
             self._window(aggregate.window),
         )
 

@@ -17,7 +17,7 @@ from rules.columnar import satisfied
 from rules.errors import RuleErrors
 from rules.expressions import Expressions
 from rules.parser import parse_filter
-from rules.pattern import TIMER, Expression
+from rules.pattern import TIME, TIMER, AttributeOf, Expression, nodes_of
 from rules.printer import print_event
 from rules.rowwise import Evaluate, Row, evaluator
 from rules.scope import Report, Scope, Types
@@ -73,6 +73,11 @@ def parse_subscription(
     conditions = Expressions(scope, types, report).uses(
         replace(event, conditions=tuple(sound)), type_
     )
+    for condition in conditions or ():
+        if any(
+            isinstance(node, AttributeOf) and node.attribute == TIME for node in nodes_of(condition)
+        ):
+            report("a subscription does not look at times", event.span, "define a rule for them")
     if report.problems or type_ is None or conditions is None:
         problems = sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE)
         raise RuleErrors(problems, text, file)

@@ -118,7 +118,9 @@ _PATTERN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_OPERAND_ENDS = frozenset({"NAME", "NUMBER", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"})
+_OPERAND_ENDS = frozenset(
+    {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
+)
 _TYPE_FOLLOWS = frozenset({"_FROM", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
@@ -250,9 +252,11 @@ _READERS: Mapping[str, Callable[[str, Span, list[Problem]], Token]] = {
 }
 
 
-def duration(number: str, unit: str) -> int | str:
+def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:
     """A duration in microseconds, or what is wrong with it."""
     amount = Decimal(number)
+    if not amount and may_be_zero:
+        return 0
     if amount and amount.adjusted() > 20:
         return "a duration that is too long"
     if amount and amount.adjusted() < -20:
@@ -290,7 +294,7 @@ class _Recognition:
                 if recognise is not None:
                     kind = recognise(self, place, token.text.lower())
                 previous = result[-1].type if result else ""
-                if previous == "NUMBER" and len(result) > 1 and result[-2].type == "WITHIN":
+                if kind == "NAME" and previous == "NUMBER" and self._is_unit(token):
                     self._duration(token)
                     continue
                 if previous == "_COLON" and len(result) > 2 and result[-3].type != "RULE":
@@ -321,8 +325,18 @@ class _Recognition:
         """Whether ``NAME (`` stands at ``place``."""
         return self._ahead(place).type == "NAME" and self._ahead(place + 1).type == "_LPAR"
 
+    def _is_window(self) -> bool:
+        """Whether the number that was read last is the length of a window."""
+        return len(self.result) > 1 and self.result[-2].type == "WITHIN"
+
+    def _is_unit(self, token: Token) -> bool:
+        """Whether a name after a number is a unit: in a window always, elsewhere if it is one."""
+        unit = token.text.lower()
+        return unit in UNITS or self._is_window() or did_you_mean(unit, UNITS) is not None
+
     def _duration(self, token: Token) -> None:
-        """A number and a unit become one token, a duration."""
+        """A number and a unit become one token, a duration; that of no window may be 0."""
+        may_be_zero = not self._is_window()
         number = self.result.pop()
         span = number.span.to(token.span)
         unit = token.text.lower()
@@ -336,7 +350,7 @@ class _Recognition:
                 )
             )
         else:
-            microseconds = duration(number.text, unit)
+            microseconds = duration(number.text, unit, may_be_zero=may_be_zero)
             if isinstance(microseconds, str):
                 self.problems.append(Problem(microseconds, span))
                 microseconds = 1

@@ -6,8 +6,8 @@ Every clause of tesla.md section 3 can come up. Two bounds keep the cases useful
   only sums of such; ``r`` may hold any quotient and is never summed; ``q`` and ``n`` may be huge,
   for integer overflow. ``Spread`` alone holds standard deviations, which may differ by 1e-9, and
   no rule reads it;
-- matches stay few: a rule has at most two ``each`` clauses, and selects composite events that may
-  depend on itself only by ``first`` and ``last``.
+- matches stay few: a rule has at most two ``each`` clauses, one above composite events, and
+  selects composite events that may depend on itself only by ``first`` and ``last``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -142,6 +142,7 @@ class RuleWriter:
             return Piece("Timer", conditions, " as e0")
         pool = below if below and self._chance(0.3) else self.primitives
         schema = SCHEMAS[self._one_of(*pool)]
+        self.multiple += schema.name in COMPOSITE  # of which there may be many already
         conditions = self._conditions(schema, binding=True)
         self.events.append(_Event("e0", schema, None))
         return Piece(schema.name, conditions, " as e0")
@@ -220,7 +221,10 @@ class RuleWriter:
             bindable = [one for one in schema.attributes if one.name not in ("r", "d")]
             if binding and bindable and self._chance(0.3):
                 attribute = self._one_of(*bindable)
-                conditions.append(self._bind(attribute.name, attribute.kind))
+                if self._chance(0.1):
+                    conditions.append(self._bind("time", Kind.INT))
+                else:
+                    conditions.append(self._bind(attribute.name, attribute.kind))
             elif schema.attributes:
                 scope = self._scope().inside(schema)
                 usable = [name for name, kind in self.parameters.items() if kind.is_number]
@@ -230,6 +234,7 @@ class RuleWriter:
                     for name, kind in self.parameters.items()
                     if kind is attribute.kind
                 ]
+                equal += [f"time = {event.name}.time" for event in self.events[:1]]
                 if equal and usable and self._chance(0.4):
                     conditions.append(self._one_of(*equal))
                 else:
@@ -264,12 +269,25 @@ class RuleWriter:
             return f"{self._one_of(*truths)} {comparison} {self._one_of('true', 'false', *truths)}"
         if self._chance(0.05) and scope.depth == 0 and scope.events:
             return f"{self._aggregate(scope, spread=True)[0]} {self._one_of('<', '>')} 0.6"
+        if self._chance(0.1) and scope.events:
+            return self._timing(scope)
         left, _ = self._number(scope, exact=False)
         if self._chance(0.4):  # mostly true, so that enough rules fire
             return f"{left} {self._one_of('>= 0', '<= 3', '!= 2', '> (-1)', '< 9.5', '>= (-0.5)')}"
         right, _ = self._number(scope, exact=False)
         comparison = self._one_of("=", "!=", "<>", "<=", "<", "<=", ">", ">=", ">=")
         return f"{left} {comparison} {right}"
+
+    def _timing(self, scope: _Scope) -> str:
+        """A condition on when events occurred (X3)."""
+        times = [f"{event.name}.time" for event in scope.events]
+        own = "time" if scope.inner is not None else self._one_of(*times)
+        length = self._one_of("0 s", "1 s", "2 s", "3s", "1500 ms", "-2 s")
+        comparison = self._one_of("<", "<=", "<=", ">=", ">", "=", "!=")
+        first, second = self._one_of((own, self._one_of(*times)), (self._one_of(*times), own))
+        if self._chance(0.3):
+            return f"{first} {comparison} {second} {self._one_of('+', '-')} {length}"
+        return f"{first} - {second} {comparison} {length}"
 
     # --- values ------------------------------------------------------------------------------
 
@@ -293,6 +311,8 @@ class RuleWriter:
             ]
         if not exact:
             names += [name for name, kind in scope.parameters.items() if kind in kinds]
+            if Kind.INT in kinds and self._chance(0.15):
+                names += [f"{event.name}.time" for event in scope.events]
         return names
 
     def _number(
@@ -342,6 +362,8 @@ class RuleWriter:
 
     def _function(self, schema: EventType, *, whole: bool, spread: bool) -> tuple[str, str | None]:
         choices: list[tuple[str, str | None]] = [] if spread else [("Count", None)]
+        if not spread and self._chance(0.1):
+            choices += [("Min", "time"), ("Max", "time"), ("Sum", "time")]
         for attribute in schema.attributes:
             summed = attribute.name in ("p", "q", "n", "v")
             integer = attribute.kind is Kind.INT
@@ -394,6 +416,8 @@ def _level(name: str) -> int:
 
 
 def _result(function: str, schema: EventType, attribute: str) -> Kind:
+    if attribute == "time":
+        return Kind.INT
     place = schema.index(attribute)
     assert place is not None
     kind = schema.attributes[place].kind

@@ -33,7 +33,7 @@ class Assembler:
     def _instruction(self, instruction: Instruction) -> tuple[int, int, int, int]:
         offset = instruction.offset
         if instruction.op is Op.LOAD:
-            offset += layout.HEADER
+            offset = layout.offset_of(offset)
         word = word_of(instruction.value, self._strings)
         if isinstance(instruction.value, str):
             self.texts.append(word)

@@ -20,7 +20,16 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import StaticIndex, unchain
 from rules.engine.tables import BlockTable, RecordTable
-from rules.pattern import CANDIDATE, TIMER, AttributeOf, Compare, Comparison, Expression, Literal
+from rules.pattern import (
+    CANDIDATE,
+    TIMER,
+    AttributeOf,
+    Compare,
+    Comparison,
+    Expression,
+    Literal,
+    kind_of,
+)
 from rules.plan import AccessPlan, ColumnPlan, conjunction
 
 
@@ -165,8 +174,8 @@ class ColumnTables:
         linked = self._access_of.get(key)
         if linked is None:
             column = self.use_column(plan.column)
-            offsets = [layout.HEADER + attribute for attribute in plan.keys] + [0, 0]
-            kinds = [plan.column.type.attributes[attribute].kind for attribute in plan.keys]
+            offsets = [*map(layout.offset_of, plan.keys), 0, 0]
+            kinds = [kind_of(plan.column.type, attribute) for attribute in plan.keys]
             number = self.accesses.add(
                 column=column.number,
                 next=self.columns.array[column.number]["first_access"],

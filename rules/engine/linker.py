@@ -214,7 +214,7 @@ def _value(program: Program, assembler: Assembler) -> _Value:
     """The value that a program computes; a mere attribute needs none."""
     first = program.code[0]
     if first.op is Op.LOAD and program.code[1].op is Op.END:
-        return _Value(first.event, layout.HEADER + first.offset, 0)
+        return _Value(first.event, layout.offset_of(first.offset), 0)
     return _Value(-1, 0, assembler.program(program))
 
 

@@ -21,6 +21,7 @@ from matcher.model import Kind, Value
 from rules.engine.naive_events import Occurrence
 from rules.pattern import (
     CANDIDATE,
+    TIME,
     Aggregate,
     And,
     Arithmetic,
@@ -119,7 +120,7 @@ def value_of(expression: Expression, scope: Scope) -> Value | None:
         case Literal():
             return expression.value
         case AttributeOf():
-            return scope.event(expression.event).values[expression.attribute]
+            return attribute_of(scope.event(expression.event), expression.attribute)
         case Slot():
             return scope.slots[expression.index]
         case Arithmetic() | Compare():
@@ -140,6 +141,11 @@ def value_of(expression: Expression, scope: Scope) -> Value | None:
             return None if None in operands else not deciding
         case Aggregate():
             return _aggregate(expression, scope)
+
+
+def attribute_of(event: Occurrence, attribute: int) -> Value:
+    """An attribute of an event by its number, or its time (X3)."""
+    return event.time if attribute == TIME else event.values[attribute]
 
 
 def _apply(expression: Negative | Convert | Not, operand: Any) -> Value | None:
@@ -195,7 +201,7 @@ def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     events = fitting(aggregate, scope)
     if aggregate.attribute is None:
         return len(events)
-    values = [event.values[aggregate.attribute] for event in events]
+    values = [attribute_of(event, aggregate.attribute) for event in events]
     result = _FUNCTIONS[aggregate.function](values)
     if result is None or isinstance(result, str):
         return result

@@ -85,7 +85,7 @@ class StaticIndex:
         if number is None:
             types = self._types.array
             number = self._dispatch.add(
-                attribute=layout.HEADER + attribute, next=types[type_number]["first_dispatch"]
+                attribute=layout.offset_of(attribute), next=types[type_number]["first_dispatch"]
             )
             types[type_number]["first_dispatch"] = number
             self._numbers[type_number, attribute] = number

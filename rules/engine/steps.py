@@ -14,7 +14,7 @@ from rules.engine.columns import ColumnTables
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
-from rules.pattern import Policy
+from rules.pattern import Policy, kind_of
 from rules.plan import Step, StepKind
 
 _KINDS = {
@@ -79,7 +79,7 @@ class StepRecords:
             "slot": step.slot,
             "program": assembler.condition(step.program),
             "function": FUNCTIONS[step.function],
-            "offset": layout.HEADER + step.attribute if step.attribute >= 0 else -1,
+            "offset": -1 if step.attribute is None else layout.offset_of(step.attribute),
             "kind_of_value": _KINDS[step.attribute_kind],
         }
         if step.access is None:
@@ -93,7 +93,7 @@ class StepRecords:
         places = zip(("first", "second"), step.probes, step.access.keys, strict=False)
         for name, probe, key in places:
             fields[f"{name}_probe"] = assembler.program(probe.program)
-            kinds = probe.kind, type_.attributes[key].kind
+            kinds = probe.kind, kind_of(type_, key)
             fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
         return fields
 

@@ -17,6 +17,7 @@ import numpy as np
 from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s, StringColumn
 from rules.pattern import (
     TERMINATOR,
+    TIME,
     TIMER,
     WEEKDAYS,
     Aggregate,
@@ -85,7 +86,8 @@ def _fields_in(expression: Expression) -> frozenset[str]:
     """The Timer's fields that an expression over the terminator mentions."""
     match expression:
         case AttributeOf(event, attribute):
-            return frozenset({TIMER.names[attribute]}) if event == TERMINATOR else frozenset()
+            is_field = event == TERMINATOR and attribute != TIME
+            return frozenset({TIMER.names[attribute]}) if is_field else frozenset()
         case Arithmetic() | Compare():
             return _fields_in(expression.left) | _fields_in(expression.right)
         case Negative() | Convert() | Not():

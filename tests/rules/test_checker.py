@@ -13,6 +13,7 @@ import rules
 from matcher.model import EventType, Kind
 from rules.pattern import (
     CANDIDATE,
+    TIME,
     Aggregate,
     Arithmetic,
     AttributeOf,
@@ -307,6 +308,28 @@ def test_or_and_not_stay_whole() -> None:
 def test_an_int_given_to_a_float_is_converted() -> None:
     rule = rule_of("define A(x: double) from Smoke() where x = Smoke.level")
     assert rule.values == (Convert(AttributeOf(0, 1, Kind.INT)),)
+
+
+def test_the_time_of_an_event_is_an_int_of_its_own() -> None:
+    rule = rule_of(
+        "event T(x: int) define A(t) from T(time = $t) as a"
+        " and last T(time < $t) as b within 1 s from a"
+        " where t = b.time + 1 ms",
+    )
+    time = AttributeOf(0, TIME, Kind.INT)
+    assert rule.conditions == ()
+    assert rule.selected[0].conditions == (
+        Compare(Comparison.LESS, AttributeOf(1, TIME, Kind.INT), time),
+    )
+    added = Literal(1_000, Kind.INT)
+    assert rule.values == (
+        Arithmetic(Operator.ADD, AttributeOf(1, TIME, Kind.INT), added, Kind.INT),
+    )
+
+
+def test_an_attribute_called_time_comes_first() -> None:
+    rule = rule_of("event T(time: string) define A(t) from T() where t = T.time")
+    assert rule.values == (AttributeOf(0, 0, Kind.STRING),)
 
 
 def test_consumed_events_are_listed_ascending() -> None:

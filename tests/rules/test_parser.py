@@ -117,6 +117,17 @@ def test_durations(text: str, microseconds: int) -> None:
     assert clause == ast.Timed(name("F"), ast.Within(microseconds, name("E")))
 
 
+def test_durations_are_values() -> None:
+    clause = clause_of("E.time - F.time < 1.5 min")
+    apart = ast.Arithmetic(
+        Operator.SUBTRACT,
+        ast.Attribute(name("E"), name("time")),
+        ast.Attribute(name("F"), name("time")),
+    )
+    compared = ast.Compared((apart, ast.Duration(90_000_000)), (Comparison.LESS,))
+    assert clause == ast.Constraint(compared)
+
+
 def test_both_windows_of_a_negation() -> None:
     event = ast.Event(name("F"), (), None)
     assert clause_of("not F() within 1 us from E") == ast.Negated(event, ast.Within(1, name("E")))

@@ -107,6 +107,7 @@ def windows() -> some.SearchStrategy[ast.Window]:
 
 LEAVES = some.one_of(
     literals(),
+    some.builds(ast.Duration, some.integers(0, 10**7) | some.integers(0, DURATION_MAX)),
     some.builds(ast.Parameter, some.sampled_from(WORDS)),
     some.builds(ast.Attribute, some.none() | named(), named()),
 )

@@ -28,6 +28,18 @@ def test_what_is_written_reads_as_the_same_pattern():
             assert len(again.clauses) == len(rule.clauses)
 
 
+def test_times_and_durations_are_written_as_such():
+    (rule,) = rules.load(
+        "event A() event B(x: int) define C() from A() and each B(time < A.time - 90 s, x < 2) "
+        "within 1 h from A and Max(B().time within 1 h from A) > A.time - 0.5 h"
+    ).rules
+    words = Rewording(rule)
+    assert list(map(words.clause, rule.clauses)) == [
+        "each B(time < A.time - 90 s, x < 2) within 1 h from A",
+        "Max(B().time within 1 h from A) > A.time - 30 min",
+    ]
+
+
 @pytest.mark.parametrize(
     ("microseconds", "text"),
     [

@@ -89,6 +89,28 @@ def test_durations_are_exact_or_refused(number: str, unit: str, outcome: int | s
     assert duration(number, unit) == outcome
 
 
+def test_a_duration_stands_wherever_a_value_may() -> None:
+    tokens, problems = tokenize("define A(x) from B() where x = 0 min. - 2.5 s * min")
+    assert not problems
+    assert [token.value for token in tokens if token.type == "DURATION"] == [0, 2_500_000]
+    assert tokens[-1].type == "NAME"
+
+
+@pytest.mark.parametrize(
+    ("value", "message", "hint"),
+    [
+        ("3 minuts", "unknown unit of time minuts", "did you mean mins?"),
+        ("3e300 h", "a duration that is too long", None),
+        ("0.5 us", "a duration of less than a microsecond", None),
+    ],
+)
+def test_a_wrong_duration_in_a_value_is_a_problem(
+    value: str, message: str, hint: str | None
+) -> None:
+    _, [problem] = tokenize(f"define A(x) from B() where x = {value}")
+    assert (problem.message, problem.hint) == (message, hint)
+
+
 def test_comments_are_found_but_not_in_strings() -> None:
     assert comments("# a\nx = '# no' // b \n\"// no\"\n#") == [
         (Span(0, 3, 1, 1), "# a"),

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rules.pattern import TIME
+
 # --- words of a row --------------------------------------------------------------------------
 
 ROW_TIME = 0
@@ -33,6 +35,12 @@ CAUSE_IS_SEQUENCE, CAUSE_IS_DIGEST, CAUSE_IS_TEXT = 0, 1, 2
 """How a cause of a composite event is named."""
 
 _I = np.int64
+
+
+def offset_of(attribute: int) -> int:
+    """Where in a row an attribute stands, or the time of the event (X3)."""
+    return ROW_TIME if attribute == TIME else HEADER + attribute
+
 
 TYPE = np.dtype(
     [
