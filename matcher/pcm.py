@@ -33,7 +33,7 @@ class PcmMatcher(TableMatcher):
 
     def __init__(self, threads: int = 1) -> None:
         super().__init__()
-        self._shares = [_Share() for _ in range(threads)]
+        self.shares = [Share() for _ in range(threads)]
         self._names: Numbering[tuple[str, bool]] = Numbering()
         self._list_of_term = np.zeros(16, np.int64)
         self._generation = -1
@@ -41,25 +41,25 @@ class PcmMatcher(TableMatcher):
 
     def _insert(self, slots: Int64s) -> None:
         self._name_lists()
-        for number, share in enumerate(self._shares):
-            mine = slots[slots % len(self._shares) == number]
+        for number, share in enumerate(self.shares):
+            mine = slots[slots % len(self.shares) == number]
             if len(mine):
                 share.insert(self, mine)
 
     def _delete(self, slot: int) -> None:
-        self._shares[slot % len(self._shares)].delete(self, slot)
+        self.shares[slot % len(self.shares)].delete(self, slot)
 
     def _run(
         self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
     ) -> tuple[int, int]:
         if self._pool is None:
-            return self._shares[0].run(self, events, begin, bits, found, wanted)
+            return self.shares[0].run(self, events, begin, bits, found, wanted)
         # Each thread has bits and rows of its own; what did not fit is tried again with more room.
-        own = [(np.zeros_like(bits), np.empty_like(found)) for _ in self._shares]
+        own = [(np.zeros_like(bits), np.empty_like(found)) for _ in self.shares]
         while True:
             done = [
                 self._pool.submit(share.run, self, events, begin, *mine, wanted)
-                for share, mine in zip(self._shares, own, strict=True)
+                for share, mine in zip(self.shares, own, strict=True)
             ]
             ends = [future.result() for future in done]
             if all(end == len(events) for end, _ in ends):
@@ -74,7 +74,7 @@ class PcmMatcher(TableMatcher):
         return len(events), len(rows)
 
     def _bytes(self) -> int:
-        return sum(share.bytes for share in self._shares)
+        return sum(share.bytes for share in self.shares)
 
     @property
     def list_of_term(self) -> Int64s:
@@ -93,57 +93,57 @@ class PcmMatcher(TableMatcher):
                 name = (word[0], word[1] == TYPE_SORT)
                 number = self._names.number(name)
                 self._list_of_term[term] = self._names.use(name)[0] if number is None else number
-        for share in self._shares:
+        for share in self.shares:
             share.lists_for(len(self._names))
 
 
-class _Share:
+class Share:
     """The constraints of some of the filters, by name."""
 
     def __init__(self) -> None:
-        self._lists = Growing(np.int64, 4)
-        self._arena: Int64s = np.empty((ARENA_MIN, 3), np.int64)
+        self.lists = Growing(np.int64, 4)
+        self.arena: Int64s = np.empty((ARENA_MIN, 3), np.int64)
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
-        self._filters = Growing(np.int64, 3)
-        self._always: set[int] = set()
+        self.filters = Growing(np.int64, 3)
+        self.always: set[int] = set()
         self._lock = Lock()  # the counts are the share's own, and so one call's at a time
 
     @property
     def bytes(self) -> int:
         """The bytes of its arrays."""
-        return self._lists.rows.nbytes + self._arena.nbytes + self._filters.rows.nbytes
+        return self.lists.rows.nbytes + self.arena.nbytes + self.filters.rows.nbytes
 
     def lists_for(self, names: int) -> None:
         """Have a list for each name."""
-        first = self._lists.size
+        first = self.lists.size
         if names > first:
-            self._lists.reserve(names - first)
-            self._lists.rows[first:names, 1] = -1
+            self.lists.reserve(names - first)
+            self.lists.rows[first:names, 1] = -1
 
     def insert(self, matcher: PcmMatcher, slots: Int64s) -> None:
         """Take filters in."""
         table = matcher.table
-        if table.filters.size > self._filters.size:
-            self._filters.reserve(table.filters.size - self._filters.size)
+        if table.filters.size > self.filters.size:
+            self.filters.reserve(table.filters.size - self.filters.size)
         filters = table.filters.rows[slots]
-        self._filters.rows[slots, 1] = filters[:, COUNT]
-        self._filters.rows[slots, 2] = filters[:, INTERFACE]
-        self._always.update(slots[filters[:, COUNT] == 0].tolist())
+        self.filters.rows[slots, 1] = filters[:, COUNT]
+        self.filters.rows[slots, 2] = filters[:, INTERFACE]
+        self.always.update(slots[filters[:, COUNT] == 0].tolist())
         lengths = filters[:, COUNT]
         offsets = np.append(0, np.cumsum(lengths))
         places = np.repeat(filters[:, 0] - offsets[:-1], lengths) + np.arange(offsets[-1])
         rows, done = table.rows.rows[places], np.zeros(2, np.int64)
         arguments = (matcher.list_of_term, rows, offsets, slots, done)
         while not self._insert_some(*arguments):
-            self._arena = with_room(self._arena, len(self._arena) + 1)
+            self.arena = with_room(self.arena, len(self.arena) + 1)
 
     def delete(self, matcher: PcmMatcher, slot: int) -> None:
         """Take a filter out."""
         rows = matcher.table.rows_of(slot)
-        pcm_remove(self._lists.rows, matcher.list_of_term, self._arena, rows, slot)
-        self._always.discard(slot)
-        self._filters.rows[slot, 1] = -1
+        pcm_remove(self.lists.rows, matcher.list_of_term, self.arena, rows, slot)
+        self.always.discard(slot)
+        self.filters.rows[slot, 1] = -1
 
     def run(
         self,
@@ -160,11 +160,11 @@ class _Share:
                 events.offsets,
                 events.cells,
                 begin,
-                self._lists.rows,
+                self.lists.rows,
                 matcher.list_of_term,
-                self._arena,
-                self._filters.rows[: self._filters.size],
-                np.array(sorted(self._always), np.int64),
+                self.arena,
+                self.filters.rows[: self.filters.size],
+                np.array(sorted(self.always), np.int64),
                 events.texts,
                 bits,
                 found,
@@ -181,6 +181,6 @@ class _Share:
     ) -> bool:
         return bool(
             pcm_insert_all(
-                self._lists.rows, list_of_term, self._arena, self._state, rows, offsets, slots, done
+                self.lists.rows, list_of_term, self.arena, self._state, rows, offsets, slots, done
             )
         )

@@ -61,8 +61,8 @@ Word = TypeVar("Word", bound=Hashable)
 
 Texts: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
 """By text, where its hits begin (one more than there are texts); the hits, ascending for each;
-by text, its place among the operands of order; and by test of order, that of its operand. Behind
-their ends the arrays have room of no meaning, in which they may grow."""
+by text, its place among the operands of order; and by test of order, that of its operand. The
+first three are the beginnings of arrays that go on growing."""
 
 
 class Numbering(Generic[Word]):
@@ -232,12 +232,9 @@ class Vocabulary:
             types,
             self.ranks,
         )
-        about = (
-            self._hit_offsets.rows,
-            self._hits.rows,
-            self._text_ranks.rows,
-            self._test_ranks,
-        )
+        grown = (self._hit_offsets, self._hits, self._text_ranks)
+        hit_offsets, hits, ranks = (array.rows[: array.size] for array in grown)
+        about = (hit_offsets, hits, ranks, self._test_ranks)
         return EncodedEvents(offsets, encoded, self.generation, about)
 
     @property

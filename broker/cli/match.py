@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from matcher.matcher import Matches
+    from matcher.matcher import Matcher, Matches
 
 EXAMPLE = "rexmq match --filters filters.jsonl --events events.jsonl"
 
 MATCHERS = ("auto", "pcm", "counting", "signature", "index", "naive")
 FORMATS = ("jsonl", "count")
+DEVICES = ("cpu", "gpu", "auto")
 
 
 def command(
@@ -25,8 +26,8 @@ def command(
         str, typer.Option("--matcher", metavar="|".join(MATCHERS), help="Which one matches.")
     ] = "auto",
     device: Annotated[
-        str, typer.Option("--device", metavar="auto|cpu", help="Where it computes.")
-    ] = "auto",
+        str, typer.Option("--device", metavar="|".join(DEVICES), help="Where it computes.")
+    ] = "cpu",
     form: Annotated[
         str, typer.Option("--format", metavar="|".join(FORMATS), help="What is printed.")
     ] = "jsonl",
@@ -42,18 +43,15 @@ def command(
     from collections import Counter
     from time import perf_counter
 
-    from broker.cli.outcome import UsageError, one_of
-    from matcher.choose import make
+    from broker.cli.outcome import one_of
     from matcher.matchfiles import read_events, read_filters
 
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
-    if device == "gpu":
-        raise UsageError("match --device gpu comes later; there are auto and cpu")
-    one_of("--device", device, ("auto", "cpu"))
+    one_of("--device", device, DEVICES)
     begun = perf_counter()
     deployed = read_filters(filters)
-    chosen = make(matcher)
+    chosen = _made(matcher, device)
     chosen.add_all(deployed)
     wanted: Counter[int] = Counter(dict.fromkeys(deployed.interfaces.tolist(), 0))
     count, matching_s = 0, 0.0
@@ -76,6 +74,27 @@ def command(
             **chosen.figures,
         }
         _print_table(figures.items(), sys.stderr)
+
+
+def _made(name: str, device: str) -> Matcher:
+    """The matcher; with ``auto`` and no GPU, that of the processor, after saying so."""
+    from broker.cli.outcome import UsageError
+    from matcher.choose import make
+
+    if device == "cpu":
+        return make(name)
+    from matcher.gpu.choice import make_on
+    from matcher.gpu.device import NoDevice
+
+    try:
+        return make_on(device, name)
+    except ValueError as error:
+        raise UsageError(f"--device {device}: {error}") from None
+    except NoDevice as error:
+        if device == "gpu":
+            raise UsageError(f"--device gpu: {error}") from None
+        print(f"rexmq: matching on the processor: {error}", file=sys.stderr)
+        return make(name)
 
 
 def _print_lines(ids: Sequence[Any], found: Matches) -> None:

@@ -6,6 +6,8 @@ word says which relations satisfy it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from matcher.kernels.compiled import inlined, kernel
@@ -35,14 +37,14 @@ def order_of(left, right):
 @kernel
 def order_of_float(number, whole):
     """The relation of a fraction, or of what is beyond 64 bits, or NaN, to an int; exact."""
-    if np.isnan(number):
+    if math.isnan(number):
         return APART
     if number >= 9223372036854775808.0:
         return GREATER
     if number < -9223372036854775808.0:
         return LESS
     # A fraction lies within 2**52, where its floor is an exact int.
-    return GREATER if np.int64(np.floor(number)) >= whole else LESS
+    return GREATER if np.int64(math.floor(number)) >= whole else LESS
 
 
 @kernel

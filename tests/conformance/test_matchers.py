@@ -105,7 +105,8 @@ def agree(oracle: Matcher, matcher: Matcher, rng: random.Random, names: list[str
     assert len(matcher) == len(oracle)
 
 
-def history(matcher: Matcher, seed: int) -> None:
+def history(matcher: Matcher, seed: int, batches: tuple[int, ...] = (0, 3, 30, 300)) -> None:
+    """Filters that come, match and go; ``batches``: how many may come at once."""
     rng = random.Random(seed)
     oracle = make("naive")
     names = NAMES if seed % 3 else [f"n{number}" for number in range(12)]
@@ -119,7 +120,7 @@ def history(matcher: Matcher, seed: int) -> None:
                 one.add(identifier, interface, filter_)
             alive.append(identifier)
         if rng.random() < 0.4:
-            count = rng.choice([0, 3, 30, 300])
+            count = rng.choice(batches)
             many = [
                 (next(fresh), rng.randrange(90), random_filter(rng, names)) for _ in range(count)
             ]

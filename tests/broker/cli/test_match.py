@@ -1,5 +1,6 @@
 """``rexmq match`` (cli.md): files, results, errors with their places."""
 
+import contextlib
 import json
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from broker.cli import main
 from broker.cli.match import MATCHERS
 from matcher import choose
+from matcher.gpu.device import NoDevice, device
 
 FILTERS = """\
 {"filter": 331, "interface": 1, "constraints": [["a4", "prefix", "fj"], ["a8", ">", 51]]}
@@ -124,7 +126,7 @@ def test_a_bad_event_is_refused_with_its_line(
     ("words", "message"),
     [
         (["--matcher", "magic"], "--matcher: expected auto or pcm"),
-        (["--device", "gpu"], "match --device gpu comes later"),
+        (["--device", "tpu"], "--device: expected cpu or gpu or auto"),
         (["--format", "xml"], "--format: expected jsonl or count"),
     ],
 )
@@ -133,6 +135,20 @@ def test_wrong_usage(
 ) -> None:
     assert main([*files, *words]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_without_a_gpu_auto_says_so_and_gpu_is_refused(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.suppress(NoDevice):
+        pytest.skip(f"there is a device here: {device().name}")
+    assert main([*files, "--device", "auto"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err.count("rexmq: matching on the processor: ") == 1
+    assert main(files) == 0
+    assert capsys.readouterr().out == captured.out
+    assert main([*files, "--device", "gpu"]) == 2
+    assert capsys.readouterr().err.startswith("rexmq: --device gpu: ")
 
 
 def test_the_documentation_says_what_happens() -> None:

@@ -1,0 +1,263 @@
+"""CCM: PCM on a GPU, as published (thesis 4.4.3), kept as the baseline of its kind.
+
+The processor selects the lists of an event's names and fills the table Input; the device evaluates
+every constraint of them at once, counts by atomic additions, and sets Interfaces. Count and
+Interfaces stand there twice: while an event uses one copy, the same kernel sets the other to zero
+(*Kernel* of figure 4.6). With ``memset`` it is set by a command before the kernel, which the
+thesis compares (*Memset*).
+
+Events follow one another on the device without a wait between them; the host waits for ``RING`` at
+a time. What one event takes, copies and kernel, can be recorded once as a graph and repeated, which
+spares the preparing of arguments; graphs hold as long as no table has moved. ``recorded=False``
+launches each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from threading import Lock
+
+import numpy as np
+
+from matcher.gpu.device import Buffer, Device, Lane, device
+from matcher.gpu.kernels import CELL, LIST, VALUE, ccm
+from matcher.gpu.mirror import Mirror, TextMirror
+from matcher.kernels.layout import COUNT, ROOM, START, TERM_MASK
+from matcher.model import AnyArray, Int64s
+from matcher.pcm import PcmMatcher
+from matcher.vocabulary import EncodedEvents
+
+THREADS = 256
+"""Threads of a block (the thesis: 256 or 512)."""
+RING = 32
+"""Events that may be under way; an even number, for their turns to alternate."""
+ATTRIBUTES_MIN = 16
+"""Attributes that Input has room for at first."""
+FOUND_MIN = 4_096
+"""Filters of one event that there is room for at first."""
+LISTS_APART = 64
+"""Changes up to which lists are copied one by one; beyond, the arena is copied whole."""
+
+
+class CcmMatcher(PcmMatcher):
+    """PCM, its evaluation and counting done on a device."""
+
+    def __init__(
+        self, on: Device | None = None, *, recorded: bool = True, memset: bool = False
+    ) -> None:
+        super().__init__()
+        self._evaluation = _Evaluation(on or device(), recorded, memset)
+
+    def _insert(self, slots: Int64s) -> None:
+        super()._insert(slots)
+        self._evaluation.changed(self, slots)
+
+    def _delete(self, slot: int) -> None:
+        super()._delete(slot)
+        self._evaluation.changed(self, np.array([slot], np.int64))
+
+    def _run(
+        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
+    ) -> tuple[int, int]:
+        always = np.array(sorted(self.shares[0].always), np.int64)
+        places = self.shares[0].filters.rows[always, 2]
+        size = 0
+        with self._evaluation.lock:
+            self._evaluation.synchronise(self, events, wanted)
+            for first in range(begin, len(events), RING):
+                some = range(first, min(first + RING, len(events)))
+                results = self._evaluation.evaluate(self, events, some)
+                for event, (interfaces, matched) in zip(some, results, strict=True):
+                    _set_bits(bits[event], np.concatenate((np.flatnonzero(interfaces), places)))
+                    if not wanted:
+                        continue
+                    slots = np.concatenate((always, matched))
+                    if size + len(slots) > len(found):
+                        return event, size
+                    found[size : size + len(slots), 0] = event
+                    found[size : size + len(slots), 1] = slots
+                    size += len(slots)
+        return len(events), size
+
+    @property
+    def figures(self) -> Mapping[str, int | str]:
+        """As of PCM, and of the device."""
+        on = self._evaluation.device
+        return dict(super().figures) | {"device": on.name, "device bytes": self._evaluation.bytes}
+
+
+def _set_bits(bits: Int64s, places: Int64s) -> None:
+    words = bits.view(np.uint64)
+    np.bitwise_or.at(words, places >> 6, np.uint64(1) << (places & 63).astype(np.uint64))
+
+
+class _Evaluation:
+    """The tables on the device, and how events are run over them, up to RING under way."""
+
+    def __init__(self, on: Device, recorded: bool, memset: bool) -> None:
+        self.device = on
+        self.lock = Lock()
+        self._graphs, self._memset = recorded and not on.simulated, memset
+        self._lane = on.lane()
+        self._lists, self._arena = Mirror(on, np.int64, 4), Mirror(on, np.int64, 3)
+        self._filters, self._texts = Mirror(on, np.int64, 3), TextMirror(on)
+        self._tables: tuple[Buffer, ...] = ()
+        self._copies = _Copies(on, 1, 1)
+        self._longest, self._attributes, self._room = 1, ATTRIBUTES_MIN, 0
+        self._next = 0
+        self._ring: list[_Place] = []
+
+    @property
+    def bytes(self) -> int:
+        """Of its buffers."""
+        buffers = (*self._tables, *self._copies.buffers)
+        return sum(buffer.bytes for buffer in buffers) + sum(one.bytes for one in self._ring)
+
+    def changed(self, matcher: CcmMatcher, slots: Int64s) -> None:
+        """Filters came or went: their rows, and the lists of their names."""
+        share, table = matcher.shares[0], matcher.table
+        if len(slots) > LISTS_APART:
+            self._filters.mark(int(slots.min()), int(slots.max()) + 1)
+            self._lists.mark(0, share.lists.size)
+            self._arena.mark(0, len(share.arena))
+            return
+        for slot in slots.tolist():
+            self._filters.mark(slot, slot + 1)
+            terms = table.rows_of(slot)[:, 0] & TERM_MASK
+            for number in np.unique(matcher.list_of_term[terms]).tolist():
+                row = share.lists.rows[number]
+                self._lists.mark(number, number + 1)
+                self._arena.mark(int(row[START]), int(row[START] + row[ROOM]))
+
+    def synchronise(self, matcher: CcmMatcher, events: EncodedEvents, wanted: bool) -> None:
+        """Bring the device's tables to the host's, with room for these events."""
+        share, lane = matcher.shares[0], self._lane
+        tables = (
+            self._lists.synchronise(share.lists.rows, share.lists.size, lane),
+            self._arena.synchronise(share.arena, len(share.arena), lane),
+            self._filters.synchronise(share.filters.rows, share.filters.size, lane),
+            *self._texts.synchronise(events.texts, lane),
+        )
+        copies = self._copies.fitting(share.filters.size, matcher.table.interfaces.size)
+        sizes = share.lists.rows[: share.lists.size, COUNT]
+        longest = max(self._longest, -(-int(sizes.max(initial=0)) // THREADS))
+        widest = int(np.diff(events.offsets).max(initial=0))
+        attributes = self._attributes if widest <= self._attributes else 2 * widest
+        room = max(self._room, FOUND_MIN) if wanted else 0
+        shape = (tables, copies, longest, attributes, room)
+        if shape != (self._tables, self._copies, self._longest, self._attributes, self._room):
+            self._tables, self._copies, self._longest, self._attributes, self._room = shape
+            self._lay_out()
+
+    def evaluate(
+        self, matcher: CcmMatcher, events: EncodedEvents, some: range
+    ) -> list[tuple[AnyArray, Int64s]]:
+        """Of each event the vector Interfaces, and the slots of its filters, in no order."""
+        used = []
+        for event in some:
+            place = self._ring[self._next]
+            self._next = (self._next + 1) % RING
+            place.fill(matcher, events.cells[events.offsets[event] : events.offsets[event + 1]])
+            place.work()
+            used.append(place)
+        self._lane.wait()
+        most = max(int(place.found[0]) for place in used)
+        if self._room and most > self._room:
+            self._room = 2 * most
+            self._lay_out()
+            return self.evaluate(matcher, events, some)
+        return [(place.interfaces, place.found[1 : 1 + place.found[0]].copy()) for place in used]
+
+    def _lay_out(self) -> None:
+        """Make the places of the ring anew, with clean copies to begin with."""
+        self._next = 0
+        lengths = (self._attributes, self._room, self._copies.interfaces)
+        self._ring = [_Place(self.device, *lengths) for _ in range(RING)]
+        for turn, place in enumerate(self._ring):
+            work = partial(self._launch, place, turn % 2)
+            place.work = self.device.recorded(work, self._lane) if self._graphs else work
+        self._copies.clear(self._lane)
+
+    def _launch(self, place: _Place, turn: int) -> None:
+        on, lane, copies = self.device, self._lane, self._copies
+        on.upload(place.inputs, 0, place.input, lane)
+        on.upload(place.size, 0, place.count, lane)
+        on.clear(place.matched, 1, lane)
+        mine, other = copies.of(turn), copies.of(1 - turn)
+        if self._memset:
+            for buffer in mine:
+                on.clear(buffer, len(buffer), lane)
+            other = copies.none
+        lists, arena, filters, *texts = self._tables
+        # A graph's grid is fixed: it covers the longest list of all, and all of Input.
+        grid = (self._longest, self._attributes) if self._graphs else place.grid
+        tables = (place.size, place.inputs, lists, arena, filters, *mine, *other)
+        on.launch(ccm, grid, THREADS, lane, *tables, self._room, place.matched, *texts)
+        on.download(place.interfaces, mine[1], lane)
+        on.download(place.found, place.matched, lane)
+
+
+class _Place:
+    """What one event under way has of its own: Input and the answers, on both sides."""
+
+    def __init__(self, on: Device, attributes: int, room: int, interfaces: int) -> None:
+        self.input = on.pinned((attributes, 3), np.int64)
+        self.inputs = on.zeros((attributes, 3), np.int64)
+        self.count, self.size = on.pinned(1, np.int64), on.zeros(1, np.int64)
+        self.interfaces = on.pinned(interfaces, np.int32)
+        self.found, self.matched = on.pinned(1 + room, np.int64), on.zeros(1 + room, np.int64)
+        self.grid = (1, 1)
+        self.work: Callable[[], None] = lambda: None
+
+    @property
+    def bytes(self) -> int:
+        """Of its buffers on the device."""
+        return self.inputs.bytes + self.size.bytes + self.matched.bytes
+
+    def fill(self, matcher: CcmMatcher, cells: Int64s) -> None:
+        """Select the lists of an event's names."""
+        count = len(cells)
+        lists = matcher.list_of_term[cells[:, 0] & TERM_MASK]
+        self.input[:count, LIST] = lists
+        self.input[:count, CELL] = cells[:, 0]
+        self.input[:count, VALUE] = cells[:, 1]
+        self.count[0] = count
+        longest = int(matcher.shares[0].lists.rows[lists, COUNT].max(initial=0))
+        self.grid = (max(-(-longest // THREADS), 1), max(count, 1))
+
+
+class _Copies:
+    """Count and Interfaces, twice."""
+
+    def __init__(self, on: Device, filters: int, interfaces: int) -> None:
+        self._device = on
+        self._counts = [on.zeros(filters, np.int32) for _ in range(2)]
+        self._interfaces = [on.zeros(interfaces, np.int32) for _ in range(2)]
+        self.interfaces = interfaces
+        self.none = (on.zeros(1, np.int32), on.zeros(1, np.int32))
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """All four."""
+        return (*self._counts, *self._interfaces)
+
+    def of(self, turn: int) -> tuple[Buffer, Buffer]:
+        """One copy of both."""
+        return self._counts[turn], self._interfaces[turn]
+
+    def clear(self, lane: Lane) -> None:
+        """Set all to zero."""
+        for buffer in self.buffers:
+            self._device.clear(buffer, len(buffer), lane)
+
+    def fitting(self, filters: int, interfaces: int) -> _Copies:
+        """These, or larger ones."""
+        have_filters, have_interfaces = len(self._counts[0]), len(self._interfaces[0])
+        if filters <= have_filters and interfaces <= have_interfaces:
+            return self
+        return _Copies(
+            self._device,
+            have_filters if filters <= have_filters else 2 * filters,
+            have_interfaces if interfaces <= have_interfaces else 2 * interfaces,
+        )

@@ -1,0 +1,146 @@
+"""Where to match, the processor or the device, by what each costs on this machine.
+
+The thesis's translator switches by thresholds on the number of constraints (4.5.4). What a batch
+costs depends on much more: the table's size, how many filters share an event's names, the events'
+width, how many events come at once. So both places are tried on recent events, and times tell: a
+device takes some time for any call and some for each event, a processor for each event only,
+nearly. They are tried anew when the filters have doubled or halved in number, and every
+``TRIAL_CALLS`` calls, because events change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from matcher.choose import AutoMatcher, make
+from matcher.gpu.batched import BatchedMatcher, DeviceTables
+from matcher.gpu.ccm import CcmMatcher
+from matcher.gpu.device import Device, device
+from matcher.matcher import Matcher
+from matcher.model import Int64s
+from matcher.vocabulary import EncodedEvents
+
+TRIAL_EVENTS = 256
+"""Recent events that both places are tried on."""
+TRIAL_CALLS = 1_024
+"""Calls after which they are tried again."""
+TRIES = 3
+"""Runs of which the shortest counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds of a call: ``call_s`` for any, and ``event_s`` for each event."""
+
+    call_s: float
+    event_s: float
+
+    @classmethod
+    def of(cls, one_s: float, many_s: float, events: int) -> Cost:
+        """From what one event took, and what ``events`` of them took together."""
+        if events < 2:
+            return cls(0.0, one_s)
+        event_s = max(many_s - one_s, 0.0) / (events - 1)
+        return cls(max(one_s - event_s, 0.0), event_s)
+
+    def seconds(self, events: int) -> float:
+        """What so many events cost at once."""
+        return self.call_s + events * self.event_s
+
+
+def crossover(processor: Cost, device: Cost) -> int | None:
+    """From how many events at once the device is the faster; None: never."""
+    gain_s, handicap_s = processor.event_s - device.event_s, device.call_s - processor.call_s
+    if handicap_s <= 0 and gain_s >= 0:
+        return 1
+    return int(handicap_s // gain_s) + 1 if gain_s > 0 else None
+
+
+class PlacedMatcher(AutoMatcher):
+    """``auto`` on the processor, or the batched matcher on the device, call by call."""
+
+    def __init__(self, on: Device | None = None) -> None:
+        super().__init__()
+        self._tables = DeviceTables(self.table, on or device())
+        self._from: int | None = None
+        self._tried_for, self._calls = 0, 0
+        self._on_device = 0
+
+    def _insert(self, slots: Int64s) -> None:
+        super()._insert(slots)
+        self._tables.insert(slots)
+
+    def _delete(self, slot: int) -> None:
+        super()._delete(slot)
+        self._tables.delete(slot)
+
+    def _run(
+        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
+    ) -> tuple[int, int]:
+        self._calls += 1
+        size_changed = not self._tried_for / 2 <= len(self) <= self._tried_for * 2
+        if size_changed or self._calls % TRIAL_CALLS == 0:
+            self._try(events)
+        if self._from is None or len(events) - begin < self._from:
+            return super()._run(events, begin, bits, found, wanted)
+        self._on_device += 1
+        return self._tables.run(events, begin, bits, found, wanted)
+
+    def _try(self, events: EncodedEvents) -> None:
+        recent = events.take(slice(0, TRIAL_EVENTS))
+        if len(recent) == 0:
+            return
+        self._tried_for = len(self)
+        processor = self._cost_of(super()._run, recent)
+        self._from = crossover(processor, self._cost_of(self._tables.run, recent))
+
+    def _cost_of(
+        self,
+        run: Callable[[EncodedEvents, int, Int64s, Int64s, bool], tuple[int, int]],
+        recent: EncodedEvents,
+    ) -> Cost:
+        words = self.table.interfaces.size // 64 + 1
+        found = np.empty((0, 2), np.int64)
+
+        def seconds(events: EncodedEvents) -> float:
+            times = []
+            for _ in range(TRIES):
+                bits = np.zeros((len(events), words), np.int64)
+                begun = perf_counter()
+                run(events, 0, bits, found, False)
+                times.append(perf_counter() - begun)
+            return min(times)
+
+        return Cost.of(seconds(recent.take(slice(0, 1))), seconds(recent), len(recent))
+
+    def _bytes(self) -> int:
+        return super()._bytes() + self._tables.host_bytes
+
+    @property
+    def figures(self) -> Mapping[str, int | str]:
+        """As of ``auto``, and when the device is used."""
+        return dict(super().figures) | {
+            "device": self._tables.device.name,
+            "device bytes": self._tables.bytes,
+            "device from events": "never" if self._from is None else self._from,
+            "calls on the device": self._on_device,
+        }
+
+
+ON_DEVICE: Mapping[str, Callable[[], Matcher]] = {"auto": BatchedMatcher, "pcm": CcmMatcher}
+"""What a matcher's name means on a device."""
+
+
+def make_on(place: str, name: str) -> Matcher:
+    """A matcher of a name (:data:`matcher.choose.MATCHERS`) on ``gpu``, or where it costs less,
+    ``auto``. Raises NoDevice without a GPU, ValueError for a matcher that runs on processors only.
+    """
+    if place == "auto":
+        return PlacedMatcher() if name == "auto" else make(name)
+    if name not in ON_DEVICE:
+        raise ValueError(f"the matcher {name} has no form for a GPU; {', '.join(ON_DEVICE)} have")
+    return ON_DEVICE[name]()

@@ -1,0 +1,208 @@
+"""The one place that knows whether arrays live on a GPU or, under the simulator, in plain memory.
+
+Law: code above this module holds :class:`Buffer` and :class:`Lane` alone. On a device they are
+CuPy arrays and streams, bound once to the form that kernels take, because making that form anew
+costs more than a small kernel runs; under the simulator they are numpy arrays and nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from matcher.model import AnyArray
+
+INSTALL = "pip install 'rexmq[gpu]'"
+
+
+class NoDevice(RuntimeError):
+    """There is no GPU to compute on; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """An array on the device: as its library sees it, and as kernels take it."""
+
+    array: Any
+    kernel: Any
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+        return int(self.array.nbytes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane:
+    """A queue of work on the device, done in order: a stream, and the same for kernels."""
+
+    stream: Any = None
+    kernel: Any = 0
+
+    def wait(self) -> None:
+        """Return when all of it is done."""
+        if self.stream is not None:
+            self.stream.synchronize()
+
+
+class Device:
+    """Memory, copies and launches, on the simulator."""
+
+    name = "simulator"
+    simulated = True
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
+        """A buffer of any content."""
+        array = np.empty(shape, dtype)
+        return Buffer(array, array)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
+        """A buffer of zeros."""
+        buffer = self.empty(shape, dtype)
+        buffer.array.fill(0)
+        return buffer
+
+    def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
+        """Memory of the host that the device copies from and to by itself."""
+        return np.zeros(shape, dtype)
+
+    def lane(self) -> Lane:
+        """A new queue of work."""
+        return Lane()
+
+    def upload(self, target: Buffer, start: int, rows: AnyArray, lane: Lane) -> None:
+        """Copy rows into a buffer, from a place on."""
+        target.array[start : start + len(rows)] = rows
+
+    def download(self, target: AnyArray, source: Buffer, lane: Lane) -> None:
+        """Copy the first rows of a buffer into an array, which is filled when the lane is done."""
+        target[:] = source.array[: len(target)]
+
+    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
+        """Set the first rows to zero."""
+        target.array[:rows] = 0
+
+    def launch(
+        self,
+        kernel: Any,
+        blocks: tuple[int, int],
+        threads: int,
+        lane: Lane,
+        *arguments: Buffer | int,
+    ) -> None:
+        """Run a kernel over a grid of blocks, each of so many threads."""
+        taken = [one.kernel if isinstance(one, Buffer) else one for one in arguments]
+        kernel[blocks, threads, lane.kernel](*taken)
+
+    def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
+        """Work on a lane in a form that is cheap to do again: here, itself."""
+        return work
+
+    @property
+    def bytes_in_use(self) -> int:
+        """Memory taken on the device; 0 where it cannot be told."""
+        return 0
+
+
+class CudaDevice(Device):
+    """The same on a GPU, through CuPy and numba."""
+
+    simulated = False
+
+    def __init__(self, cupy: Any, cuda: Any) -> None:
+        self._cupy = cupy
+        self._cuda = cuda
+        properties = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+        self.name = properties["name"].decode()
+
+    def empty(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
+        """A buffer of any content."""
+        array = self._cupy.empty(shape, dtype)
+        return Buffer(array, self._cuda.as_cuda_array(array, sync=False))
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Buffer:
+        """A buffer of zeros, whatever lane uses it first."""
+        buffer = self.empty(shape, dtype)
+        buffer.array.fill(0)
+        self._cupy.cuda.get_current_stream().synchronize()
+        return buffer
+
+    def pinned(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
+        """Page-locked memory."""
+        count = int(np.prod(shape))
+        memory = self._cupy.cuda.alloc_pinned_memory(max(count, 1) * np.dtype(dtype).itemsize)
+        array: AnyArray = np.frombuffer(memory, dtype, count).reshape(shape)
+        array.fill(0)
+        return array
+
+    def lane(self) -> Lane:
+        """A stream of its own."""
+        stream = self._cupy.cuda.Stream(non_blocking=True)
+        return Lane(stream, self._cuda.external_stream(stream.ptr))
+
+    def upload(self, target: Buffer, start: int, rows: AnyArray, lane: Lane) -> None:
+        """Copy rows, without waiting where they are page-locked."""
+        if len(rows):
+            part = target.array[start : start + len(rows)]
+            part.set(np.ascontiguousarray(rows, target.array.dtype), stream=lane.stream)
+
+    def download(self, target: AnyArray, source: Buffer, lane: Lane) -> None:
+        """Copy back, without waiting."""
+        if len(target):
+            source.array[: len(target)].get(stream=lane.stream, out=target, blocking=False)
+
+    def clear(self, target: Buffer, rows: int, lane: Lane) -> None:
+        """Set to zero, on the lane."""
+        if rows:
+            part = target.array[:rows]
+            part.data.memset_async(0, part.nbytes, lane.stream)
+
+    def recorded(self, work: Callable[[], None], lane: Lane) -> Callable[[], None]:
+        """Work as a CUDA graph; ``work`` is done once before, which compiles its kernels."""
+        work()
+        lane.wait()
+        lane.stream.begin_capture()
+        try:
+            work()
+        finally:
+            graph = lane.stream.end_capture()
+
+        def again() -> None:
+            graph.launch(stream=lane.stream)
+
+        return again
+
+    @property
+    def bytes_in_use(self) -> int:
+        """What CuPy's pool holds."""
+        return int(self._cupy.get_default_memory_pool().used_bytes())
+
+
+@cache
+def device() -> Device:
+    """The device of this process: the simulator if it is on, else the GPU; NoDevice without."""
+    try:
+        from numba import config, cuda
+    except ImportError as error:  # a numba without CUDA
+        raise NoDevice(f"numba has no CUDA target here ({error}); {INSTALL}") from None
+    if getattr(config, "ENABLE_CUDASIM", False):
+        return Device()
+    try:
+        import cupy
+    except ImportError:
+        raise NoDevice(f"CuPy is not installed: {INSTALL}") from None
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise NoDevice(f"CUDA finds no GPU on this machine: {error}") from None
+    if count == 0:
+        raise NoDevice("CUDA finds no GPU on this machine")
+    return CudaDevice(cupy, cuda)

@@ -1,0 +1,42 @@
+"""Tests that compute on a device: a GPU if there is one, else numba's simulator if it is on.
+
+Where neither is there they are not collected; ``tests/matcher/test_gpu.py`` runs them under the
+simulator, which must be on before numba is imported, in a process of its own.
+"""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from matcher.gpu.device import Device, NoDevice, device
+
+DEVICE: Device | None = None
+REASON = ""
+try:
+    DEVICE = device()
+except NoDevice as error:
+    REASON = str(error)
+
+collect_ignore_glob = [] if DEVICE else ["test_*.py"]
+SWITCH_S = 5e-5
+"""How long a simulated thread runs before another may: a barrier waits for all of them."""
+
+
+def pytest_report_header() -> str:
+    return f"device: {DEVICE.name if DEVICE else REASON}"
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A simulated thread is a real one of the operating system: have few."""
+    interval = sys.getswitchinterval()
+    if DEVICE is not None and DEVICE.simulated:
+        from matcher.gpu import batched, ccm
+
+        monkeypatch.setattr(ccm, "THREADS", 4)
+        monkeypatch.setattr(batched, "THREADS", 16)
+        monkeypatch.setattr(batched, "EVENT_THREADS", 16)
+        sys.setswitchinterval(SWITCH_S)
+    yield
+    sys.setswitchinterval(interval)
