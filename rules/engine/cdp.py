@@ -46,6 +46,8 @@ from rules.engine.outlets import Outlets
 from rules.engine.rows import RowWriter
 from rules.pattern import TIMER, RuleSet
 
+SCAN_MAX = 32
+"""A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
 HORIZON_EVENTS = 1024
 """Horizons are computed anew once this many events have come since the last time."""
 TICKS_MAX = 65_536
@@ -415,7 +417,8 @@ def _new_arrays() -> Arrays:
     arrays = Arrays()
     arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
     arrays["buckets"] = np.full(128, -1, np.int64)
-    arrays["counters"][layout.LISTS_FREE] = -1
+    arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
+    arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
     return arrays
 
 
@@ -434,6 +437,7 @@ _GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),
     layout.GROW_RUNS: ("runs",),
+    layout.GROW_SUMMARIES: ("summaries",),
     layout.GROW_TRIGGERS: ("triggers",),
     layout.GROW_DEFERRED: ("deferred",),
     layout.GROW_CONSUMED: ("consumed",),

@@ -147,6 +147,17 @@ def test_engines_agree_with_the_oracle_on_long_histories(name: str, part: int):
             pytest.fail(report(case, check))
 
 
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.MonkeyPatch):
+    """The same engine when it scans no window, however short."""
+    monkeypatch.setattr("rules.engine.cdp.SCAN_MAX", 0)
+    for seed in seeds(part, COUNT // 2):
+        case, check = random_case(seed, long=seed % 8 == 0), engines_differ("cdp")
+        if check(case):
+            pytest.fail(report(case, check))
+
+
 def test_most_cases_detect_something():
     found = sum(any(run(random_case(seed), make("cdp")).advances) for seed in range(300))
     assert found > 300 * 0.55

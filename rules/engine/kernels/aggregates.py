@@ -1,7 +1,11 @@
 """Aggregates over a window (tesla.md S8).
 
-Law: int sums are exact; a float result is the exact value, rounded, except for cancellation so
-extreme that it must be, and is, computed again without any rounding error.
+Law: an aggregate is a function of the events in its window alone. Sums of ints and of floats are
+exact and rounded once, at the end (``exact``); so an average or a deviation comes out of the same
+digits whether they were added up just now or are the difference of two prefix sums.
+
+A window of up to SCAN_MAX entries is scanned, and so is one whose events are chosen by conditions
+that no index decides; any other is answered by a summary of the list (``summaries``, ``coverage``).
 """
 
 from __future__ import annotations
@@ -13,25 +17,82 @@ import numpy as np
 from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
-from rules.engine.kernels.expressions import as_float, as_word, order_strings, run
+from rules.engine.kernels.coverage import (
+    SPARE,
+    SQUARES,
+    SUM,
+    cover,
+    window_digits,
+    word_digits,
+)
+from rules.engine.kernels.exact import FLOAT_UNIT, carry_over, deviation, rounded
+from rules.engine.kernels.expressions import as_float, as_word, run
 from rules.engine.kernels.layout import (
     ENTRY_WORDS,
+    FORM_EXTREMES,
+    FORM_MOMENTS,
+    FORM_SUMS,
     KIND_FLOAT,
-    KIND_STRING,
+    SCAN_MAX,
 )
 from rules.engine.kernels.memory import row_offset
+from rules.engine.kernels.pyramid import extreme_within, is_before, key_of
 from rules.pattern import Function
 
 FUNCTIONS = {function: number for number, function in enumerate(Function)}
 """The functions' numbers, in their order of declaration."""
-AVG, SUM, COUNT = FUNCTIONS[Function.AVG], FUNCTIONS[Function.SUM], FUNCTIONS[Function.COUNT]
+AVG, SUM_OF, COUNT = FUNCTIONS[Function.AVG], FUNCTIONS[Function.SUM], FUNCTIONS[Function.COUNT]
 MIN, MAX, STDDEV = FUNCTIONS[Function.MIN], FUNCTIONS[Function.MAX], FUNCTIONS[Function.STDDEV]
 
-CANCELLATION = 1e-12
-"""A sum this much smaller than the sum of magnitudes is computed again, exactly."""
-HUGE = 2.0**64
-"""Where a sum of floats overflows, that of floats so much smaller does not."""
-_LOW = 0xFFFFFFFF
+_INT_MIN = -(2**63)
+
+
+@kernel
+def evaluate(state: Int64s, step, number: int, low: int, high: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+    """The aggregate of a step over the entries of a list from ``low`` to ``high``, the second
+    excluded: a word, and whether it is defined.
+    """
+    count = max(0, high - low)
+    if step.residue < 0:
+        if step.function == COUNT:
+            return count, True
+        if count > arrays.counters(state)[SCAN_MAX]:
+            summary = cover(
+                state,
+                number,
+                form_of(step.function),
+                step.type,
+                step.offset,
+                step.kind_of_value,
+                low,
+                high,
+            )
+            if summary >= 0:
+                return summarised(state, step, number, summary, low, high)
+    words = gather(state, step, number, low, low + count)
+    return aggregate(state, step.function, step.kind_of_value, words)
+
+
+@kernel
+def form_of(function: int) -> int:
+    """The form of summary that answers for a function."""
+    if function in (MIN, MAX):
+        return FORM_EXTREMES
+    return FORM_MOMENTS if function == STDDEV else FORM_SUMS
+
+
+@kernel
+def summarised(  # type: ignore[no-untyped-def]
+    state: Int64s, step, number: int, summary: int, low: int, high: int
+) -> tuple[int, bool]:
+    """The same out of a summary that covers the entries."""
+    first = arrays.lists(state)[number].first
+    record = arrays.summaries(state)[summary]
+    if record.form == FORM_EXTREMES:
+        key = extreme_within(state, record, first + low, first + high, step.function == MAX)
+        return key_of(key, record.kind), True
+    window_digits(state, summary, first + low, first + high)
+    return finish(state, step.function, record.kind, high - low, record.lowest, record.digits)
 
 
 @kernel
@@ -40,13 +101,16 @@ def gather(state: Int64s, step, number: int, low: int, high: int):  # type: igno
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
-    words = np.empty(high - low, np.int64)
+    words = arrays.gathered(state)
+    if high - low > len(words):
+        words = np.empty(high - low, np.int64)
     count = 0
     for place in range(low, high):
         row = row_offset(state, step.type, heap[start + place * ENTRY_WORDS + 1])
-        arrays.frame(state)[0] = row
-        if step.residue >= 0 and not run(state, step.residue):
-            continue
+        if step.residue >= 0:
+            arrays.frame(state)[0] = row
+            if not run(state, step.residue):
+                continue
         words[count] = heap[row + step.offset] if step.offset >= 0 else 0
         count += 1
     return words[:count]
@@ -59,165 +123,76 @@ def aggregate(state: Int64s, function: int, kind: int, words) -> tuple[int, bool
     if function == COUNT:
         return count, True
     if count == 0:
-        return 0, function == SUM  # 0 and 0.0 are the same word
+        return 0, function == SUM_OF  # 0 and 0.0 are the same word
     if function in (MIN, MAX):
         return extreme(state, words, kind, function == MAX), True
-    if function == STDDEV:
-        number = deviation(words, kind)
-        return as_word(number), np.isfinite(number)
-    if kind == KIND_FLOAT:
-        number, scale = sum_floats(words)
-        if function == AVG:
-            number /= count
-        number *= scale
-        return as_word(number), np.isfinite(number)
-    high, low = sum_ints(words)
-    if function == AVG:
-        return as_word((np.float64(high) * 4294967296.0 + np.float64(low)) / count), True
-    return (high << 32) + low, -(2**31) <= high < 2**31
+    if kind == KIND_FLOAT and function != STDDEV:
+        total, is_exact = sum_simply(words)
+        if is_exact:
+            return as_word(total / count if function == AVG else total), True
+    lowest, digits = word_digits(state, words, kind, function == STDDEV)
+    return finish(state, function, kind, count, lowest, digits)
 
 
 @kernel
-def sum_ints(words) -> tuple[int, int]:  # type: ignore[no-untyped-def]
-    """The exact sum of ints as ``high * 2**32 + low``."""
-    high, low = np.int64(0), np.int64(0)
+def sum_simply(words) -> tuple[float, bool]:  # type: ignore[no-untyped-def]
+    """The sum of floats, and whether no addition was rounded: then it is the exact one."""
+    total, errors = 0.0, 0.0
     for word in words:
-        high += word >> 32
-        low += word & _LOW
-    return high + (low >> 32), low & _LOW
+        number = as_float(word)
+        before = total
+        total = before + number
+        part = total - before
+        errors += abs((before - (total - part)) + (number - part))  # Knuth's error of the sum
+    return total, errors == 0.0  # where it overflows, the errors are no number
 
 
 @kernel
 def extreme(state: Int64s, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
     """The least or greatest of words of a kind."""
-    best = words[0]
+    best = key_of(words[0], kind)
     for word in words[1:]:
-        if kind == KIND_FLOAT:
-            order = as_float(word) > as_float(best)
-            reverse = as_float(word) < as_float(best)
-        elif kind == KIND_STRING:
-            sign = order_strings(state, word, best)
-            order, reverse = sign > 0, sign < 0
-        else:
-            order, reverse = word > best, word < best
-        if (greatest and order) or (not greatest and reverse):
-            best = word
-    return best
+        key = key_of(word, kind)
+        if greatest:
+            if is_before(state, kind, best, key):
+                best = key
+        elif is_before(state, kind, key, best):
+            best = key
+    return key_of(best, kind)
 
 
 @kernel
-def two_sum(one: float, other: float) -> tuple[float, float]:
-    """A float sum and its rounding error (Knuth)."""
-    total = one + other
-    part = total - one
-    return total, (one - (total - part)) + (other - part)
+def finish(  # type: ignore[no-untyped-def]
+    state: Int64s, function: int, kind: int, count: int, lowest: int, digits: int
+) -> tuple[int, bool]:
+    """A sum, average or deviation of ``count`` words from the digits of their sums."""
+    scratch = arrays.digits(state)
+    unit = 32 * lowest + FLOAT_UNIT if kind == KIND_FLOAT else 0
+    is_negative = carry_over(scratch, SUM, digits + 1)
+    if function == STDDEV:
+        carry_over(scratch, SQUARES, 2 * digits + 2)
+        number, exponent = deviation(scratch, SUM, digits + 1, SQUARES, count, SPARE)
+        result = math.ldexp(number, exponent + unit)
+        return as_word(result), np.isfinite(result)
+    if function == SUM_OF and kind != KIND_FLOAT:
+        return whole(scratch, is_negative)
+    number, exponent = rounded(scratch, SUM, digits + 1)
+    if is_negative:
+        number = -number
+    result = math.ldexp(number, exponent + unit)
+    if function == AVG:
+        if np.isfinite(result):
+            result /= count
+        else:  # a sum may be beyond the greatest float where the average is not
+            result = math.ldexp(number / count, exponent + unit)
+    return as_word(result), np.isfinite(result)
 
 
 @kernel
-def two_product(one: float, other: float) -> tuple[float, float]:
-    """A float product and its rounding error (Dekker)."""
-    product = one * other
-    scaled = 134217729.0 * one
-    one_high = scaled - (scaled - one)
-    one_low = one - one_high
-    scaled = 134217729.0 * other
-    other_high = scaled - (scaled - other)
-    other_low = other - other_high
-    error = one_high * other_high - product
-    error += one_high * other_low
-    error += one_low * other_high
-    return product, error + one_low * other_low
-
-
-@kernel
-def sum_floats(words) -> tuple[float, float]:  # type: ignore[no-untyped-def]
-    """The sum of floats, rounded once, as a product: it may be beyond the greatest float."""
-    high, low, magnitude = 0.0, 0.0, 0.0
-    for word in words:
-        number = as_float(word)
-        high, error = two_sum(high, number)
-        low += error
-        magnitude += abs(number)
-    total = high + low
-    if not np.isfinite(magnitude):
-        return sum_exactly(words, 1.0 / HUGE), HUGE
-    if abs(total) < CANCELLATION * magnitude:
-        return sum_exactly(words, 1.0), 1.0
-    return total, 1.0
-
-
-@kernel
-def sum_exactly(words, scale: float) -> float:  # type: ignore[no-untyped-def]
-    """The sum of floats times ``scale`` by partial sums that do not overlap (Shewchuk)."""
-    partials = np.empty(len(words) + 1)
-    used = 0
-    for word in words:
-        number = as_float(word) * scale
-        kept = 0
-        for place in range(used):
-            number, error = two_sum(number, partials[place])
-            if error != 0.0:
-                partials[kept] = error
-                kept += 1
-        partials[kept] = number
-        used = kept + 1
-    total = 0.0
-    for place in range(used - 1, -1, -1):
-        total += partials[place]
-    return total
-
-
-@kernel
-def deviation(words, kind: int) -> float:  # type: ignore[no-untyped-def]
-    """The population standard deviation.
-
-    Deviations from the first value, not from the mean, are exact as pairs of floats and exactly
-    zero for equal values; they are scaled so that no square overflows.
-    """
-    count = np.float64(len(words))
-    shrink = 1.0
-    largest = largest_difference(words, kind, shrink)
-    if largest == 0.0:
-        return 0.0
-    if not np.isfinite(largest):
-        shrink = 0.25
-        largest = largest_difference(words, kind, shrink)
-    _mantissa, exponent = math.frexp(largest)
-    scale = math.ldexp(1.0, -max(exponent, -1000))
-    sum_high, sum_low, square_high, square_low = 0.0, 0.0, 0.0, 0.0
-    for word in words:
-        high, low = difference(word, words[0], kind, shrink)
-        high, low = high * scale, low * scale
-        sum_high, error = two_sum(sum_high, high)
-        sum_low += error + low
-        product, error = two_product(high, high)
-        square_high, rest = two_sum(square_high, product)
-        square_low += rest + error + 2.0 * high * low
-    product, error = two_product(sum_high, sum_high)
-    error += 2.0 * sum_high * sum_low
-    mean_high = product / count
-    back_high, back_low = two_product(mean_high, count)
-    mean_low = ((product - back_high) - back_low + error) / count
-    variance_high, rest = two_sum(square_high, -mean_high)
-    variance = variance_high + (rest + square_low - mean_low)
-    return math.sqrt(max(0.0, variance / count)) / scale / shrink
-
-
-@kernel
-def largest_difference(words, kind: int, shrink: float) -> float:  # type: ignore[no-untyped-def]
-    """The greatest distance of a word from the first; infinite where it is beyond floats."""
-    largest = 0.0
-    for word in words:
-        high, _low = difference(word, words[0], kind, shrink)
-        largest = max(largest, abs(high))
-    return largest
-
-
-@kernel
-def difference(word: int, origin: int, kind: int, shrink: float) -> tuple[float, float]:
-    """``word - origin`` as a pair of floats whose sum is exact; floats times ``shrink`` first."""
-    if kind == KIND_FLOAT:
-        return two_sum(as_float(word) * shrink, -as_float(origin) * shrink)
-    high = np.float64(word >> 32) - np.float64(origin >> 32)
-    low = np.float64(word & _LOW) - np.float64(origin & _LOW)
-    return two_sum(high * 4294967296.0, low)
+def whole(digits, is_negative: bool) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+    """A sum of ints, and whether it is one of 64 bits (S9)."""
+    magnitude = (np.uint64(digits[SUM + 1]) << np.uint64(32)) | np.uint64(digits[SUM])
+    limit = np.uint64(1) << np.uint64(63)
+    if is_negative:
+        return np.int64(np.uint64(0) - magnitude), digits[SUM + 2] == 0 and magnitude <= limit
+    return np.int64(magnitude), digits[SUM + 2] == 0 and magnitude < limit

@@ -43,6 +43,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "heap": _I,
     "free": _I,  # first free segment of each size, or -1
     "lists": layout.LIST,
+    "summaries": layout.SUMMARY,
     "buckets": _I,  # open-addressed: list number, or -1
     "counters": _I,
     "outlets": layout.OUTLET,  # by type
@@ -66,6 +67,8 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "cursor_ends": _I,
     "cursor_lists": _I,
     "matched": _I,  # columns of the present event
+    "digits": _I,  # of sums in the making
+    "gathered": _I,  # the words of a short window
     "composite": _I,  # the row of a composite event that enters columns
 }
 """Every array by name. All are one-dimensional and contiguous."""
@@ -81,6 +84,7 @@ class Arrays:
         self.state: Int64s = np.zeros(2 * len(DTYPES), np.int64)
         for name, dtype in DTYPES.items():
             self[name] = np.zeros(64, dtype)
+        self.grow("digits", layout.DIGITS)
 
     def __getitem__(self, name: str) -> AnyArray:
         return self._held[name]
@@ -152,6 +156,7 @@ dispatch_heads = _accessor("dispatch_heads")
 heap = _accessor("heap")
 free = _accessor("free")
 lists = _accessor("lists")
+summaries = _accessor("summaries")
 buckets = _accessor("buckets")
 counters = _accessor("counters")
 outlets = _accessor("outlets")
@@ -174,4 +179,6 @@ cursors = _accessor("cursors")
 cursor_ends = _accessor("cursor_ends")
 cursor_lists = _accessor("cursor_lists")
 matched = _accessor("matched")
+digits = _accessor("digits")
+gathered = _accessor("gathered")
 composite = _accessor("composite")

@@ -15,7 +15,7 @@ import numpy as np
 
 from matcher.model import Int64s
 from rules.engine.kernels import arrays
-from rules.engine.kernels.aggregates import COUNT, aggregate, gather
+from rules.engine.kernels.aggregates import evaluate
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.emission import emit, emit_each, note_run
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
@@ -205,12 +205,7 @@ def fill_slot(state: Int64s, step, since: int) -> None:  # type: ignore[no-untyp
     low, high = np.int64(0), np.int64(0)
     if number >= 0:
         low, high = bounds(state, step, number, since)
-    if step.function == COUNT and step.residue < 0:
-        arrays.slots(state)[step.slot] = max(0, high - low)
-        arrays.slots_defined(state)[step.slot] = True
-        return
-    words = gather(state, step, number, low, max(low, high))
-    value, defined = aggregate(state, step.function, step.kind_of_value, words)
+    value, defined = evaluate(state, step, number, low, high)
     arrays.slots(state)[step.slot] = value
     arrays.slots_defined(state)[step.slot] = defined
 

@@ -47,6 +47,7 @@ from rules.engine.kernels.layout import (
     STORED,
     TRIGGER_SERIAL,
     TRIGGERS,
+    WISH,
 )
 from rules.engine.kernels.memory import (
     allocate,
@@ -82,6 +83,10 @@ def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-u
     while True:
         phase = counters[PHASE]
         if phase == CHOOSE:
+            if counters[WISH] != DONE:
+                status = counters[WISH]
+                counters[WISH] = DONE
+                return status
             time = TIME_GREATEST
             if counters[ARRIVAL] < len(arrivals):
                 time = inbox[arrivals[counters[ARRIVAL], 1] + ROW_TIME]

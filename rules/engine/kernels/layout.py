@@ -184,8 +184,27 @@ LIST = np.dtype(
         ("first_key", _I),
         ("second_key", _I),
         ("next_free", _I),
+        ("first", _I),  # number of its first entry, counted from the first that it ever had
+        ("summary", _I),  # the first of its summaries, or -1
     ]
 )
+SUMMARY = np.dtype(
+    [
+        ("form", _I),
+        ("attribute", _I),  # offset in the row
+        ("kind", _I),
+        ("begin", _I),  # numbers of entries: what it covers, the second excluded
+        ("end", _I),
+        ("capacity", _I),  # values in its ring; 0 before the first
+        ("values", _I),  # offsets in the heap
+        ("blocks", _I),
+        ("block_class", _I),
+        ("lowest", _I),  # digits of the sums: the place of the first, and how many
+        ("digits", _I),
+        ("next", _I),  # of the same list, or free
+    ]
+)
+FORM_SUMS, FORM_MOMENTS, FORM_EXTREMES = 0, 1, 2
 
 # How a probe's value becomes a key word: the kinds of value and attribute.
 PROBE_SAME = 0
@@ -229,6 +248,10 @@ OUT_TYPE = 22  # the type that asks for room in GROW_OUT,
 OUT_NEED = 23  # for so many composite events,
 OUT_CAUSES = 24  # with so many causes
 DISORDER = 25  # whether rules ran in another order than that of their places
+SUMMARIES_TOP = 26
+SUMMARIES_FREE = 27  # first free summary, or -1
+WISH = 28  # what a summary lacked: grown before the next instant
+SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 32
 
 # --- what a call says ----------------------------------------------------------------------------
@@ -242,6 +265,9 @@ GROW_TRIGGERS = 5
 GROW_DEFERRED = 6
 GROW_CONSUMED = 7
 GROW_RUNS = 8
+GROW_SUMMARIES = 9
 
+DIGITS = 640
+"""Words of scratch for the digits of sums."""
 SIZE_CLASSES = 48
 """Free segments are chained by the logarithm of their size."""

@@ -1,4 +1,4 @@
-"""The arena, the lists of entries, and the hash table that finds a list by access and key.
+"""The lists of entries, and the hash table that finds a list by access and key.
 
 Law: entries of a list stand in the order of (time, E4) in one contiguous segment of the heap; a
 list without entries that a sweep meets is forgotten, its segment, record and bucket given back.
@@ -11,6 +11,7 @@ import numpy as np
 
 from matcher.model import Int64s
 from rules.engine.kernels import arrays
+from rules.engine.kernels.arena import allocate, logarithm, release
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
@@ -19,7 +20,6 @@ from rules.engine.kernels.layout import (
     GROW_BUCKETS,
     GROW_HEAP,
     GROW_LISTS,
-    HEAP_TOP,
     ID_IS_DIGEST,
     LISTS_FREE,
     LISTS_TOP,
@@ -28,40 +28,10 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     SWEEP,
 )
+from rules.engine.kernels.summaries import forget_from, forget_stale, forget_summaries
 
 FIRST_CAPACITY = 4
 """Entries of a new list."""
-
-
-@kernel
-def logarithm(words: int) -> int:
-    """The least n with 2**n >= words."""
-    n = 0
-    while (1 << n) < words:
-        n += 1
-    return n
-
-
-@kernel
-def allocate(state: Int64s, size_class: int) -> int:
-    """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
-    offset = arrays.free(state)[size_class]
-    if offset >= 0:
-        arrays.free(state)[size_class] = arrays.heap(state)[offset]
-        return offset
-    top = arrays.counters(state)[HEAP_TOP]
-    size = np.int64(1) << size_class
-    if top + size > len(arrays.heap(state)):
-        return -1
-    arrays.counters(state)[HEAP_TOP] = top + size
-    return top
-
-
-@kernel
-def release(state: Int64s, offset: int, size_class: int) -> None:
-    """Give a segment back."""
-    arrays.heap(state)[offset] = arrays.free(state)[size_class]
-    arrays.free(state)[size_class] = offset
 
 
 @kernel
@@ -124,6 +94,8 @@ def make_list(state: Int64s, access: int, first: int, second: int) -> int:
     lists[number].capacity = FIRST_CAPACITY
     lists[number].head = 0
     lists[number].length = 0
+    lists[number].first = 0
+    lists[number].summary = -1
     lists[number].access = access
     lists[number].first_key = first
     lists[number].second_key = second
@@ -173,6 +145,7 @@ def forget_list(state: Int64s, number: int) -> None:
             hole = place
     buckets[hole] = -1
     counters[BUCKETS_USED] -= 1
+    forget_summaries(state, number)
     release(state, record.offset, logarithm(record.capacity * ENTRY_WORDS))
     lists[number].capacity = 0
     lists[number].length = 0
@@ -228,6 +201,8 @@ def insert_entry(state: Int64s, number: int, type_number: int, time: int, row: i
         if before == time and not precedes(state, type_number, row, heap[place - 1]):
             break
         place -= ENTRY_WORDS
+    if place < end:
+        forget_from(state, number, record.first + (place - start) // ENTRY_WORDS)
     for word in range(end - 1, place - 1, -1):
         heap[word + ENTRY_WORDS] = heap[word]
     heap[place] = time
@@ -266,6 +241,7 @@ def remove_entry(state: Int64s, number: int, time: int, row: int) -> None:
         if heap[word] != time:
             return
         if heap[word + 1] == row:
+            forget_from(state, number, record.first + place)
             for later in range(word, start + (record.length - 1) * ENTRY_WORDS):
                 heap[later] = heap[later + ENTRY_WORDS]
             lists[number].length -= 1
@@ -308,6 +284,7 @@ def prune(state: Int64s, number: int, horizon: int) -> None:
     while length > 0 and heap[start + head * ENTRY_WORDS] < horizon:
         head += 1
         length -= 1
+    lists[number].first += head - lists[number].head
     lists[number].head = head
     lists[number].length = length
 
@@ -327,5 +304,7 @@ def sweep(state: Int64s, count: int) -> None:
         capacity = lists[number].capacity
         if lists[number].length == 0:
             forget_list(state, number)
-        elif capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
+            continue
+        forget_stale(state, number)
+        if capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
             resize(state, number, capacity // 2)

@@ -1,0 +1,44 @@
+"""The arena: segments of the heap, of 2**n words, with a chain of free ones for each n.
+
+Law: whoever holds a segment knows its offset and its size, and gives it back; nobody else does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matcher.model import Int64s
+from rules.engine.kernels import arrays
+from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.layout import HEAP_TOP
+
+
+@kernel
+def logarithm(words: int) -> int:
+    """The least n with 2**n >= words."""
+    n = 0
+    while (1 << n) < words:
+        n += 1
+    return n
+
+
+@kernel
+def allocate(state: Int64s, size_class: int) -> int:
+    """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
+    offset = arrays.free(state)[size_class]
+    if offset >= 0:
+        arrays.free(state)[size_class] = arrays.heap(state)[offset]
+        return offset
+    top = arrays.counters(state)[HEAP_TOP]
+    size = np.int64(1) << size_class
+    if top + size > len(arrays.heap(state)):
+        return -1
+    arrays.counters(state)[HEAP_TOP] = top + size
+    return top
+
+
+@kernel
+def release(state: Int64s, offset: int, size_class: int) -> None:
+    """Give a segment back."""
+    arrays.heap(state)[offset] = arrays.free(state)[size_class]
+    arrays.free(state)[size_class] = offset
