@@ -7,7 +7,7 @@ the events is known to the rules by its first event (tesla.md E5). What is detec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -17,8 +17,7 @@ import numpy as np
 from broker.recorded import RecordedEvents, Step
 from matcher.checksum import checksum
 from matcher.files import EventOutput
-from matcher.model import Attribute, EventBatch, EventType
-from rules import ast
+from matcher.model import EventBatch, EventType
 from rules.engine import Detections, Detector
 from rules.errors import RuleErrors
 from rules.parser import Reading, decode, read
@@ -32,18 +31,6 @@ def read_rules(path: Path) -> Reading:
     if reading.problems:
         raise RuleErrors(reading.problems, text, str(path))
     return reading
-
-
-def declared_in(file: ast.File) -> Mapping[str, EventType]:
-    """The schemas that a rules file spells out, in ``event`` or, with every type, in ``define``."""
-    declared: dict[str, EventType] = {}
-    for statement in file.statements:
-        kinds = {item.name.text: item.kind for item in statement.attributes}
-        attributes = [Attribute(name, kind) for name, kind in kinds.items() if kind is not None]
-        if len(attributes) == len(statement.attributes):  # the checker speaks of the others
-            name = statement.type.text
-            declared.setdefault(name, EventType(name, tuple(attributes)))
-    return declared
 
 
 def defined_types(rules: RuleSet) -> list[EventType]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matcher.model import EventType
+from matcher.model import Attribute, EventType
+from rules import ast
 from rules.checker import check_reading
 from rules.parser import read
 from rules.pattern import RuleSet
@@ -23,3 +24,15 @@ def load(
     """
     reading = read(text, file=file)
     return check_reading(reading.file, known or {}, reading.problems, reading.lost)
+
+
+def declared_in(file: ast.File) -> Mapping[str, EventType]:
+    """The schemas that a rules file spells out, in ``event`` or, with every type, in ``define``."""
+    declared: dict[str, EventType] = {}
+    for statement in file.statements:
+        kinds = {item.name.text: item.kind for item in statement.attributes}
+        attributes = [Attribute(name, kind) for name, kind in kinds.items() if kind is not None]
+        if len(attributes) == len(statement.attributes):  # the checker speaks of the others
+            name = statement.type.text
+            declared.setdefault(name, EventType(name, tuple(attributes)))
+    return declared

@@ -1,6 +1,8 @@
-"""The simulated host of the protocol core, to come: simpy and a simulated clock.
+"""The simulated host of the protocol core: simpy and a simulated clock (thesis 7.4).
 
-It will drive the very same :class:`routing.node.Node` and :class:`routing.session.Session` as the
-live brokers do, through real bytes, over generated topologies, workloads and faults, and check
-the results against the centralised oracle (thesis 7.4).
+It drives the very same :class:`routing.node.Node`, :class:`routing.session.Session` and
+:class:`routing.overlay.overlay.Overlay` as live brokers do, through real bytes. ``simulation`` is
+clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
+uses them; ``topology`` and ``faults`` are what is done to them; ``scenario`` is the file that says
+so, ``experiment`` runs it, ``oracle`` and ``checkers`` say whether the results are right.
 """

@@ -38,6 +38,7 @@ COMMANDS = (
     "sub",
     "rule",
     "status",
+    "simulate",
     "demo",
     "bench",
     "reproduce",
@@ -46,7 +47,6 @@ COMMANDS = (
 # What is a part of the contract but comes later: its name, and what it will do.
 LATER = {
     "network": "Run several brokers as processes of this machine.",
-    "simulate": "Run a simulated experiment.",
     "keys": "Make and show CURVE key pairs.",
 }
 

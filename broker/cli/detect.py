@@ -73,10 +73,11 @@ def command(
     from time import perf_counter
 
     from broker.cli.outcome import one_of
-    from broker.detection import declared_in, detect, read_rules
+    from broker.detection import detect, read_rules
     from broker.recorded import RecordedEvents
     from rules.checker import check
     from rules.engine import make
+    from rules.language import declared_in
 
     _check_engine(engine, device, threads)
     one_of("--cause", cause, ("ids", "full"))

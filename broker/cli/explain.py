@@ -80,9 +80,10 @@ def _recording(
     skip_bad: bool,
 ) -> Recording:
     """The events, and what the rules made of them."""
-    from broker.detection import declared_in, read_rules
+    from broker.detection import read_rules
     from broker.recorded import RecordedEvents
     from rules.checker import check
+    from rules.language import declared_in
     from rules.recording import Recording, rule_named
 
     reading = read_rules(rules)

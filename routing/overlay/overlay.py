@@ -22,11 +22,12 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
-from routing.errors import ProtocolError
+from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
     Code,
     CreateTree,
@@ -60,6 +61,8 @@ class Overlay:
         self._channels: dict[Peer, Channel] = {}
         self._neighbours: dict[str, Channel] = {}
         self._delays: dict[Peer, int] = {}
+        self._due: dict[Peer, float] = {}
+        """When a channel's timer is due, kept since most inputs touch one channel only."""
         self._floods = Floods(config)
         self._trees = Trees(config.name)
         self._broken: dict[str, int] = {}
@@ -122,11 +125,12 @@ class Overlay:
     def remove_link(self, peer: Peer, now: float, reason: str = "") -> None:
         """Say Goodbye to the broker at ``peer``, and forget it."""
         self._now = now
-        channel = self._channels.pop(peer, None)
+        channel = self._channels.get(peer)
         self._delays.pop(peer, None)
         if channel is not None:
             channel.close(now, reason)
             self._collect(channel)
+            del self._channels[peer]
             if self._neighbours.get(channel.neighbour) is channel:
                 self._take_down(Down(channel.neighbour, reason))
 
@@ -145,6 +149,19 @@ class Overlay:
             self._expel(channel, error)
         else:
             self._collect(channel)
+
+    def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
+        """Decode and take in one message; malformed frames cost the neighbour the link."""
+        try:
+            message = wire.decode(frames)
+        except WireError as error:
+            self._now = now
+            channel = self._channels.get(peer)
+            if channel is not None:
+                code = Code.VERSION if isinstance(error, VersionMismatch) else Code.PROTOCOL
+                self._expel(channel, ProtocolError(code, str(error)))
+        else:
+            self.receive(peer, message, now)  # type: ignore[arg-type]
 
     def lose(self, peer: Peer, now: float) -> None:
         """The host has lost the link."""
@@ -171,11 +188,10 @@ class Overlay:
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
         self._now = now
-        for channel in list(self._channels.values()):
-            due = channel.next_timer()
-            if due is not None and due <= now:
-                channel.handle_timer(now)
-                self._collect(channel)
+        for peer in [peer for peer, due in self._due.items() if due <= now]:
+            channel = self._channels[peer]
+            channel.handle_timer(now)
+            self._collect(channel)
         if self._settle_at is not None and self._settle_at <= now:
             self._settle_at = None
             self._conclude()
@@ -185,11 +201,8 @@ class Overlay:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        due = [channel.next_timer() for channel in self._channels.values()]
-        return min(
-            (one for one in (*due, self._flood_at, self._settle_at) if one is not None),
-            default=None,
-        )
+        due = [one for one in (self._flood_at, self._settle_at) if one is not None]
+        return min((*self._due.values(), *due), default=None)
 
     def close(self, reason: str, now: float) -> None:
         """Leave the network."""
@@ -212,7 +225,7 @@ class Overlay:
 
     def _open(self, peer: Peer) -> Channel:
         channel = self._channels[peer] = Channel(peer, self._config, self._now)
-        self._effects += channel.take_effects()
+        self._collect(channel)
         return channel
 
     def _accept(self, peer: Peer, message: FromNeighbour) -> Channel | None:
@@ -253,6 +266,11 @@ class Overlay:
     def _collect(self, channel: Channel) -> None:
         """Carry on what a channel has done."""
         self._effects += channel.take_effects()
+        due = channel.next_timer()
+        if due is None:
+            self._due.pop(channel.peer, None)
+        else:
+            self._due[channel.peer] = due
         for result in channel.take_results():
             self._take_result(channel, result)
 
@@ -288,7 +306,9 @@ class Overlay:
         self._say()
 
     def _hear_of_tree(self, neighbour: str, message: TreeMessage) -> None:
-        if isinstance(message, CreateTree) and self._is_past(message.root, message.epoch):
+        full = len(self._trees) >= self._config.nodes_max and not self._trees.find(message.root)
+        past = self._is_past(message.root, message.epoch)
+        if isinstance(message, CreateTree) and (past or full):
             self._tell([(neighbour, TreeNack(message.root, message.epoch))])
         else:
             self._tell(self._trees.receive(neighbour, message, self._neighbours))
@@ -354,11 +374,13 @@ class Overlay:
         self._part = parts_of(self._floods)[self.name]
         for name in self._floods.forget(self._part.nodes, self._now):
             self._trees.drop(name)
+            self._broken.pop(name, None)
         for tree in list(self._trees):
             if tree.root != self.name:
                 self._look_at(tree)
+        # A break is healed once the root has another tree; one not heard of yet will hear of it.
         self._broken = {
-            root: epoch for root, epoch in self._broken.items() if self._is_broken(root, epoch)
+            root: epoch for root, epoch in self._broken.items() if not self._is_past(root, epoch)
         }
         self._keep_own_tree()
         self._say()
@@ -378,10 +400,6 @@ class Overlay:
         """Whether a root has said since that it has another tree, or none."""
         state = self._floods.find(root)
         return state is not None and state.version >= epoch != state.epoch
-
-    def _is_broken(self, root: str, epoch: int) -> bool:
-        """Whether a break is still to be healed by the root."""
-        return self._floods.find(root) is not None and not self._is_past(root, epoch)
 
     def _keep_own_tree(self) -> None:
         """Law 2."""

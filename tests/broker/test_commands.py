@@ -89,7 +89,7 @@ def test_every_command_has_help_with_an_example(name):
     assert f"Example: rexmq {name}" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["network", "simulate", "keys"])
+@pytest.mark.parametrize("name", ["network", "keys"])
 def test_what_comes_later_says_so(name):
     done = rexmq(name, "--some", "words")
     assert done.returncode == 2

@@ -1,0 +1,238 @@
+"""What uses the network: sources, sinks and a rule manager, each with a Session of its own.
+
+A client's link to its broker is short and loses nothing; it breaks when the broker crashes, and
+the client tries again every ``RETRY_S``. Frames of a link that is gone arrive nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from matcher.model import EventBatch, EventType
+from routing.config import SessionConfig
+from routing.effects import BROKER, Peer
+from routing.messages import Confirmed, Delivery, Refused, Rejected
+from routing.session import Lost, Result, Session
+from simulator.hosts import BrokerHost, Driver
+from simulator.lanes import Frames, Lane, Quality
+from simulator.simulation import Simulation
+
+RETRY_S = 0.5
+"""Seconds until a client whose link is lost tries again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a client is: at a broker, over lanes of that quality, with such heartbeats."""
+
+    simulation: Simulation
+    broker: BrokerHost
+    quality: Quality
+    heartbeat_s: float
+
+
+class Client:
+    """A session at a broker, from ``start`` on. Subclasses say what it does there."""
+
+    def __init__(self, place: Place, name: str, *, source: str = "") -> None:
+        self.name = name
+        self.broker = place.broker
+        self.session = Session(SessionConfig(source, instance=1, heartbeat_s=place.heartbeat_s))
+        self.refusals: list[Refused | Rejected] = []
+        self.losses = 0
+        self._simulation = place.simulation
+        self._quality = place.quality
+        self._links = 0
+        self._peer: Peer | None = None
+        self._lane: Lane | None = None
+        self._driver = Driver(
+            place.simulation, self.session, self._send, self._close, self._take_results
+        )
+
+    def start(self) -> None:
+        """Connect for the first time."""
+        self._connect()
+
+    def _connect(self) -> None:
+        if self._peer is not None:
+            return
+        if not self.broker.is_running:
+            self._retry()
+            return
+        self._links += 1
+        peer = self._peer = f"{self.name}/{self._links}".encode()
+        there, back = f"{self.name}>{self.broker.name}", f"{self.broker.name}>{self.name}"
+        self._lane = Lane(
+            self._simulation,
+            there,
+            self._quality,
+            lambda frames: self.broker.arrive_from_client(peer, frames),
+        )
+        to_client = Lane(
+            self._simulation, back, self._quality, lambda frames: self._arrive(peer, frames)
+        )
+        self.broker.connect(peer, to_client, lambda: self._lose(peer))
+        self.session.connect(self._simulation.now)
+        self._driver.settle()
+
+    def _retry(self) -> None:
+        self._simulation.after(RETRY_S, lambda _: self._connect())
+
+    def _arrive(self, peer: Peer, frames: Frames) -> None:
+        if peer == self._peer:
+            self.session.receive_frames(frames, self._simulation.now)
+            self._driver.settle()
+
+    def _lose(self, peer: Peer) -> None:
+        if peer == self._peer:
+            self._peer = self._lane = None
+            self.session.lose(self._simulation.now)
+            self._driver.settle()
+
+    def _send(self, peer: Peer, frames: Frames) -> None:
+        assert peer == BROKER
+        if self._lane is not None:
+            self._lane.send(frames)
+
+    def _close(self, peer: Peer) -> None:
+        # What was sent before, a Goodbye above all, is still under way; the broker closes.
+        self._peer = self._lane = None
+
+    def _take_results(self) -> None:
+        for result in self.session.take_results():
+            if isinstance(result, Lost):
+                self.losses += 1
+                self._peer = self._lane = None
+                if result.retry:
+                    self._retry()
+            elif isinstance(result, Refused | Rejected):
+                self.refusals.append(result)
+            self.take(result)
+
+    def take(self, result: Result) -> None:
+        """Something has come of what the session did."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Publication:
+    """Events that are published together at a moment, and what is promised with them."""
+
+    moment: float
+    batches: tuple[EventBatch, ...]
+    promise: int | None
+
+
+class Source(Client):
+    """Publishes at the moments given, under the numbers that the events bear; then it closes."""
+
+    def __init__(
+        self,
+        place: Place,
+        name: str,
+        types: Sequence[EventType],
+        publications: Iterator[Publication],
+    ) -> None:
+        super().__init__(place, name, source=name)
+        self.types = tuple(types)
+        self.published = 0
+        self.is_done = False
+        self._publications = publications
+        self._next = next(publications, None)
+        self._queue: deque[Publication] = deque()
+
+    def start(self) -> None:
+        """Connect, advertise, and publish what is due when it is due."""
+        super().start()
+        self.session.advertise(self.types)
+        self._driver.settle()
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._next is not None:
+            self._simulation.at(self._next.moment, self._come_due)
+
+    def _come_due(self) -> None:
+        assert self._next is not None
+        self._queue.append(self._next)
+        self._next = next(self._publications, None)
+        self._publish()
+        self._driver.settle()
+        self._wait()
+
+    def take(self, result: Result) -> None:
+        """Room may have come, or the end of everything."""
+        self._publish()
+
+    def _publish(self) -> None:
+        """What is due goes out as far as the session has room for it."""
+        while self._queue and self._fits(self._queue[0]):
+            due = self._queue.popleft()
+            self.session.publish_all(due.batches, self._simulation.now, due.promise, numbered=True)
+            self.published += sum(map(len, due.batches))
+        ended = self._next is None and not self._queue and not self.session.unacknowledged
+        if ended and not self.is_done and self.session.ready:
+            self.is_done = True
+            self.session.close(self._simulation.now)
+
+    def _fits(self, due: Publication) -> bool:
+        return sum(map(len, due.batches)) <= self.session.room
+
+
+@dataclass(slots=True)
+class Arrival:
+    """What a sink was delivered at a moment."""
+
+    moment: float
+    delivery: Delivery
+
+
+class Sink(Client):
+    """Subscribes, and takes whatever comes at once."""
+
+    def __init__(self, place: Place, name: str, filters: Sequence[str]) -> None:
+        super().__init__(place, name)
+        self.filters = tuple(filters)
+        self.arrivals: list[Arrival] = []
+
+    def start(self) -> None:
+        """Connect and subscribe."""
+        super().start()
+        for text in self.filters:
+            self.session.subscribe(text)
+        self._driver.settle()
+
+    def take(self, result: Result) -> None:
+        """Keep what is delivered."""
+        if isinstance(result, Delivery):
+            self.arrivals.append(Arrival(self._simulation.now, result))
+            self.session.consume(len(result))
+
+
+class Manager(Client):
+    """Deploys rules, and says once they are confirmed."""
+
+    def __init__(
+        self,
+        place: Place,
+        text: str,
+        file: str,
+        on_deployed: Callable[[], None] = lambda: None,
+    ) -> None:
+        super().__init__(place, "rule manager")
+        self._text = text
+        self._file = file
+        self._on_deployed = on_deployed
+        self._request: int | None = None
+
+    def start(self) -> None:
+        """Connect and deploy."""
+        super().start()
+        self._request = self.session.deploy(self._text, file=self._file)
+        self._driver.settle()
+
+    def take(self, result: Result) -> None:
+        """Wait for the answer."""
+        if isinstance(result, Confirmed) and result.request == self._request:
+            self._on_deployed()

@@ -1,0 +1,243 @@
+"""One run of a scenario: what it is made of, the order in which it starts, when it is over.
+
+The clock of a run is that of its events: simulated seconds are seconds since the epoch, so an
+event of time t is published at t, and what is delivered at t + d took d. Brokers start ``LEAD_S``
+before the first event; clients come once the overlay has had time to settle, first sources, then
+the rules, then sinks. Without a duration a run is over when all sources have published and closed
+and nothing but signs of life has been sent for ``QUIET_S``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import rules
+import rules.engine
+from matcher.errors import EventError
+from matcher.model import MICROSECONDS, EventBatch
+from routing.config import NodeConfig
+from routing.node import Node
+from routing.overlay.config import OverlayConfig
+from routing.overlay.overlay import Overlay
+from rules.language import declared_in
+from rules.parser import decode, read
+from rules.pattern import RuleSet
+from simulator import recordings
+from simulator.clients import Client, Manager, Place, Sink, Source
+from simulator.faults import arrange
+from simulator.hosts import FREE, BrokerHost, Costs, join
+from simulator.lanes import Frames, Lane, Quality
+from simulator.recordings import Recording
+from simulator.scenario import Scenario, ScenarioError
+from simulator.simulation import Simulation, Trace
+
+LEAD_S = 10.0
+"""Seconds from the brokers' start to the first event's time."""
+SOURCES_AT_S, RULES_AT_S, SINKS_AT_S = 4.0, 6.0, 8.0
+"""When, after the brokers' start, the clients come."""
+QUIET_S = 5.0
+"""Seconds without news after which a run is over."""
+SETTLED_MAX_S = 3_600.0
+"""Seconds after the last event's time after which a run is over in any case."""
+AT_HAND = Quality(delay_s=0.0)
+"""Clients are where their broker is (7.4 looks at links between brokers only)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run. ``settled``: it ended because nothing more was to come."""
+
+    experiment: Experiment
+    ended_at: float
+    settled: bool
+
+    @property
+    def digest(self) -> str:
+        """The trace's digest."""
+        return self.experiment.simulation.trace.digest
+
+
+class Experiment:
+    """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError."""
+
+    def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
+        self.scenario = scenario
+        self._refuse_what_is_not_there()
+        self._text = self._read_rules()
+        self.recordings = list(self._read_recordings())
+        self.rules = self._check_rules()
+        start = self.first_time - LEAD_S
+        self.simulation = Simulation(scenario.seed, start, trace)
+        self.brokers: dict[str, BrokerHost] = {
+            name: self._broker(name) for name in scenario.brokers
+        }
+        self.lanes: dict[frozenset[str], tuple[Lane, Lane]] = {
+            frozenset(link.between): self._join(*link.between, link.quality)
+            for link in scenario.links
+        }
+        self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
+        self.sinks = {
+            sink.name: Sink(self._place(sink.broker), sink.name, sink.subscribe)
+            for sink in scenario.sinks
+        }
+        self.deployed_at: float | None = None
+        self.managers = list(self._managers())
+
+    @property
+    def first_time(self) -> float:
+        """The first event's time, in seconds."""
+        return min((one.least_time for _, one in self.recordings), default=0) / MICROSECONDS
+
+    @property
+    def last_time(self) -> float:
+        """The last event's time, in seconds."""
+        return max((one.greatest_time for _, one in self.recordings), default=0) / MICROSECONDS
+
+    @property
+    def clients(self) -> Iterator[Client]:
+        """All clients."""
+        yield from self.sources
+        yield from self.managers
+        yield from self.sinks.values()
+
+    @property
+    def batches(self) -> list[EventBatch]:
+        """All events that are published."""
+        return [batch for _, recording in self.recordings for batch in recording.batches]
+
+    # --- running ---
+
+    def run(self) -> Outcome:
+        """Run to the end."""
+        simulation, start = self.simulation, self.simulation.start
+        for host in self.brokers.values():
+            simulation.at(start, host.start)
+        for moment, clients in (
+            (SOURCES_AT_S, self.sources),
+            (RULES_AT_S, self.managers),
+            (SINKS_AT_S, self.sinks.values()),
+        ):
+            for client in clients:
+                simulation.at(start + moment, client.start)
+        arrange(self.scenario.faults, simulation, self.first_time, self.lanes, self.brokers)
+        if self.scenario.duration_s is not None:
+            simulation.run(start + LEAD_S + self.scenario.duration_s)
+            return Outcome(self, simulation.now, False)
+        return self._run_until_settled()
+
+    def _run_until_settled(self) -> Outcome:
+        simulation = self.simulation
+        healed = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
+        end = max(self.last_time, self.first_time + max(healed, default=0.0))
+        simulation.run(max(end, simulation.start + LEAD_S))
+        news = self._news()
+        while simulation.now < end + SETTLED_MAX_S:
+            simulation.run(simulation.now + QUIET_S)
+            before, news = news, self._news()
+            if news == before and all(source.is_done for source in self.sources):
+                return Outcome(self, simulation.now, True)
+        return Outcome(self, simulation.now, False)
+
+    def _news(self) -> tuple[int, ...]:
+        """Counts that stand still when nothing happens any more."""
+        delivered = sum(len(sink.arrivals) for sink in self.sinks.values())
+        published = sum(source.published for source in self.sources)
+        floods = sum(sum(one.version for one in host.overlay.states) for host in self._running())
+        return delivered, published, floods
+
+    def _running(self) -> list[BrokerHost]:
+        return [host for host in self.brokers.values() if host.is_running]
+
+    # --- building ---
+
+    def _refuse_what_is_not_there(self) -> None:
+        scenario = self.scenario
+        if scenario.strategy != "centralized":
+            raise ScenarioError(f"{scenario.file}: strategy: {scenario.strategy} comes later")
+        if scenario.ordering != "watermark":
+            raise ScenarioError(f"{scenario.file}: ordering: {scenario.ordering} comes later")
+        if scenario.engine not in rules.engine.ENGINES:
+            expected = ", ".join(rules.engine.ENGINES)
+            raise ScenarioError(
+                f"{scenario.file}: engine: expected one of {expected}, found {scenario.engine!r}"
+            )
+        used = self._used_brokers()
+        if len(used) > 1:
+            raise ScenarioError(
+                f"{scenario.file}: sources and sinks at several brokers come later; "
+                f"these are at {', '.join(sorted(used))}"
+            )
+
+    def _used_brokers(self) -> Mapping[str, None]:
+        """The brokers that have clients, in order."""
+        used = [source.broker for source in self.scenario.sources]
+        return dict.fromkeys([*used, *(sink.broker for sink in self.scenario.sinks)])
+
+    def _read_rules(self) -> str:
+        path = self.scenario.rules
+        return "" if path is None else decode(path.read_bytes(), str(path))
+
+    def _check_rules(self) -> RuleSet | None:
+        """The rules, over the types that they declare and those that the recordings have."""
+        if self.scenario.rules is None:
+            return None
+        known = {schema.name: schema for _, one in self.recordings for schema in one.types}
+        return rules.load(self._text, file=str(self.scenario.rules), known=known)
+
+    def _read_recordings(self) -> Iterator[tuple[str, Recording]]:
+        schemas = dict(declared_in(read(self._text).file))
+        publishers: dict[str, str] = {}
+        for source in self.scenario.sources:
+            for recording in recordings.read(source.events, source.type_name, schemas):
+                schemas.update((schema.name, schema) for schema in recording.types)
+                other = publishers.setdefault(recording.name, source.name)
+                if other != source.name:
+                    raise EventError(
+                        f"{source.events}: its events are by {recording.name!r}, "
+                        f"whose events source {other!r} publishes"
+                    )
+                yield source.broker, recording
+
+    def _broker(self, name: str) -> BrokerHost:
+        scenario = self.scenario
+        costs = FREE
+        if scenario.message_cost_s or scenario.byte_cost_s:
+            costs = Costs(scenario.message_cost_s, scenario.byte_cost_s)
+        return BrokerHost(self.simulation, name, self._node_of(name), self._overlay_of(name), costs)
+
+    def _node_of(self, name: str) -> Callable[[float], Node]:
+        config = NodeConfig(name=name, heartbeat_s=self.scenario.heartbeat_s)
+        return lambda now: Node(config, rules.engine.make(self.scenario.engine), now)
+
+    def _overlay_of(self, name: str) -> Callable[[float], Overlay]:
+        def make(now: float) -> Overlay:
+            life = 1 + round((now - self.simulation.start) * MICROSECONDS)
+            config = OverlayConfig(name, life, heartbeat_s=self.scenario.heartbeat_s)
+            return Overlay(config, now)
+
+        return make
+
+    def _join(self, one: str, other: str, quality: Quality) -> tuple[Lane, Lane]:
+        def make_lane(name: str, deliver: Callable[[Frames], None]) -> Lane:
+            return Lane(self.simulation, name, quality, deliver)
+
+        delay_us = max(1, round(quality.delay_s * MICROSECONDS))
+        return join(self.brokers[one], self.brokers[other], make_lane, delay_us)
+
+    def _source(self, broker: str, recording: Recording) -> Source:
+        return Source(
+            self._place(broker), recording.name, recording.types, recording.publications()
+        )
+
+    def _place(self, broker: str) -> Place:
+        return Place(self.simulation, self.brokers[broker], AT_HAND, self.scenario.heartbeat_s)
+
+    def _managers(self) -> Iterator[Manager]:
+        if self.rules is not None:
+            broker = next(iter(self._used_brokers()), self.scenario.brokers[0])
+            file = str(self.scenario.rules)
+            yield Manager(self._place(broker), self._text, file, self._note_deployed)
+
+    def _note_deployed(self) -> None:
+        self.deployed_at = self.simulation.now

@@ -1,0 +1,288 @@
+"""What drives the protocols: carries out their effects and calls their timers.
+
+Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
+and calls ``handle_timer`` when ``next_timer`` is due. A broker's processor takes its messages in
+one after another; each costs what ``Costs`` says, which is nothing unless a scenario asks for it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from simpy.events import Timeout
+
+from routing import wire
+from routing.effects import Close, Effect, Peer, Send
+from routing.node import Node
+from routing.overlay.overlay import Overlay
+from simulator.lanes import Frames, Lane
+from simulator.simulation import Simulation
+
+
+class Machine(Protocol):
+    """A protocol's state machine, as its host sees it."""
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due."""
+        ...
+
+    def next_timer(self) -> float | None:
+        """When that is."""
+        ...
+
+    def take_effects(self) -> list[Effect]:
+        """What it wants done."""
+        ...
+
+
+class Driver:
+    """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects."""
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        machine: Machine,
+        send: Callable[[Peer, Frames], None],
+        close: Callable[[Peer], None],
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._simulation = simulation
+        self._machine = machine
+        self._send = send
+        self._close = close
+        self._after = after
+        self._armed: float | None = None
+        self._is_running = True
+
+    def stop(self) -> None:
+        """Do nothing more, whatever is due."""
+        self._is_running = False
+
+    def settle(self) -> None:
+        """Carry out what the machine wants done; to be called after every input."""
+        effects = self._machine.take_effects()
+        while True:
+            for effect in effects:
+                if isinstance(effect, Send):
+                    self._send(effect.peer, wire.encode(effect.message))
+                elif isinstance(effect, Close):
+                    self._close(effect.peer)
+            self._after()  # which may use the machine in turn
+            effects = self._machine.take_effects()
+            if not effects:
+                break
+        due = self._machine.next_timer()
+        if due is not None and (self._armed is None or due < self._armed):
+            self._armed = due
+            self._simulation.after(max(0.0, due - self._simulation.now), self._fire, due)
+
+    def _fire(self, event: Timeout) -> None:
+        armed = self._armed
+        if not self._is_running or armed is None or event.value != armed:
+            return  # another one was armed for an earlier moment, and has fired since
+        self._armed = None
+        due, now = self._machine.next_timer(), self._simulation.now
+        # Arrivals may have put it off; rounding may have made the moment come too early.
+        if due is not None and due <= max(now, armed):
+            self._machine.handle_timer(max(now, due))
+        self.settle()
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a broker's processor spends on a message, in seconds: so much, and so much a byte."""
+
+    message_s: float = 0.0
+    byte_s: float = 0.0
+
+    def of(self, frames: Frames) -> float:
+        """The seconds for one message."""
+        return self.message_s + self.byte_s * sum(map(len, frames))
+
+
+FREE = Costs()
+"""Processing takes no time, as in the thesis's study."""
+
+
+class Processor:
+    """Takes messages in, one after another; ``slowness`` multiplies what they cost."""
+
+    def __init__(
+        self, simulation: Simulation, costs: Costs, take: Callable[[Peer, Frames], None]
+    ) -> None:
+        self.slowness = 1.0
+        self.waiting_max = 0
+        self._simulation = simulation
+        self._costs = costs
+        self._take = take
+        self._queue: deque[tuple[Peer, Frames]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """Messages that have arrived and are not taken in yet."""
+        return len(self._queue)
+
+    def arrive(self, peer: Peer, frames: Frames) -> None:
+        """A message has arrived."""
+        if self._costs is FREE:
+            self._take(peer, frames)
+            return
+        self._queue.append((peer, frames))
+        self.waiting_max = max(self.waiting_max, len(self._queue))
+        if len(self._queue) == 1:
+            self._work()
+
+    def _work(self) -> None:
+        self._simulation.after(self._costs.of(self._queue[0][1]) * self.slowness, self._finish)
+
+    def _finish(self, event: Timeout) -> None:
+        if self._queue:
+            self._take(*self._queue.popleft())
+        if self._queue:
+            self._work()
+
+    def clear(self) -> None:
+        """The broker has crashed."""
+        self._queue.clear()
+
+
+class BrokerHost:
+    """One broker: a Node for its clients and an Overlay for its neighbours, and their lanes.
+
+    ``start`` makes both anew: what a crashed broker without a store knew is lost.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        name: str,
+        make_node: Callable[[float], Node],
+        make_overlay: Callable[[float], Overlay],
+        costs: Costs = FREE,
+    ) -> None:
+        self.name = name
+        self.is_running = False
+        self.links: dict[str, tuple[Lane, int]] = {}
+        """By neighbour: the lane to it, and the delay that the overlay is told, in us."""
+        self.clients: dict[Peer, Lane] = {}
+        """By the client's address: the lane to it."""
+        self.starts = 0
+        self._simulation = simulation
+        self._make_node = make_node
+        self._make_overlay = make_overlay
+        self._on_close: dict[Peer, Callable[[], None]] = {}
+        self.processor = Processor(simulation, costs, self._take)
+        self._drivers: tuple[Driver, ...] = ()
+
+    # --- life ---
+
+    def start(self) -> None:
+        """Start, or start again."""
+        assert not self.is_running
+        now = self._simulation.now
+        self.is_running = True
+        self.starts += 1
+        self.node = self._make_node(now)
+        self.overlay = self._make_overlay(now)
+        for name, (_, delay_us) in self.links.items():
+            self.overlay.add_link(name.encode(), now, delay_us)
+        self._drivers = (
+            Driver(self._simulation, self.node, self._send_to_client, self._close_client),
+            Driver(self._simulation, self.overlay, self._send_to_neighbour, lambda peer: None),
+        )
+        self._settle()
+
+    def crash(self) -> None:
+        """Stop without a word, and forget everything."""
+        assert self.is_running
+        self.is_running = False
+        self.processor.clear()
+        for driver in self._drivers:
+            driver.stop()
+        self.clients.clear()
+        lost, self._on_close = self._on_close, {}
+        for lose in lost.values():
+            lose()
+
+    # --- what arrives ---
+
+    def connect(self, peer: Peer, lane: Lane, lose: Callable[[], None]) -> None:
+        """A client has a fresh link, on which it will say Hello; ``lose``: that link is gone."""
+        self.clients[peer] = lane
+        self._on_close[peer] = lose
+
+    def disconnect(self, peer: Peer) -> None:
+        """A client's link is gone."""
+        self._on_close.pop(peer, None)
+        if self.clients.pop(peer, None) is not None and self.is_running:
+            self.node.lose(peer, self._simulation.now)
+            self._settle()
+
+    def arrive_from_client(self, peer: Peer, frames: Frames) -> None:
+        """Frames of a client have arrived."""
+        if self.is_running and peer in self.clients:
+            self.processor.arrive(peer, frames)
+
+    def arrive_from_neighbour(self, name: str, frames: Frames) -> None:
+        """Frames of a neighbour have arrived."""
+        if self.is_running:
+            self.processor.arrive(_NEIGHBOUR + name.encode(), frames)
+
+    def _take(self, peer: Peer, frames: Frames) -> None:
+        now = self._simulation.now
+        if peer.startswith(_NEIGHBOUR):
+            self.overlay.receive_frames(peer[len(_NEIGHBOUR) :], frames, now)
+            self._drivers[1].settle()
+        elif peer in self.clients:
+            self.node.receive_frames(peer, frames, now)
+            self._drivers[0].settle()
+
+    def _settle(self) -> None:
+        for driver in self._drivers:
+            driver.settle()
+
+    # --- what is sent ---
+
+    def _send_to_client(self, peer: Peer, frames: Frames) -> None:
+        lane = self.clients.get(peer)
+        if lane is not None:
+            lane.send(frames)
+
+    def _close_client(self, peer: Peer) -> None:
+        self.clients.pop(peer, None)
+        self._on_close.pop(peer, None)
+
+    def _send_to_neighbour(self, peer: Peer, frames: Frames) -> None:
+        found = self.links.get(peer.decode())
+        if found is not None:
+            found[0].send(frames)
+
+
+_NEIGHBOUR = b"\0"
+"""Marks peers that are brokers; clients' addresses do not start so."""
+
+
+def join(
+    one: BrokerHost, other: BrokerHost, make_lane: LaneMaker, delay_us: int
+) -> tuple[Lane, Lane]:
+    """Join two brokers that have not started; gives the lanes from each to the other."""
+    there = make_lane(f"{one.name}>{other.name}", lambda frames: _pass(one, other, frames))
+    back = make_lane(f"{other.name}>{one.name}", lambda frames: _pass(other, one, frames))
+    one.links[other.name] = there, delay_us
+    other.links[one.name] = back, delay_us
+    return there, back
+
+
+def _pass(sender: BrokerHost, receiver: BrokerHost, frames: Frames) -> None:
+    receiver.arrive_from_neighbour(sender.name, frames)
+
+
+class LaneMaker(Protocol):
+    """Makes a lane of that name that ends in ``deliver``."""
+
+    def __call__(self, name: str, deliver: Callable[[Frames], None]) -> Lane:
+        """Make it."""
+        ...

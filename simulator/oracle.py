@@ -1,0 +1,148 @@
+"""What every sink must get: the centralised answer, by the obvious engine, over the whole input.
+
+Composite events come in the order of time and E4 over all of a sink's subscriptions; published
+events as they come, so those are compared as a set, and each source's in its order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import rules.engine
+from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MAX, Event, EventBatch, EventType
+from routing.messages import Delivery
+from rules.pattern import RuleSet
+from rules.subscription import Subscription, parse_subscription
+from simulator.clients import Arrival
+
+SHOWN_MAX = 5
+"""Differences of one sink that are spelled out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Composite events in their order, published ones by (source, sequence)."""
+
+    composite: tuple[Event, ...]
+    published: tuple[Event, ...]
+
+
+class Oracle:
+    """The answer for any subscriptions over one input and one set of rules."""
+
+    def __init__(
+        self, ruleset: RuleSet | None, batches: Sequence[EventBatch], engine: str = "naive"
+    ) -> None:
+        self._published = batches
+        self._detected: list[EventBatch] = []
+        self._schemas: dict[str, EventType] = {batch.type.name: batch.type for batch in batches}
+        if ruleset is not None:
+            detector = rules.engine.make(engine)
+            detector.deploy(ruleset)
+            for batch in batches:
+                detector.push(batch)
+            found = detector.advance(TIME_MAX)
+            rows = [
+                batch.take(slice(place, place + 1))
+                for batch in found.batches
+                for place in range(len(batch))
+            ]
+            self._detected = [rows[place] for place in found.order.tolist()]
+            self._schemas.update({rule.defines.name: rule.defines for rule in ruleset.rules})
+
+    def answer(self, filters: Iterable[str]) -> Answer:
+        """What a sink with these subscriptions must get."""
+        wanted: dict[str, list[Subscription]] = {}
+        for text in filters:
+            name = text.partition("(")[0].strip()
+            if name in self._schemas:  # else its type never appears, and it waits to the end
+                wanted.setdefault(name, []).append(parse_subscription(text, self._schemas))
+        published = [event for batch in self._published for event in _matching(batch, wanted)]
+        return Answer(
+            tuple(event for batch in self._detected for event in _matching(batch, wanted)),
+            tuple(sorted(published, key=lambda event: (event.source, event.sequence))),
+        )
+
+
+def _matching(batch: EventBatch, wanted: Mapping[str, list[Subscription]]) -> Iterable[Event]:
+    filters = wanted.get(batch.type.name)
+    if not filters:
+        return ()
+    mask = filters[0].mask(batch)
+    for one in filters[1:]:
+        mask = mask | one.mask(batch)
+    return batch.take(mask).events()
+
+
+def delivered(arrivals: Iterable[Arrival]) -> Answer:
+    """What a sink got."""
+    events = [event for one in arrivals for event in in_order(one.delivery)]
+    composite = [event for event in events if event.source.startswith(RULE_SOURCE)]
+    published = [event for event in events if not event.source.startswith(RULE_SOURCE)]
+    return Answer(
+        tuple(composite),
+        # Sorted by source alone: each source's events must have come in their order.
+        tuple(sorted(published, key=lambda event: event.source)),
+    )
+
+
+def in_order(delivery: Delivery) -> list[Event]:
+    """The events of a delivery, in their order."""
+    rows = [event for batch in delivery.batches for event in batch.events()]
+    return rows if delivery.order is None else [rows[place] for place in delivery.order.tolist()]
+
+
+def differences(expected: Answer, got: Answer) -> list[str]:
+    """What is missing, surplus or out of order, in words; empty when nothing is."""
+    return [
+        *_differences("composite events", expected.composite, got.composite),
+        *_differences("published events", expected.published, got.published),
+    ]
+
+
+def _differences(what: str, expected: Sequence[Event], got: Sequence[Event]) -> list[str]:
+    wanted, found = [_facts(one) for one in expected], [_facts(one) for one in got]
+    if wanted == found:
+        return []
+    missing = _without(expected, wanted, found)
+    surplus = _without(got, found, wanted)
+    lines = [f"{len(found)} {what}, expected {len(wanted)}"]
+    for name, events in (("missing", missing), ("not expected, or twice", surplus)):
+        lines += [f"{name}: {_shown(event)}" for event in events[:SHOWN_MAX]]
+    if not missing and not surplus:
+        place = next(
+            i for i, pair in enumerate(zip(wanted, found, strict=True)) if pair[0] != pair[1]
+        )
+        lines.append(f"out of order: {_shown(got[place])} where {_shown(expected[place])} belongs")
+    return lines
+
+
+def _without(events: Sequence[Event], facts: list[object], others: list[object]) -> list[Event]:
+    """The events whose facts are not among the others, as often as they are."""
+    left: dict[str, int] = {}
+    for one in others:
+        left[repr(one)] = left.get(repr(one), 0) + 1
+    rest = []
+    for event, fact in zip(events, facts, strict=True):
+        if left.get(repr(fact), 0):
+            left[repr(fact)] -= 1
+        else:
+            rest.append(event)
+    return rest
+
+
+def _facts(event: Event) -> object:
+    return (
+        event.type,
+        event.time,
+        event.source,
+        event.id,
+        tuple(event.data.items()),
+        event.cause_full,
+    )
+
+
+def _shown(event: Event) -> str:
+    return f"{event.type} of {event.source}, id {event.id}, at {event.time} us"

@@ -1,0 +1,104 @@
+"""Recorded events as sources publish them: at their own times, under their own identities.
+
+The events of one source keep their order (tesla.md E4: a file's lines). One that stands behind a
+later one in its file is published as late as that; the source knows its recording, so it promises
+the least time of what is still to come, and nothing is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from matcher.files import EventFile
+from matcher.intake import Intake
+from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType, Int64s
+from simulator.clients import Publication
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """The events of one source, as they were read."""
+
+    name: str
+    batches: tuple[EventBatch, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+    @property
+    def types(self) -> tuple[EventType, ...]:
+        """The types that the source publishes."""
+        return tuple({batch.type.name: batch.type for batch in self.batches}.values())
+
+    @property
+    def least_time(self) -> int:
+        """The time of the earliest event, in us."""
+        return min(int(batch.time.min()) for batch in self.batches)
+
+    @property
+    def greatest_time(self) -> int:
+        """The time of the latest event, in us."""
+        return max(int(batch.time.max()) for batch in self.batches)
+
+    def publications(self) -> Iterator[Publication]:
+        """What the source publishes, in order: the events that share a moment go together."""
+        owners, rows, times = self._in_order()
+        moments = np.maximum.accumulate(times)
+        rest = np.append(np.minimum.accumulate(times[::-1])[::-1], TIME_MAX)
+        starts = np.flatnonzero(np.append(True, moments[1:] != moments[:-1])).tolist()
+        for first, last in zip(starts, [*starts[1:], len(times)], strict=True):
+            promise = int(rest[last])
+            yield Publication(
+                int(moments[first]) / MICROSECONDS,
+                self._select(owners[first:last], rows[first:last]),
+                None if promise == TIME_MAX else promise,
+            )
+
+    def _in_order(self) -> tuple[Int64s, Int64s, Int64s]:
+        """For each event in its source's order: its batch, its row there, and its time."""
+        sizes = [len(batch) for batch in self.batches]
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        rows = np.concatenate([np.arange(size) for size in sizes])
+        numbers = np.concatenate([batch.ids.sequence for batch in self.batches])
+        times = np.concatenate([batch.time for batch in self.batches])
+        order = np.argsort(numbers, kind="stable")
+        return owners[order], rows[order], times[order]
+
+    def _select(self, owners: Int64s, rows: Int64s) -> tuple[EventBatch, ...]:
+        if len(rows) == 1:
+            row = int(rows[0])
+            return (self.batches[int(owners[0])].take(slice(row, row + 1)),)
+        return tuple(
+            self.batches[owner].take(rows[owners == owner]) for owner in np.unique(owners).tolist()
+        )
+
+
+def read(path: Path, type_name: str | None, declared: Mapping[str, EventType]) -> list[Recording]:
+    """The recordings of a file, one for each source that its events bear, by name.
+
+    Events that name no source have the file's name (tesla.md E3). Raises EventError with the
+    place of a bad event, and OSError.
+    """
+    intake = Intake(declared)
+    found: dict[str, list[EventBatch]] = {}
+    for chunk in EventFile(path, path.name, type_name).read(intake):
+        for batch in chunk.batches:
+            for source, own in _by_source(batch):
+                found.setdefault(source, []).append(own)
+    return [Recording(name, tuple(parts)) for name, parts in sorted(found.items())]
+
+
+def _by_source(batch: EventBatch) -> Iterator[tuple[str, EventBatch]]:
+    source = batch.ids.source
+    for code in np.unique(source.codes).tolist():
+        yield source.values[code], batch.take(source.codes == code)
+
+
+def all_batches(recordings: Sequence[Recording]) -> Iterator[EventBatch]:
+    """The events of several recordings."""
+    for recording in recordings:
+        yield from recording.batches

@@ -1,0 +1,105 @@
+"""What is told of a run: one table for people, tables as CSV, deliveries as JSON lines."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import numpy as np
+
+from matcher.model import MICROSECONDS, Int64s
+from matcher.printing import json_lines
+from simulator.clients import Arrival, Sink
+from simulator.experiment import Outcome
+
+SINK_COLUMNS = ("sink", "broker", "events", "delay_ms_mean", "delay_ms_p50", "delay_ms_p99")
+LANE_COLUMNS = ("from", "to", "messages", "bytes", "lost")
+
+
+def summary(outcome: Outcome) -> str:
+    """What came of a run, a line a fact, without a line end after it."""
+    experiment = outcome.experiment
+    lanes = [lane for pair in experiment.lanes.values() for lane in pair]
+    facts = {
+        "brokers": len(experiment.brokers),
+        "links": len(experiment.lanes),
+        "simulated seconds": f"{outcome.ended_at - experiment.simulation.start:.3f}",
+        "settled": "yes" if outcome.settled else "no",
+        "events published": sum(source.published for source in experiment.sources),
+        "events delivered": sum(_delivered(sink) for sink in experiment.sinks.values()),
+        "delay, mean": _milliseconds(_delays(experiment.sinks.values())),
+        "messages between brokers": sum(lane.messages for lane in lanes),
+        "bytes between brokers": sum(lane.bytes for lane in lanes),
+        "messages delivered": experiment.simulation.messages,
+        "trace": outcome.digest,
+    }
+    width = max(map(len, facts))
+    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items())
+
+
+def write_tables(outcome: Outcome, folder: Path) -> None:
+    """``sinks.csv`` and ``lanes.csv`` in ``folder``, which is made if need be."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "sinks.csv", SINK_COLUMNS, _sink_rows(outcome))
+    _write(folder / "lanes.csv", LANE_COLUMNS, _lane_rows(outcome))
+
+
+def write_deliveries(outcome: Outcome, output: BinaryIO) -> None:
+    """Each delivered event as its JSON object with ``sink`` and ``at``, in order of ``at``."""
+    arrivals = [
+        (arrival.moment, name, arrival)
+        for name, sink in outcome.experiment.sinks.items()
+        for arrival in sink.arrivals
+    ]
+    for moment, name, arrival in sorted(arrivals, key=lambda one: one[:2]):
+        delivery = arrival.delivery
+        for line in json_lines(delivery.batches, delivery.order).splitlines():
+            event = msgspec.json.decode(line)
+            output.write(msgspec.json.encode({**event, "sink": name, "at": round(moment, 6)}))
+            output.write(b"\n")
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows(rows)
+
+
+def _sink_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
+    for name, sink in outcome.experiment.sinks.items():
+        delays = _delays([sink]) / 1e3
+        figures = [""] * 3
+        if len(delays):
+            parts = (delays.mean(), *np.quantile(delays, (0.5, 0.99)))
+            figures = [f"{part:.3f}" for part in parts]
+        yield name, sink.broker.name, _delivered(sink), *figures
+
+
+def _lane_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
+    for pair in outcome.experiment.lanes.values():
+        for lane in pair:
+            sender, receiver = lane.name.split(">")
+            yield sender, receiver, lane.messages, lane.bytes, lane.lost
+
+
+def _delivered(sink: Sink) -> int:
+    return sum(len(arrival.delivery) for arrival in sink.arrivals)
+
+
+def _delays(sinks: Iterable[Sink]) -> Int64s:
+    """From the events' times to their delivery, in us (7.4)."""
+    found = [_delays_of(arrival) for sink in sinks for arrival in sink.arrivals]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _delays_of(arrival: Arrival) -> Int64s:
+    times = np.concatenate([batch.time for batch in arrival.delivery.batches])
+    return round(arrival.moment * MICROSECONDS) - times
+
+
+def _milliseconds(delays: Int64s) -> str:
+    return f"{delays.mean() / 1e3:.3f} ms" if len(delays) else "nothing was delivered"

@@ -1,0 +1,78 @@
+"""The command: exit statuses, tables, deliveries (cli.md)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from simulator_text import SMALL
+
+ROOT = Path(__file__).parents[2]
+
+
+def rexmq(*words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "broker", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+        cwd=ROOT,
+    )
+
+
+def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:
+    got, out, trace = tmp_path / "got.jsonl", tmp_path / "out", tmp_path / "trace.txt"
+    path = written(SMALL.replace("seed = 7", 'engine = "naive"'))
+    done = rexmq("simulate", path, "--check", "--deliveries", got, "--out", out, "--trace", trace)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "events delivered          3" in done.stdout
+    assert "as the oracle" in done.stdout
+    events = [json.loads(line) for line in got.read_text().splitlines()]
+    assert [(one["sink"], one["at"], one["type"]) for one in events] == [
+        ("k1", 10.0, "Temp"),
+        ("k1", 11.0, "Temp"),
+        ("k1", 12.0, "Fire"),
+    ]
+    assert events[2]["cause"] == ["3", "2"]
+    assert (out / "sinks.csv").read_text().splitlines()[1].startswith("k1,b1,3,")
+    assert (out / "lanes.csv").read_text().splitlines()[0] == "from,to,messages,bytes,lost"
+    assert len(trace.read_text().splitlines()) > 20
+
+
+def test_a_difference_exits_1(written) -> None:
+    crash = '[[fault]]\nkind = "crash"\nat_s = 1.5\nfor_s = 0.1\nbrokers = ["b1"]\n'
+    done = rexmq("simulate", written('engine = "naive"\n' + SMALL + crash), "--check")
+    assert done.returncode == 1
+    assert "sink k1: 0 composite events, expected 1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = 'x'", "scenario.toml: seed: expected `int`, got `str`"),
+        (SMALL.replace("rules.tesla", "none.tesla"), "none.tesla: No such file"),
+        (SMALL.replace("s1.jsonl", "s2.jsonl"), "s2.jsonl: No such file"),
+        ('strategy = "adaptive"\n' + SMALL, "strategy: adaptive comes later"),
+    ],
+)
+def test_a_bad_scenario_exits_1_with_its_place(written, text: str, message: str) -> None:
+    done = rexmq("simulate", written(text))
+    assert done.returncode == 1
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_bad_rules_are_shown_at_their_place(written) -> None:
+    done = rexmq("simulate", written(rules="define X( from"))
+    assert done.returncode == 1
+    assert "rules.tesla" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_documented_scenario_runs(written) -> None:
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    text = page.split("```toml\n")[1].split("```")[0]
+    done = rexmq("simulate", written('engine = "naive"\n' + text), "--check")
+    assert (done.returncode, done.stderr) == (0, "")

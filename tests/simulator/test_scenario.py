@@ -1,0 +1,114 @@
+"""Scenario files: what they say, and how bad ones are refused (cli.md)."""
+
+from pathlib import Path
+
+import pytest
+from simulator_text import SMALL
+
+from simulator import scenario
+from simulator.scenario import ScenarioError
+
+
+def test_the_explicit_form_is_read_as_the_contract_says(written) -> None:
+    text = SMALL.replace('rules = "rules.tesla"', 'rules = "rules.tesla"\nduration_s = 120')
+    read = scenario.read(written(text.replace("[[source]]", "delay_ms = 2.5\n[[source]]")))
+    assert (read.seed, read.strategy, read.ordering) == (7, "centralized", "watermark")
+    assert read.rules is not None
+    assert read.rules.name == "rules.tesla"
+    assert read.duration_s == 120
+    assert read.brokers == ("b1", "b2")
+    (link,) = read.links
+    assert (link.between, link.quality.delay_s) == (("b1", "b2"), 0.0025)
+    assert [(one.name, one.broker, one.events.name) for one in read.sources] == [
+        ("s1", "b1", "s1.jsonl")
+    ]
+    assert read.sinks[0].subscribe == ("Fire(temp > 45)", "Temp()")
+
+
+def test_generated_and_explicit_forms_mix(written) -> None:
+    text = SMALL.replace('name = "b1"\n[[broker]]\nname = "b2"', 'name = "x"')
+    text = text.replace('["b1", "b2"]', '["x", "b2"]')
+    text += '\n[topology]\nkind = "ring"\nbrokers = 4\ndelay_ms = 3.0\n'
+    read = scenario.read(written(text))
+    assert set(read.brokers) == {"b1", "b2", "b3", "b4", "x"}
+    assert len(read.links) == 5
+    assert {one.quality.delay_s for one in read.links} == {0.003, 0.005}
+
+
+def test_a_seed_of_the_command_goes_first(written) -> None:
+    assert scenario.read(written(), 9).seed == 9
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 7", "seed = ", "Invalid value (at line 2, column"),
+        ("seed = 7", 'seed = "x"', "seed: expected `int`, got `str`"),
+        ("seed = 7", "sede = 7", "object contains unknown field `sede`"),
+        ('name = "b2"', "name = 2", "broker[2].name: expected `str`, got `int`"),
+        ('name = "b2"', 'name = "b1"', "broker[2].name: there are two of the name 'b1'"),
+        ('name = "b2"', 'name = ""', "broker[2].name: expected a name that can be printed"),
+        ('["b1", "b2"]', '["b1", "b3"]', "link[1].between: there is no broker 'b3'"),
+        ('["b1", "b2"]', '["b1"]', "link[1].between: expected `array` of length 2, got 1"),
+        ('["b1", "b2"]', '["b1", "b1"]', "link[1].between: a broker is not linked to itself"),
+        ('["b1", "b2"]', '["b1", "b2"]\nloss = 2.0', "link[1]: loss must be from 0 to 1, not 2.0"),
+        ('["b1", "b2"]', '["b1", "b2"]\ndelay_ms = -1.0', "link[1]: delay_s is negative"),
+        ('[[link]]\nbetween = ["b1", "b2"]\n', "", "no link joins b1 and b2"),
+        ('broker = "b1"\nevents', 'broker = "b9"\nevents', "source[1].broker: there is no broker"),
+        ('broker = "b1"\nsub', 'broker = "b9"\nsub', "sink[1].broker: there is no broker 'b9'"),
+        ('subscribe = ["Fire', 'subscripe = ["Fire', "sink[1]: object "),
+        ("seed = 7", 'strategy = "best"', "strategy: expected one of centralized, distributed-st"),
+        ("seed = 7", 'ordering = "none"', "ordering: expected one of watermark, arrival"),
+        ("seed = 7", "duration_s = -1.0", "duration_s: expected a positive number, found -1"),
+    ],
+)
+def test_a_bad_file_is_refused_with_its_place(written, old: str, new: str, message: str) -> None:
+    assert old in SMALL
+    path = written(SMALL.replace(old, new, 1))
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('kind = "ring"', "topology.kind: expected one of waxman, "),
+        ('kind = "graphml"', "topology.file: a network of kind graphml has one"),
+        ('kind = "ring"\nbrokers = 0', "topology.brokers: at least 1, not 0"),
+        ('kind = "ring"\ndelay_ms = 0.0', "topology.delay_ms must be positive"),
+        ('kind = "waxman"\ndegree = 1.0', "topology.degree: at least 2"),
+    ],
+)
+def test_a_bad_topology_is_refused(written, table: str, message: str) -> None:
+    table = table.replace('"ring"', '"rings"') if "expected one of" in message else table
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(f"{SMALL}\n[topology]\n{table}\n"))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('kind = "quake"', "fault[1]: kind: expected one of cut, loss"),
+        ('kind = "loss"', "fault[1]: value: for a fault of kind loss expected a share"),
+        ('kind = "loss"\nvalue = 2.0', "fault[1]: value: expected a share of the messages"),
+        ('kind = "cut"\nvalue = 2.0', "fault[1]: value: for a fault of kind cut there is none"),
+        ('kind = "cut"\nlinks = [["b1", "b9"]]', "fault[1].links: there is no link between"),
+        ('kind = "cut"\nbrokers = ["b1"]', "fault[1]: brokers: a fault of kind cut is on links"),
+        ('kind = "crash"\nbrokers = ["b9"]', "fault[1].brokers: there is no broker 'b9'"),
+        ('kind = "crash"\nfor_s = 0.0', "fault[1]: for_s must be positive"),
+    ],
+)
+def test_a_bad_fault_is_refused(written, table: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(f"{SMALL}\n[[fault]]\nat_s = 1.0\n{table}\n"))
+    assert message in str(caught.value)
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_bytes(b"seed = \xff")
+    with pytest.raises(ScenarioError, match="not UTF-8"):
+        scenario.read(path)

@@ -1,0 +1,34 @@
+"""A small scenario: its rules, its events and its file."""
+
+RULES = """
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule fire:
+define Fire(area: string, temp: float)
+from Smoke(area=$a) and last Temp(area=$a and value>45) within 5 min from Smoke
+where area=Smoke.area, temp=Temp.value
+"""
+EVENTS = """
+{"type": "Temp", "time": 10, "id": "t1", "data": {"area": "a", "value": 50.5}}
+{"type": "Temp", "time": 11, "data": {"area": "a", "value": 60}}
+{"type": "Smoke", "time": 12, "data": {"area": "a"}}
+{"type": "Smoke", "time": 12.5, "data": {"area": "b"}}
+"""
+SMALL = """
+seed = 7
+rules = "rules.tesla"
+[[broker]]
+name = "b1"
+[[broker]]
+name = "b2"
+[[link]]
+between = ["b1", "b2"]
+[[source]]
+name = "s1"
+broker = "b1"
+events = "s1.jsonl"
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Fire(temp > 45)", "Temp()"]
+"""
