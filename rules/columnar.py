@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 from matcher.model import Bools, EventBatch, Int64s, Kind, StringColumn
 from rules.pattern import (
+    TIME,
     And,
     Arithmetic,
     AttributeOf,
@@ -89,7 +90,7 @@ def _literal(node: Literal, batch: EventBatch) -> Values:
 
 
 def _attribute(node: AttributeOf, batch: EventBatch) -> Values:
-    return Values(batch.columns[node.attribute])
+    return Values(batch.time if node.attribute == TIME else batch.columns[node.attribute])
 
 
 def _not(node: Not, batch: EventBatch) -> Values:

@@ -4,6 +4,9 @@ The order of simultaneous events is a tuple that compares as E4 says: timer tick
 primitive events ``(1, source in bytes, sequence number, id)``, then composite events ``(2, since,
 position of the rule, place among the rule's events of that instant by their causes)``. The id
 settles what E4 leaves open: two events to which their source gave one number.
+
+A composite event that comes from another engine cannot be placed by its rule and its causes here,
+and was placed there: its sequence number is its place among the simultaneous events of its type.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 from matcher.identity import Key, event_key, printed
 from matcher.model import (
     DTYPES,
+    TIME_MIN,
     Causes,
     Column,
     EventBatch,
@@ -31,6 +35,8 @@ from rules.engine.engine import NOTHING, Detections
 Order: TypeAlias = tuple[Any, ...]
 TICK: Order = (0,)
 PRIMITIVE, COMPOSITE = 1, 2
+ELSEWHERE = (TIME_MIN, -1)
+"""The place of the rules of other engines: before those of this one, which define other types."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,12 +76,14 @@ class Occurrence:
 
 
 def occurrences(batch: EventBatch, *, ticks: bool = False) -> Iterator[Occurrence]:
-    """The events of a batch of primitive events, or of timer ticks."""
+    """The events of a batch that comes from outside, or of timer ticks."""
     columns = [column.tolist() for column in batch.columns]
     ids = batch.ids
     for place, event in enumerate(batch.events()):
-        primitive = (PRIMITIVE, event.source.encode(), event.sequence, event.id)
+        order: Order = (PRIMITIVE, event.source.encode(), event.sequence, event.id)
         high_low = None if ids.digest is None else tuple(ids.digest[place].tolist())
+        if high_low is not None:
+            order = (COMPOSITE, *ELSEWHERE, event.sequence)
         yield Occurrence(
             batch.type,
             event.time,
@@ -83,7 +91,7 @@ def occurrences(batch: EventBatch, *, ticks: bool = False) -> Iterator[Occurrenc
             event.sequence,
             None if ids.text is None else ids.text[place],
             None if high_low is None else (high_low[0], high_low[1]),
-            TICK if ticks else primitive,
+            TICK if ticks else order,
             tuple(column[place] for column in columns),
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.identity import event_key, source_hash
+from matcher.identity import RULE_SOURCE, event_key, source_hash
 from matcher.model import (
     Column,
     EventBatch,
@@ -34,6 +34,7 @@ class Sources:
     """Numbers for the names of sources, with their hashes and their places in E4.
 
     The sources of composite events are apart from others, and ordered by their rules' places.
+    Composite events of other engines bear their places as sequence numbers, whatever their source.
     """
 
     def __init__(self) -> None:
@@ -82,7 +83,8 @@ class Sources:
     def _rank(self) -> None:
         # The byte order of UTF-8 is the order of code points, which Python's str has.
         for rank, name in enumerate(sorted(self._numbers)):
-            self.ranks[self._numbers[name]] = rank
+            is_rule = name.startswith(RULE_SOURCE)
+            self.ranks[self._numbers[name]] = 0 if is_rule else rank
 
 
 class RowWriter:

@@ -170,8 +170,8 @@ def precedes(state: Int64s, type_number: int, one: int, other: int) -> bool:
     second_rank = arrays.source_ranks(state)[heap[second + ROW_SOURCE]]
     if first_rank != second_rank:
         return first_rank < second_rank
-    if first_composite:
-        return False  # of one rule: they come in the order of their causes
+    # Composite events of one rule come in the order of their causes and bear no numbers; those of
+    # other engines come as they like, and bear their places.
     return heap[first + ROW_SEQUENCE] < heap[second + ROW_SEQUENCE]
 
 

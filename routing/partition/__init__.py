@@ -1,0 +1,1 @@
+"""Where rules are evaluated in a processing tree, and what is forwarded to them (thesis 7.3.5)."""

@@ -1,0 +1,177 @@
+"""A fragment at work: what passes by its bound roles, instant by instant.
+
+Law 1: an event is looked at once the fragment's mark has passed it. Of what is then new, what
+rules partners out enters first, then what can be chosen, then members, then what must be near them.
+
+Law 2: what is further behind the mark than the fragment reaches is forgotten. Of all that could
+make an event pass, the last to come is no more than that later than it; and what comes late from
+below was sent because of such an event, and comes before the mark that passes it (4.2).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+from matcher.model import TIME_MIN
+from routing.partition.assignments import Assignments, Attributes, KeyOf
+from routing.partition.fragment import Chosen, Fragment, Joined, Near
+from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
+from routing.partition.predicates import Predicate
+from routing.partition.windows import Span
+from rules.pattern import Policy
+
+FIRST, SECOND = 0, 1
+"""The sides of the meeting of a Near: its own events, and the member's."""
+
+
+class Evaluation:
+    """The bound roles of one fragment, and what they remember."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self.fragment = fragment
+        self.mark = TIME_MIN
+        self._places = {predicate: place for place, predicate in enumerate(fragment.bound)}
+        self._predicates = fragment.bound
+        self._pending: list[tuple[int, int, int, tuple[Any, ...]]] = []  # a heap
+        self._swept = TIME_MIN
+        attributes = Attributes()
+        absent = {one for member in fragment.members for one, _ in member.absent}
+        absent.update(one for link in fragment.links for one in link.absent)
+        self._occurrences = {predicate: Occurrences() for predicate in absent}
+        self._guarded = Assignments(fragment, attributes, self._occurrences)
+        # What is negated passes as if negations ruled nothing out.
+        self._free = Assignments(fragment, attributes, None) if absent else self._guarded
+        self._joined = {role.member for role in fragment.roles if isinstance(role, Joined)}
+        self._near = [
+            _NearRole(fragment, role, attributes)
+            for role in fragment.roles
+            if isinstance(role, Near)
+        ]
+        self._chosen = [
+            _ChosenRole(fragment, role, attributes)
+            for role in fragment.roles
+            if isinstance(role, Chosen)
+        ]
+        self._kept = [attributes.kept(predicate) for predicate in self._predicates]
+
+    @property
+    def predicates(self) -> Sequence[Predicate]:
+        """What has to be taken in: events of these."""
+        return self._predicates
+
+    def kept(self, place: int) -> tuple[int, ...]:
+        """The attributes whose values are needed of a predicate's events."""
+        return self._kept[place]
+
+    def take(self, place: int, time: int, row: int, values: tuple[Any, ...]) -> None:
+        """Take in an event, known by its row, of the predicate at a place."""
+        heappush(self._pending, (time, row, place, values))
+
+    def advance(self, mark: int) -> list[int]:
+        """Look at everything before a mark; gives the rows that pass, some perhaps again."""
+        self.mark = max(self.mark, mark)
+        due: dict[int, list[Seen]] = defaultdict(list)
+        while self._pending and self._pending[0][0] < self.mark:
+            time, row, place, values = heappop(self._pending)
+            due[place].append(Seen(time, row, values))
+        passing: list[int] = []
+        if due:
+            self._look(due, passing)
+            if self.mark - self.fragment.reach > self._swept:
+                self._forget()
+        return passing
+
+    def _look(self, due: Mapping[int, Sequence[Seen]], passing: list[int]) -> None:
+        def of(predicate: Predicate) -> Sequence[Seen]:
+            return due.get(self._places[predicate], ())
+
+        for predicate, occurrences in self._occurrences.items():
+            for seen in of(predicate):
+                occurrences.add(seen.time)
+        for chosen in self._chosen:
+            chosen.enter(of(chosen.role.predicate))
+        for near in self._near:
+            passing += near.ask(of(near.role.predicate))
+        for place, member in enumerate(self.fragment.members):
+            for seen in of(member.predicate):
+                self._join(self._guarded.enter(place, seen), passing, guarded=True)
+                if self._free is not self._guarded:
+                    self._join(self._free.enter(place, seen), passing, guarded=False)
+
+    def _join(self, joined: Sequence[Seen], passing: list[int], *, guarded: bool) -> None:
+        """Some events have got an assignment around them: what passes by that."""
+        for seen in joined:
+            if guarded and seen.member in self._joined:
+                passing.append(seen.row)
+            for near in self._near:
+                if near.role.member == seen.member and self._serves(near.role, guarded=guarded):
+                    passing += near.offer(seen)
+            for chosen in self._chosen if guarded else ():
+                if chosen.role.member == seen.member:
+                    passing += chosen.choose(seen)
+
+    def _serves(self, role: Near, *, guarded: bool) -> bool:
+        return role.guarded == guarded or self._free is self._guarded
+
+    def _forget(self) -> None:
+        before = self.mark - self.fragment.reach
+        # Twice the reach is kept at most, and each event is passed over twice at most.
+        self._swept = self.mark
+        self._guarded.forget(before)
+        self._free.forget(before)
+        for near in self._near:
+            near.forget(before)
+        for chosen in self._chosen:
+            chosen.forget(before)
+        for occurrences in self._occurrences.values():
+            occurrences.forget(before)
+
+
+class _NearRole:
+    """What must be near an event of a member."""
+
+    def __init__(self, fragment: Fragment, role: Near, attributes: Attributes) -> None:
+        self.role = role
+        member = fragment.members[role.member].predicate
+        self._own: KeyOf = attributes.key(role.predicate, tuple(own for own, _ in role.keys))
+        self._its: KeyOf = attributes.key(member, tuple(its for _, its in role.keys))
+        self._meeting = Meeting(role.span, distinct=False)  # an event may be near itself
+
+    def ask(self, arrived: Sequence[Seen]) -> list[int]:
+        return [
+            seen.row for seen in arrived if self._meeting.ask(FIRST, self._own(seen.values), seen)
+        ]
+
+    def offer(self, joined: Seen) -> list[int]:
+        key = self._its(joined.values)
+        return [seen.row for seen in self._meeting.offer(SECOND, key, joined)]
+
+    def forget(self, before: int) -> None:
+        self._meeting.forget(before)
+
+
+class _ChosenRole:
+    """What a single selection may choose."""
+
+    def __init__(self, fragment: Fragment, role: Chosen, attributes: Attributes) -> None:
+        self.role = role
+        member = fragment.members[role.member].predicate
+        self._own: KeyOf = attributes.key(role.predicate, tuple(own for own, _ in role.keys))
+        self._its: KeyOf = attributes.key(member, tuple(its for _, its in role.keys))
+        self._candidates = Timeline()
+
+    def enter(self, arrived: Sequence[Seen]) -> None:
+        for seen in arrived:
+            self._candidates.add(self._own(seen.values), seen)
+
+    def choose(self, selector: Seen) -> list[int]:
+        role = self.role
+        take = self._candidates.last if role.policy is Policy.LAST else self._candidates.first
+        window = Span(selector.time - role.duration, selector.time)
+        return [seen.row for seen in take(self._its(selector.values), window, role.count)]
+
+    def forget(self, before: int) -> None:
+        self._candidates.forget(before)

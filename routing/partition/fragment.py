@@ -1,0 +1,161 @@
+"""What a node forwards for the sake of a rule that is evaluated above it (thesis 7.3.5).
+
+A fragment is the thesis's derived rule, made exact. It decides nothing about composite events, only
+which events its father must be sent; and since the columns of the father are shared, what it sends
+must lead to the same composite events whatever further true events come beside it.
+
+Its *members* are the numbered events of the rule whose types come from nowhere but this node's
+subtree: of them alone the node knows all that there is. They form a tree (a forest) of *links*: how
+far apart two of them may be, and which attributes must be equal. An event of a member has an
+*assignment around it* when it has a partner along each link, each partner along its other links,
+and so on. No match of the rule can do without one.
+
+Its *roles* say what is forwarded (4.4):
+
+- :class:`Plain`: all events that satisfy static conditions;
+- :class:`Joined`: events of a member with an assignment around them (terminators, ``each``);
+- :class:`Near`: events within a span of one that has an assignment around it (what is negated or
+  aggregated, and what could be selected in place of an event of the match);
+- :class:`Chosen`: the first or last few in the window of one that has an assignment around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from routing.partition.predicates import Predicate
+from routing.partition.windows import Span
+from rules.pattern import Policy
+
+Keys: TypeAlias = tuple[tuple[int, int], ...]
+"""Pairs of attributes, of the first and of the second of two events, that must be equal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Events that may be number ``event`` of a match.
+
+    ``absent`` lists negations over a window of its own: a predicate and how long before the event
+    nothing may satisfy it (S6).
+    """
+
+    event: int
+    predicate: Predicate
+    absent: tuple[tuple[Predicate, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Members ``first`` and ``second`` (places) are joined: ``span`` bounds t(second) - t(first).
+
+    ``absent`` lists what may not lie between them, after the earlier and up to the later (S6). The
+    first is the later then.
+    """
+
+    first: int
+    second: int
+    span: Span
+    keys: Keys
+    absent: tuple[Predicate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Every event that satisfies the predicate passes."""
+
+    predicate: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Every event of a member with an assignment around it passes."""
+
+    member: int
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Events near one of a member with an assignment around it pass.
+
+    ``span`` bounds t(member) - t(event); ``keys`` pair attributes of the event with the member's.
+    ``guarded`` when negations may have ruled assignments out.
+    """
+
+    predicate: Predicate
+    member: int
+    span: Span
+    keys: Keys
+    guarded: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """For each event of a member with an assignment around it, ``count`` events pass.
+
+    They are the first or last of those up to ``duration`` microseconds before it that agree with
+    it in ``keys`` (attributes of the event, then the member's), and whatever is simultaneous with
+    the outermost of them: their order is for the evaluating node to say (E4).
+    """
+
+    predicate: Predicate
+    member: int
+    duration: int
+    policy: Policy
+    count: int
+    keys: Keys
+
+
+Role: TypeAlias = Plain | Joined | Near | Chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What one node forwards for one rule. ``reach``: events further apart, in microseconds, have
+    nothing to do with each other.
+    """
+
+    members: tuple[Member, ...]
+    links: tuple[Link, ...]
+    roles: tuple[Role, ...]
+    reach: int
+
+    @property
+    def plain(self) -> tuple[Predicate, ...]:
+        """What passes without further ado."""
+        return tuple(role.predicate for role in self.roles if isinstance(role, Plain))
+
+    @property
+    def binds(self) -> frozenset[str]:
+        """The types whose events must be looked at together."""
+        return frozenset(predicate.type.name for predicate in self.bound)
+
+    @property
+    def bound(self) -> tuple[Predicate, ...]:
+        """What must be kept and looked at together, each predicate once."""
+        return tuple(dict.fromkeys(self._bound()))
+
+    @property
+    def forwards(self) -> frozenset[str]:
+        """The types of which events may pass."""
+        return frozenset(self.predicate_of(role).type.name for role in self.roles)
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of which events are looked at."""
+        return self.forwards | self.binds
+
+    def predicate_of(self, role: Role) -> Predicate:
+        """What an event must satisfy at least to pass by a role."""
+        return self.members[role.member].predicate if isinstance(role, Joined) else role.predicate
+
+    def _bound(self) -> Iterator[Predicate]:
+        for role in self.roles:
+            if isinstance(role, Near | Chosen):
+                yield role.predicate
+        for member in self.members:
+            yield member.predicate
+            yield from (predicate for predicate, _ in member.absent)
+        for link in self.links:
+            yield from link.absent

@@ -1,0 +1,189 @@
+"""The forwarder's oracle: what a fragment means, in plain Python, over all events so far.
+
+No cleverness: every event is kept, and looked at again at every mark. It is read beside the
+docstrings of ``fragment``; the other forwarder is held to it by tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from matcher.model import TIME_MIN, EventBatch
+from routing.partition.forwarder import Forwarded, marks_after, marks_of
+from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
+from routing.partition.predicates import Predicate
+from rules.pattern import Policy
+from rules.rowwise import evaluator
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """One event, and where it came from; equal only to itself.
+
+    ``values`` has the time last, where its number, TIME, finds it.
+    """
+
+    batch: int
+    place: int
+    type: str
+    time: int
+    values: tuple[Any, ...]
+
+    def fits(self, predicate: Predicate) -> bool:
+        return predicate.type.name == self.type and all(
+            evaluator(condition)(self.values) is True for condition in predicate.conditions
+        )
+
+    def agrees(self, other: _Row, keys: Keys) -> bool:
+        return all(self.values[own] == other.values[its] for own, its in keys)
+
+
+class NaiveForwarder:
+    """As :class:`routing.partition.forwarder.Forwarder`, right rather than fast."""
+
+    def __init__(self) -> None:
+        self._fragments: dict[str, Fragment] = {}
+        self._batches: list[EventBatch] = []
+        self._rows: list[_Row] = []
+        self._sent: set[_Row] = set()
+        self._marks: dict[str, int] = {}
+
+    def deploy(self, name: str, fragment: Fragment) -> None:
+        """Evaluate a fragment from now on."""
+        self._fragments[name] = fragment
+
+    def push(self, batch: EventBatch) -> None:
+        """Take events in."""
+        columns = [column.tolist() for column in batch.columns]
+        self._rows += [
+            _Row(
+                len(self._batches),
+                place,
+                batch.type.name,
+                time,
+                (*(column[place] for column in columns), time),
+            )
+            for place, time in enumerate(batch.time.tolist())
+        ]
+        self._batches.append(batch)
+
+    def advance(self, marks: int | Mapping[str, int]) -> Forwarded:
+        """Give what has now to be sent, and up to where it is complete."""
+        self._marks = marks_of(marks, self._fragments.values(), self._marks)
+        passing = set()
+        for fragment in self._fragments.values():
+            mark = min((self._marks[name] for name in fragment.binds), default=TIME_MIN)
+            passing |= {row for row in self._rows if _passes_plainly(row, fragment)}
+            passing |= _Evaluation(fragment, [row for row in self._rows if row.time < mark]).passing
+        new = [row for row in self._rows if row in passing and row not in self._sent]
+        self._sent |= passing
+        batches = []
+        for number, batch in enumerate(self._batches):
+            places = [row.place for row in new if row.batch == number]
+            if places:
+                batches.append(batch.take(np.array(places, np.int64)))
+        return Forwarded(tuple(batches), marks_after(self._marks, self._fragments.values()))
+
+
+def _passes_plainly(row: _Row, fragment: Fragment) -> bool:
+    return any(map(row.fits, fragment.plain))
+
+
+class _Evaluation:
+    """A fragment over the events that are complete."""
+
+    def __init__(self, fragment: Fragment, rows: list[_Row]) -> None:
+        self.fragment = fragment
+        self.rows = rows
+        self._known: dict[tuple[_Row, int, int, bool], bool] = {}
+        self.passing = {row for role in fragment.roles for row in self._passing(role)}
+
+    def _passing(self, role: Role) -> Iterator[_Row]:
+        match role:
+            case Plain():
+                return
+            case Joined():
+                yield from self._joined(role.member)
+            case Near():
+                joined = self._joined(role.member, guarded=role.guarded)
+                for row in self.rows:
+                    if row.fits(role.predicate) and any(
+                        role.span.least <= other.time - row.time <= role.span.most
+                        and row.agrees(other, role.keys)
+                        for other in joined
+                    ):
+                        yield row
+            case Chosen():
+                for selector in self._joined(role.member):
+                    yield from self._chosen(role, selector)
+
+    def _chosen(self, role: Chosen, selector: _Row) -> list[_Row]:
+        candidates = [
+            row
+            for row in self.rows
+            if row.fits(role.predicate)
+            and 0 <= selector.time - row.time <= role.duration
+            and row.agrees(selector, role.keys)
+        ]
+        candidates.sort(key=lambda row: row.time, reverse=role.policy is Policy.LAST)
+        if len(candidates) < role.count:
+            return candidates
+        outermost = candidates[role.count - 1].time
+        return candidates[: role.count] + [
+            row for row in candidates[role.count :] if row.time == outermost
+        ]
+
+    def _joined(self, member: int, *, guarded: bool = True) -> list[_Row]:
+        return [row for row in self._events(member, guarded) if self._has(row, member, -1, guarded)]
+
+    def _events(self, place: int, guarded: bool) -> Iterator[_Row]:
+        member = self.fragment.members[place]
+        for row in self.rows:
+            if row.fits(member.predicate) and not (
+                guarded
+                and any(
+                    self._occurs(predicate, row.time - duration - 1, row.time)
+                    for predicate, duration in member.absent
+                )
+            ):
+                yield row
+
+    def _has(self, row: _Row, member: int, came_by: int, guarded: bool) -> bool:
+        """Whether an event has partners along the links of its member but the one given."""
+        key = row, member, came_by, guarded
+        if key not in self._known:
+            self._known[key] = all(
+                self._has_along(row, member, place, guarded)
+                for place, link in enumerate(self.fragment.links)
+                if place != came_by and member in (link.first, link.second)
+            )
+        return self._known[key]
+
+    def _has_along(self, row: _Row, member: int, place: int, guarded: bool) -> bool:
+        link = self.fragment.links[place]
+        other = link.second if member == link.first else link.first
+        for partner in self._events(other, guarded):
+            first, second = (row, partner) if member == link.first else (partner, row)
+            if (
+                partner is not row
+                and link.span.least <= second.time - first.time <= link.span.most
+                and first.agrees(second, link.keys)
+                and not (
+                    guarded
+                    and any(
+                        self._occurs(predicate, second.time, first.time)
+                        for predicate in link.absent
+                    )
+                )
+                and self._has(partner, other, place, guarded)
+            ):
+                return True
+        return False
+
+    def _occurs(self, predicate: Predicate, after: int, until: int) -> bool:
+        """Whether something that satisfies the predicate lies in (after, until]."""
+        return any(after < row.time <= until and row.fits(predicate) for row in self.rows)

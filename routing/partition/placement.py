@@ -1,0 +1,214 @@
+"""Where in a tree each rule is evaluated, and what every node forwards for it (thesis 7.3.5).
+
+Law 1: a rule goes to the deepest node whose subtree has all advertisers of all types that it needs.
+A type is advertised by local sources, and by the node that evaluates the rules that define it (g):
+one node for all rules that define one type, so that the order of its simultaneous events (E4) is
+decided in one place.
+
+Law 2: rules whose memory no window bounds (consumption, cycles) stay at the root, where neither
+sources nor rules that come and go can move them; and so do the rules above them, by Law 1 (h).
+
+Law 3: all of this is a function of the tree, of what is advertised where, and of the rules in the
+order of their deployment. What has changed is the difference of two values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from routing.partition.derivation import fragment_of
+from routing.partition.fragment import Fragment
+from rules.dependencies import arrange
+from rules.pattern import TIMER, Rule, uses_of
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A processing tree: the children of each node, ``root`` on top. Nodes have names."""
+
+    root: str
+    children: Mapping[str, tuple[str, ...]]
+
+    @cached_property
+    def fathers(self) -> Mapping[str, str]:
+        """The father of every node but the root."""
+        return {child: node for node, below in self.children.items() for child in below}
+
+    @cached_property
+    def depths(self) -> Mapping[str, int]:
+        """How far each node is from the root; nodes in order, fathers first."""
+        depths = {self.root: 0}
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            for child in self.children.get(node, ()):
+                depths[child] = depths[node] + 1
+                waiting.append(child)
+        return depths
+
+    def path(self, node: str) -> tuple[str, ...]:
+        """The nodes from one up to the root, both included."""
+        path = [node]
+        while path[-1] != self.root:
+            path.append(self.fathers[path[-1]])
+        return tuple(path)
+
+    def meeting(self, nodes: Iterable[str]) -> str:
+        """The deepest node that has all the given ones in its subtree; the root for none."""
+        paths = [self.path(node) for node in nodes]
+        common = set(paths[0]).intersection(*paths[1:]) if paths else {self.root}
+        return max(common, key=self.depths.__getitem__)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Where the rules of a tree are evaluated, and what is forwarded for them.
+
+    ``places``: the node of each rule, by name; ``fragments``: by node, then by rule;
+    ``waiting``: for each rule that cannot fire yet, the types that nobody advertises.
+    """
+
+    places: Mapping[str, str]
+    fragments: Mapping[str, Mapping[str, Fragment]]
+    waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one node has to change: rules that it begins or ceases to evaluate, fragments to put
+    in force (new, or in place of others), and those to take out of force. Names are sorted.
+    """
+
+    evaluate: tuple[str, ...] = ()
+    cease: tuple[str, ...] = ()
+    deploy: Mapping[str, Fragment] = field(default_factory=dict)
+    remove: tuple[str, ...] = ()
+
+
+def partition(
+    tree: Tree, advertised: Mapping[str, frozenset[str]], rules: Sequence[Rule]
+) -> Partition:
+    """Divide rules over a tree.
+
+    ``advertised``: for each node, the types that its local sources publish. Raises RuleErrors for
+    rules that cannot be deployed together (S12).
+    """
+    advertisers = _Advertisers(tree, advertised)
+    places, waiting = {}, {}
+    arranged = arrange(rules)
+    for group in _by_type(arranged.rules, arranged.ranks):
+        needs = frozenset().union(*(_needs(rule) for rule in group))
+        place = tree.root
+        if not any(map(_is_unbounded, group)):
+            place = tree.meeting(node for name in sorted(needs) for node in advertisers.of(name))
+        for rule in group:
+            places[rule.name] = place
+        advertisers.add(group[0].defines.name, place)
+    fragments: dict[str, dict[str, Fragment]] = {}
+    for rule in arranged.rules:
+        absent = frozenset(name for name in _needs(rule) if not advertisers.of(name))
+        if absent:
+            waiting[rule.name] = absent
+        for node in _below(tree, places[rule.name]):
+            present, sole = advertisers.seen(node, _needs(rule))
+            fragment = fragment_of(rule, present, sole)
+            if fragment is not None:
+                fragments.setdefault(node, {})[rule.name] = fragment
+    return Partition(places, fragments, waiting)
+
+
+def changes(old: Partition, new: Partition) -> Mapping[str, Change]:
+    """What has to be done to come from one partition to another, by node; nothing where nothing is.
+
+    A rule of an old name that was replaced by another is new: the caller leaves it out of ``old``.
+    """
+    nodes = {*old.places.values(), *new.places.values(), *old.fragments, *new.fragments}
+    found = {node: _change(node, old, new) for node in sorted(nodes)}
+    return {node: change for node, change in found.items() if change != Change()}
+
+
+def without(partition: Partition, names: Iterable[str]) -> Partition:
+    """A partition less some rules: those that are gone or replaced."""
+    gone = set(names)
+    return Partition(
+        {name: node for name, node in partition.places.items() if name not in gone},
+        {
+            node: {name: one for name, one in fragments.items() if name not in gone}
+            for node, fragments in partition.fragments.items()
+        },
+        {name: types for name, types in partition.waiting.items() if name not in gone},
+    )
+
+
+class _Advertisers:
+    """Which nodes advertise each type: local sources and rules alike."""
+
+    def __init__(self, tree: Tree, advertised: Mapping[str, frozenset[str]]) -> None:
+        self._tree = tree
+        self._nodes: dict[str, set[str]] = {}
+        self._subtrees: dict[str, dict[str, int]] = {}
+        for node, names in advertised.items():
+            for name in names:
+                self.add(name, node)
+
+    def of(self, name: str) -> frozenset[str]:
+        """The nodes that advertise a type."""
+        return frozenset(self._nodes.get(name, ()))
+
+    def add(self, name: str, node: str) -> None:
+        """A node advertises a type; more than once is no news."""
+        nodes = self._nodes.setdefault(name, set())
+        if node in nodes:
+            return
+        nodes.add(node)
+        for above in self._tree.path(node):
+            counts = self._subtrees.setdefault(above, {})
+            counts[name] = counts.get(name, 0) + 1
+
+    def seen(self, node: str, names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
+        """Of some types, those advertised in a node's subtree, and those advertised only there."""
+        counts = self._subtrees.get(node, {})
+        present = frozenset(name for name in names if name in counts)
+        return present, frozenset(n for n in present if counts[n] == len(self._nodes[n]))
+
+
+def _change(node: str, old: Partition, new: Partition) -> Change:
+    was = {name for name, place in old.places.items() if place == node}
+    will = {name for name, place in new.places.items() if place == node}
+    before, after = old.fragments.get(node, {}), new.fragments.get(node, {})
+    return Change(
+        tuple(sorted(will - was)),
+        tuple(sorted(was - will)),
+        {name: one for name, one in sorted(after.items()) if before.get(name) != one},
+        tuple(sorted(before.keys() - after.keys())),
+    )
+
+
+def _by_type(rules: Sequence[Rule], ranks: Sequence[int]) -> list[list[Rule]]:
+    """The rules that define each type, those that others use first."""
+    groups: dict[tuple[int, str], list[Rule]] = {}
+    for rule, rank in zip(rules, ranks, strict=True):
+        groups.setdefault((rank, rule.defines.name), []).append(rule)
+    return [groups[key] for key in sorted(groups)]
+
+
+def _needs(rule: Rule) -> frozenset[str]:
+    return frozenset(type_.name for type_ in rule.used_types if type_ != TIMER)
+
+
+def _is_unbounded(rule: Rule) -> bool:
+    """Whether no window bounds what the rule remembers."""
+    return bool(rule.consuming) or any(use.strict for use in uses_of(rule))
+
+
+def _below(tree: Tree, place: str) -> list[str]:
+    """The nodes below a place, in order."""
+    found: list[str] = []
+    waiting = list(tree.children.get(place, ()))
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        waiting.extend(tree.children.get(node, ()))
+    return sorted(found)

@@ -1,0 +1,101 @@
+"""Fragments and partitions in words, for status and for tests.
+
+The words are near to TESLA's: ``join`` lines say what must be there for an event to have an
+assignment around it, ``send`` lines what is forwarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
+from routing.partition.placement import Partition
+from routing.partition.predicates import Predicate
+from routing.partition.windows import Span
+from rules.pattern import CANDIDATE, Rule, name_of
+from rules.rewording import Rewording, elapsed_text
+
+
+def tell_partition(partition: Partition, rules: dict[str, Rule]) -> Iterator[str]:
+    """Where every rule is evaluated, and every fragment by node."""
+    for name, place in sorted(partition.places.items()):
+        absent = ", ".join(sorted(partition.waiting.get(name, ())))
+        yield f"{name} is evaluated at {place}" + (f", and waits for {absent}" if absent else "")
+    for node, fragments in sorted(partition.fragments.items()):
+        for name, fragment in sorted(fragments.items()):
+            for line in tell_fragment(rules[name], fragment):
+                yield f"{node}, for {name}: {line}"
+
+
+def tell_fragment(rule: Rule, fragment: Fragment) -> Iterator[str]:
+    """A fragment line by line."""
+    return _Telling(rule, fragment).lines()
+
+
+class _Telling:
+    """The words of one fragment."""
+
+    def __init__(self, rule: Rule, fragment: Fragment) -> None:
+        self.rule = rule
+        self.fragment = fragment
+        self.words = Rewording(rule)
+
+    def lines(self) -> Iterator[str]:
+        for member in self.fragment.members:
+            for predicate, duration in member.absent:
+                name = self.rule.event_names[member.event]
+                yield f"join no {self.event(predicate)} within {elapsed_text(duration)} from {name}"
+        for link in self.fragment.links:
+            first, second = self.name(link.first), self.name(link.second)
+            line = f"join {self.apart(first, second, link.span)}"
+            line += self.equal(first, second, link.first, link.second, link.keys)
+            for predicate in link.absent:
+                line += f", no {self.event(predicate)} between"
+            yield line
+        for role in self.fragment.roles:
+            yield f"send {self.role(role)}"
+
+    def role(self, role: Role) -> str:
+        match role:
+            case Plain():
+                return f"all {self.event(role.predicate)}"
+            case Joined():
+                member = self.fragment.members[role.member]
+                return f"{self.event(member.predicate)} as {self.name(role.member)}"
+            case Near():
+                event, other = self.event(role.predicate), self.name(role.member)
+                line = self.apart(event, other, role.span) + self.shared(role, other)
+                return line if role.guarded else f"{line}, whatever is negated"
+            case Chosen():
+                event, other = self.event(role.predicate), self.name(role.member)
+                which = f"{role.count}-" if role.count > 1 else ""
+                duration = elapsed_text(role.duration)
+                line = f"{which}{role.policy.value} {event} within {duration} from {other}"
+                return line + self.shared(role, other)
+
+    def name(self, member: int) -> str:
+        return self.rule.event_names[self.fragment.members[member].event]
+
+    def event(self, predicate: Predicate) -> str:
+        conditions = ", ".join(
+            self.words.expression(condition, CANDIDATE, predicate.type)
+            for condition in predicate.conditions
+        )
+        return f"{predicate.type.name}({conditions})"
+
+    def apart(self, first: str, second: str, span: Span) -> str:
+        """How far the second is after the first."""
+        if span.least == 0:
+            return f"{first} within {elapsed_text(span.most)} from {second}"
+        if span.most == 0:
+            return f"{first} up to {elapsed_text(-span.least)} after {second}"
+        before, after = elapsed_text(span.most), elapsed_text(-span.least)
+        return f"{first} from {before} before to {after} after {second}"
+
+    def equal(self, first: str, second: str, one: int, other: int, keys: Keys) -> str:
+        own, its = (self.fragment.members[place].predicate.type for place in (one, other))
+        return "".join(f", {first}.{name_of(own, a)} = {second}.{name_of(its, b)}" for a, b in keys)
+
+    def shared(self, role: Near | Chosen, other: str) -> str:
+        own, its = role.predicate.type, self.fragment.members[role.member].predicate.type
+        return "".join(f", {name_of(own, a)} = {other}.{name_of(its, b)}" for a, b in role.keys)

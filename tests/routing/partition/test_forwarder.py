@@ -1,0 +1,126 @@
+"""The forwarder against its oracle, and what it remembers."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from rule_texts import SCHEMAS
+from timeline import batches
+from tree_cases import TreeCase
+
+import rules
+from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
+from routing.partition.derivation import fragment_of
+from routing.partition.forwarder import Forwarded, Forwarder
+from routing.partition.naive import NaiveForwarder
+
+CASES = 400
+
+
+def ids(forwarded: Forwarded) -> list[str]:
+    return sorted(
+        f"{event.source}#{event.id}" for batch in forwarded.batches for event in batch.events()
+    )
+
+
+@pytest.mark.parametrize("part", range(4))
+@pytest.mark.timeout(600)
+def test_the_forwarder_sends_what_its_oracle_does(part: int):
+    """Every fragment of every node, over all events of its types in order of time."""
+    for seed in range(part * CASES // 4, (part + 1) * CASES // 4):
+        case, random = TreeCase(seed), Random(seed)
+        events = sorted(
+            (event for events in case.events.values() for event in events),
+            key=lambda event: event.time,
+        )
+        present = frozenset(random.sample(sorted(case.types), random.randint(1, len(case.types))))
+        sole = frozenset(name for name in present if random.random() < 0.8)
+        fast, oracle = Forwarder(), NaiveForwarder()
+        for rule in case.rules.rules:
+            fragment = fragment_of(rule, present, sole)
+            if fragment is not None:
+                fast.deploy(rule.name, fragment)
+                oracle.deploy(rule.name, fragment)
+        while events:
+            count = random.choice((1, 2, 5, 20))
+            chunk, events = events[:count], events[count:]
+            for batch in batches(random.sample(chunk, len(chunk)), SCHEMAS.values()):
+                fast.push(batch)
+                oracle.push(batch)
+            # A mark for all types, or one for each; never beyond what is still to come.
+            mark = events[0].time if events else TIME_MAX
+            marks: int | dict[str, int] = mark
+            if random.random() < 0.5:
+                marks = {name: mark for name in SCHEMAS if random.random() < 0.7}
+            ours, theirs = fast.advance(marks), oracle.advance(marks)
+            assert ids(ours) == ids(theirs), f"seed {seed}\n{case}\n{present} {sole}"
+            assert ours.marks == theirs.marks, f"seed {seed}"
+
+
+A, B, C = (EventType.of(name, v="int") for name in "ABC")
+
+
+def events_of(type_: EventType, first: int, times: list[int], values: list[int]) -> EventBatch:
+    count = len(times)
+    return EventBatch(
+        type_,
+        np.array(times, np.int64) * MICROSECONDS,
+        EventIds(StringColumn.constant(type_.name, count), first + np.arange(count)),
+        (np.array(values, np.int64),),
+    )
+
+
+def forwarder(text: str, *types: str) -> Forwarder:
+    rule = rules.load(f"event {A} event {B} event {C} define X() from {text}").rules[0]
+    made = Forwarder()
+    fragment = fragment_of(rule, frozenset(types), frozenset(types))
+    assert fragment is not None
+    made.deploy("X", fragment)
+    return made
+
+
+JOIN = "A(v = $v) and each B(v = $v) within 5 s from A and last C() within 5 s from A"
+
+
+def test_an_event_is_sent_when_its_partner_is_complete_and_once():
+    node = forwarder(JOIN, "A", "B")
+    node.push(events_of(B, 1, [1, 2, 3], [7, 8, 7]))
+    assert ids(node.advance(4 * MICROSECONDS)) == []
+    node.push(events_of(A, 1, [4], [7]))
+    sent = node.advance({"A": 10 * MICROSECONDS})
+    assert ids(sent) == []  # B's mark is still 4
+    sent = node.advance({"B": 5 * MICROSECONDS})
+    assert ids(sent) == ["A#1", "B#1", "B#3"]
+    assert sent.marks == {"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS}
+    assert ids(node.advance(9 * MICROSECONDS)) == []
+
+
+def test_what_passes_by_itself_waits_for_nothing():
+    node = forwarder(JOIN, "A", "C")
+    node.push(events_of(B, 1, [1], [7]))
+    node.push(events_of(C, 1, [1], [7]))
+    assert ids(node.advance({})) == []
+    alone = forwarder(JOIN, "C")
+    alone.push(events_of(C, 1, [1], [7]))
+    sent = alone.advance({"C": 0})
+    assert ids(sent) == ["C#1"]
+    assert sent.marks == {"C": 0}
+
+
+def test_memory_is_bounded_by_the_windows():
+    node = forwarder(JOIN, "A", "B")
+    kept = []
+    for second in range(0, 20_000, 10):
+        times = [second + place for place in range(10)]
+        node.push(events_of(B, second, times, [place % 3 for place in range(10)]))
+        node.push(events_of(A, second, times[:1], [5]))
+        node.advance((second + 10) * MICROSECONDS)
+        kept.append(len(node))
+    assert max(kept) < 1_500
+    assert max(kept[len(kept) // 2 :]) <= max(kept[: len(kept) // 2])
+
+
+def test_a_mark_never_goes_back():
+    node = forwarder(JOIN, "A", "B")
+    assert node.advance(5).marks == {"A": 5, "B": 5}
+    assert node.advance({"A": 3, "B": 7}).marks == {"A": 5, "B": 5}
