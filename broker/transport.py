@@ -87,7 +87,8 @@ class Transport:
         Gives whether a watched descriptor is readable.
         """
         pause_ms = None if seconds is None else math.ceil(max(0.0, seconds) * 1000)
-        return any(ready is not self._socket for ready, _ in self._poller.poll(pause_ms))
+        ready = self._poller.poll(pause_ms)
+        return len(ready) > 1 or (len(ready) == 1 and ready[0][0] is not self._socket)
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
         """The next message, peer and frames, or None when there is none now."""

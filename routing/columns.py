@@ -18,22 +18,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from matcher.errors import SchemaError
 from matcher.model import (
-    Attribute,
     Bools,
     Causes,
     Column,
     EventBatch,
     EventIds,
-    EventType,
     Int32s,
     Int64s,
     Kind,
@@ -43,23 +39,18 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.schemas import Layout, Strings, known_schema, layout_of
 from routing.singles import SingleForm, only
 
 EVENTS_MAX = 65_536
 """Events in one batch."""
-ATTRIBUTES_MAX = 256
-"""Attributes of one event type."""
 CELLS_MAX = 2**23
 """Values in all columns of one message, constant ones included: bounds what a small frame costs."""
-NAME_MAX = 255
-"""Characters in the name of a type, an attribute, a source."""
-_CACHED_SCHEMAS_MAX = 4_096
 
 _INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
 _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Strings: TypeAlias = tuple[str, ...]
 
 
 class CausesHeader(msgspec.Struct, array_like=True, frozen=True):
@@ -85,95 +76,6 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True):
     digest: bool
     strings: tuple[Strings, ...]
     causes: CausesHeader | None
-
-
-# --- schemas ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
-
-    ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event.
-    """
-
-    type: EventType
-    words: tuple[tuple[int, bool], ...]
-    strings: tuple[int, ...]
-    bools: tuple[int, ...]
-    single: SingleForm
-
-    @classmethod
-    def of(cls, event_type: EventType) -> Layout:
-        """The layout of a type."""
-        kinds = list(enumerate(attribute.kind for attribute in event_type.attributes))
-        return cls(
-            event_type,
-            tuple((place, kind is Kind.FLOAT) for place, kind in kinds if kind.is_number),
-            tuple(place for place, kind in kinds if kind is Kind.STRING),
-            tuple(place for place, kind in kinds if kind is Kind.BOOL),
-            SingleForm.of(event_type),
-        )
-
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
-_layouts: dict[bytes, Layout] = {}
-# By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
-# beside its bytes so that its identity stays its own.
-_schemas: dict[int, tuple[EventType, msgspec.Raw, SingleForm]] = {}
-
-
-def flat_schema(event_type: EventType) -> list[str]:
-    """The type's name, then each attribute's name and kind."""
-    flat = [event_type.name]
-    for attribute in event_type.attributes:
-        flat += (attribute.name, attribute.kind.value)
-    return flat
-
-
-def event_type_of(flat: Strings) -> EventType:
-    """The inverse of flat_schema; WireError when ``flat`` is not a schema.
-
-    Equal schemas give one and the same object, so that comparing them costs nothing.
-    """
-    return _layout(_encode(flat)).type
-
-
-def _checked_type(flat: Strings) -> EventType:
-    if len(flat) % 2 == 0 or len(flat) > 2 * ATTRIBUTES_MAX + 1:
-        raise WireError(f"a schema of {len(flat)} strings; expected 1 + 2 per attribute")
-    for name in (flat[0], *flat[1::2]):
-        if not 0 < len(name) <= NAME_MAX:
-            raise WireError(f"a name of {len(name)} characters; expected 1 to {NAME_MAX}")
-    try:
-        attributes = (
-            Attribute(name, Kind(kind)) for name, kind in zip(flat[1::2], flat[2::2], strict=True)
-        )
-        return EventType(flat[0], tuple(attributes))
-    except (SchemaError, ValueError) as error:
-        raise WireError(str(error)) from None
-
-
-def _schema(event_type: EventType) -> tuple[EventType, msgspec.Raw, SingleForm]:
-    """A type with what is needed to encode its events."""
-    found = _schemas.get(id(event_type))
-    if found is None:
-        if len(_schemas) >= _CACHED_SCHEMAS_MAX:
-            _schemas.clear()
-        raw = msgspec.Raw(_encode(flat_schema(event_type)))
-        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type)
-    return found
-
-
-def _layout(schema: msgspec.Raw | bytes) -> Layout:
-    data = bytes(schema)
-    found = _layouts.get(data)
-    if found is None:
-        if len(_layouts) >= _CACHED_SCHEMAS_MAX:
-            _layouts.clear()
-        found = _layouts[data] = Layout.of(_checked_type(_decode_strings(data)))
-    return found
 
 
 # --- encoding --------------------------------------------------------------------------------
@@ -212,7 +114,7 @@ class BodyWriter:
 
 def encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
-    _, schema, single = _schema(batch.type)
+    _, schema, single = known_schema(batch.type)
     if isinstance(batch, Single):
         row = batch.row
         text_id = None if row.text is None else (row.text,)
@@ -312,7 +214,7 @@ def check_cells(headers: Sequence[BatchHeader]) -> None:
     if len(headers) == 1 and headers[0].count == 1:
         return
     cells = sum(
-        [header.count * (4 + len(_layout(header.schema).type.attributes)) for header in headers]
+        [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )
     if cells > CELLS_MAX:
         raise WireError(f"{cells} values in one message; at most {CELLS_MAX} are taken")
@@ -320,7 +222,7 @@ def check_cells(headers: Sequence[BatchHeader]) -> None:
 
 def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     """The batch; WireError for anything that is not one (Law 3)."""
-    layout, count, causes = _layout(header.schema), header.count, header.causes
+    layout, count, causes = layout_of(header.schema), header.count, header.causes
     if len(header.strings) != len(layout.strings):
         raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
     if count == 1 and not header.digest and causes is None:

@@ -7,7 +7,7 @@ types, and says what is to be done; or it raises, and nothing was done.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,7 @@ RUNS_MAX = 1_000
 """Runs of sequence numbers named in one Rejected; further ones are told as one run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intake:
+class Intake(NamedTuple):
     """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``duplicates`` and ``rejected`` count events; rejected ones include the late.

@@ -462,9 +462,10 @@ class Node:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
     def _deliver(self, sink: Sink) -> None:
+        before = sink.delivered
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
-            self._rates.delivered += len(delivery)
             self._send(sink.peer, delivery)
+        self._rates.delivered += sink.delivered - before
         if sink.excess > 0:
             _WHEN_FULL[sink.when_full](self, sink)
 

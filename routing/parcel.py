@@ -7,7 +7,7 @@ and bounds are kept to the event, and parcels can be joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,15 +18,22 @@ Numbers = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parcel:
-    """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery."""
+    """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery.
+
+    ``events`` counts them.
+    """
 
     batches: tuple[EventBatch, ...]
     subscriptions: tuple[Numbers, ...]
     order: Int64s | None = None
     late: bool = False
+    events: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "events", sum(map(len, self.batches)))
 
     def __len__(self) -> int:
-        return sum(map(len, self.batches))
+        return self.events
 
     @property
     def places(self) -> Int64s:

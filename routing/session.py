@@ -121,7 +121,8 @@ class Session:
         if self._state not in (State.GREETING, State.READY):
             return
         self._now = self._heard_at = now
-        handler = _HANDLERS[self._state].get(type(message))
+        handlers = _HANDLERS_READY if self._state is State.READY else _HANDLERS_GREETING
+        handler = handlers.get(type(message))
         if handler is None:
             name = type(message).__name__
             self._end(Code.PROTOCOL, f"the broker sent {name} while {self._state.value}")
@@ -477,15 +478,18 @@ _ANYWHERE: Mapping[type, Callable[[Session, Any], None]] = {
     Goodbye: Session._receive_goodbye,
 }
 
-_HANDLERS: Mapping[State, Mapping[type, Callable[[Session, Any], None]]] = {
-    State.GREETING: {Welcome: Session._receive_welcome, **_ANYWHERE},
-    State.READY: {
-        Confirmed: Session._receive_confirmed,
-        Acknowledged: Session._receive_acknowledged,
-        Rejected: Session._receive_rejected,
-        Delivery: Session._receive_delivery,
-        Credit: Session._receive_credit,
-        **_ANYWHERE,
-    },
+_HANDLERS_GREETING: Mapping[type, Callable[[Session, Any], None]] = {
+    Welcome: Session._receive_welcome,
+    **_ANYWHERE,
 }
-"""What a broker may send, by the state of the conversation."""
+"""What a broker may send before it has welcomed this session."""
+
+_HANDLERS_READY: Mapping[type, Callable[[Session, Any], None]] = {
+    Confirmed: Session._receive_confirmed,
+    Acknowledged: Session._receive_acknowledged,
+    Rejected: Session._receive_rejected,
+    Delivery: Session._receive_delivery,
+    Credit: Session._receive_credit,
+    **_ANYWHERE,
+}
+"""And from then on."""

@@ -76,7 +76,7 @@ class Sink:
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
         self._queue.append(parcel)
-        self._queued += len(parcel)
+        self._queued += parcel.events
 
     def must_hold(self, parcel: Parcel) -> bool:
         """Whether some composite events of a parcel are not due yet, or come after held ones."""
@@ -95,9 +95,9 @@ class Sink:
 
     def take(self, events_max: int) -> Delivery | None:
         """What is to be sent now; None when nothing is due or there is no credit."""
-        room = min(self.credit, events_max)
-        if not self._queue or room == 0:
+        if not self._queue or self.credit == 0:
             return None
+        room = min(self.credit, events_max)
         parcels: list[Parcel] = []
         events = batches = 0
         while self._queue and events < room and batches < JOINED_BATCHES_MAX:
@@ -105,7 +105,7 @@ class Sink:
                 break
             parcel = self._pop(room - events)
             parcels.append(parcel)
-            events += len(parcel)
+            events += parcel.events
             batches += len(parcel.batches)
         joined = join(parcels)
         self.credit -= events
@@ -126,10 +126,10 @@ class Sink:
 
     def _pop(self, events_max: int) -> Parcel:
         parcel = self._queue.popleft()
-        if len(parcel) > events_max:
+        if parcel.events > events_max:
             parcel, rest = parcel.cut(events_max)
             self._queue.appendleft(rest)
-        self._queued -= len(parcel)
+        self._queued -= parcel.events
         return parcel
 
 

@@ -25,8 +25,6 @@ from routing.columns import (
     check_cells,
     decode_batch,
     encode_batch,
-    event_type_of,
-    flat_schema,
 )
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
@@ -69,6 +67,7 @@ from routing.messages import (
 from routing.messages import (
     Sequence as SequenceNumber,
 )
+from routing.schemas import event_type_of, flat_schema
 
 FRAME_MAX = 2**25
 """Bytes in one frame, either of them; a host refuses longer ones unread."""
@@ -206,7 +205,7 @@ def _take_order(reader: BodyReader, count: int) -> Int64s:
 
 def _encode_batches(batches: Sequence[EventBatch]) -> tuple[tuple[BatchHeader, ...], Frames]:
     encoded = [encode_batch(batch) for batch in batches]
-    return tuple(header for header, _ in encoded), [body for _, body in encoded]
+    return tuple([header for header, _ in encoded]), [body for _, body in encoded]
 
 
 def _decode_batches(
@@ -216,7 +215,7 @@ def _decode_batches(
         raise WireError("events without their second frame")
     check_cells(headers)
     reader = BodyReader(body)
-    return tuple(decode_batch(header, reader) for header in headers), reader
+    return tuple([decode_batch(header, reader) for header in headers]), reader
 
 
 # --- packets ---------------------------------------------------------------------------------
@@ -303,7 +302,7 @@ def _decode(frames: Sequence[Buffer]) -> Message:
         raise WireError("not a message of this protocol")
     if first[2] != VERSION:
         raise VersionMismatch(first[2], VERSION)
-    if any(len(frame) > FRAME_MAX for frame in frames):
+    if max(map(len, frames)) > FRAME_MAX:
         raise WireError(f"a frame of more than {FRAME_MAX} bytes")
     rest = memoryview(first)[_PREFIX:]
     if first[3] == _PACKET and len(frames) > 1:

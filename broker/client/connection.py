@@ -2,7 +2,8 @@
 
 Law 1: nothing here waits or knows of threads or event loops; ``threaded`` and ``looped`` drive
 it. They call ``pump`` when a descriptor is readable, when ``deadline`` has passed, and after each
-use of the session, and wait for what they need to become true.
+use of the session, and wait for what they need to become true. Descriptors are edge-triggered, so
+none of them is slept on unless the link is ``drained``.
 
 Law 2: a link that ends is made again after a pause that doubles, with jitter, so that a broker
 that comes back is not stormed. What a session may not try again ends the client with ``failure``.
@@ -33,6 +34,10 @@ GOODBYE_S = 2.0
 Answer = Future[Mapping[str, Any]]
 
 
+def _never() -> bool:
+    return False
+
+
 class Connection:
     """A session and its links. ``take`` gets every result that answers no request."""
 
@@ -46,6 +51,8 @@ class Connection:
         """Why this client is at its end; None while it lives."""
         self.links = 0
         """How many links were made and ended."""
+        self.drained = False
+        """Whether the last pump found nothing more to receive."""
         self.problem: BrokerError | None = None
         """What the broker refused without having been asked, until a call raises it."""
         self.pumped: Callable[[], None] = lambda: None
@@ -75,22 +82,34 @@ class Connection:
 
     def deadline(self) -> float | None:
         """When ``pump`` is due at the latest, on this connection's clock."""
-        timer = None if self._link is None else self.session.next_timer()
-        times = (self._reconnect_at, timer, self.own_deadline())
-        return min((time for time in times if time is not None), default=None)
+        due = self._reconnect_at if self._link is None else self.session.next_timer()
+        own = self.own_deadline()
+        if due is None or own is None:
+            return own if due is None else due
+        return min(due, own)
 
-    def pump(self) -> None:
-        """Do all that can be done now: receive, timers, effects, results."""
-        if self._reconnect_at is not None and self._reconnect_at <= self.clock.now():
-            self._connect()
-        timer = self.session.next_timer()
-        if self._link is not None and timer is not None and timer <= self.clock.now():
-            self.session.handle_timer(self.clock.now())
+    def pump(self, enough: Callable[[], bool] = _never) -> None:
+        """Do all that can be done now: receive, timers, effects, results; or stop at ``enough``.
+
+        Who waits for one thing gets it at once so, and looks for more when it comes back.
+        """
+        now = self.clock.now()
+        if self._link is None:
+            if self._reconnect_at is not None and self._reconnect_at <= now:
+                self._connect()
+        else:
+            timer = self.session.next_timer()
+            if timer is not None and timer <= now:
+                self.session.handle_timer(now)
+        self.drained = False
         while True:
             self.pumped()
             self._carry_out()
+            if enough():
+                break
             # Sending may have consumed the descriptor's signal, so this comes last.
             if not self._receive():
+                self.drained = True
                 break
         self.settled()
 
@@ -140,15 +159,16 @@ class Connection:
         return taken
 
     def _carry_out(self) -> None:
-        while effects := self.session.take_effects():
-            for effect in effects:
+        session = self.session
+        while session.has_effects:
+            for effect in session.take_effects():
                 if isinstance(effect, Send):
                     self._send(effect)
                 elif isinstance(effect, Close):
                     self._end_link(GOODBYE_S)
                 else:
                     self._log(effect)
-        for result in self.session.take_results():
+        for result in session.take_results():
             self._dispatch(result)
 
     def _send(self, effect: Send) -> None:

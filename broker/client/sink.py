@@ -6,6 +6,7 @@ for, and credit is granted for what the application has taken.
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterator
 from typing import Literal, TypeAlias, get_args
@@ -50,6 +51,17 @@ class Sink:
         """The number of the subscription that was asked for."""
         return self._numbers.pop(request)
 
+    def has_something(self) -> bool:
+        """Whether a waiting subscriber has something to give or to raise."""
+        return bool(self.deliveries) or self.connection.problem is not None
+
+    def check(self, timeout_s: float | None) -> None:
+        """Raise unless there is a delivery to take: what went wrong, else TimeoutError."""
+        if self.deliveries:
+            return
+        self.connection.check()
+        raise TimeoutError(f"no event within {timeout_s:g} s")
+
     def take_delivery(self) -> Delivery:
         """The next delivery; the broker may send as many events more."""
         delivery = self.deliveries.popleft()
@@ -72,10 +84,10 @@ class Sink:
 
 def rows(delivery: Delivery) -> Iterator[Event]:
     """A delivery's events as rows, in the order of delivery."""
+    events = itertools.chain.from_iterable(batch.events() for batch in delivery.batches)
     if delivery.order is None:
-        return (event for batch in delivery.batches for event in batch.events())
-    events = [event for batch in delivery.batches for event in batch.events()]
-    return (events[place] for place in delivery.order.tolist())
+        return events
+    return map(list(events).__getitem__, delivery.order.tolist())
 
 
 def places(delivery: Delivery) -> Int64s:

@@ -74,7 +74,8 @@ class Source:
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
-        self.connection.check()
+        if self.connection.failure is not None or self.connection.problem is not None:
+            self.connection.check()
         if self._refusals:
             raise self._refusals.pop(0)
 
@@ -193,6 +194,8 @@ class Source:
         return self._due_at if len(self.outbox) else None
 
     def _send_if_due(self) -> None:
+        if not len(self.outbox):
+            return
         timer = self.session.next_timer()
         if self.is_due or (timer is not None and timer <= self.connection.clock.now()):
             self.send()

@@ -139,8 +139,8 @@ class Subscriber:
         self.close()
 
     def _await_delivery(self, timeout_s: float | None) -> None:
-        self._driver.wait_until(lambda: has_something(self._sink), timeout_s)
-        check_delivery(self._sink, timeout_s)
+        self._driver.wait_until(self._sink.has_something, timeout_s)
+        self._sink.check(timeout_s)
 
 
 class AsyncSubscriber:
@@ -253,18 +253,5 @@ class AsyncSubscriber:
         self._driver.close()
 
     async def _await_delivery(self, timeout_s: float | None) -> None:
-        await self._driver.wait_until(lambda: has_something(self._sink), timeout_s)
-        check_delivery(self._sink, timeout_s)
-
-
-def has_something(sink: Sink) -> bool:
-    """Whether a waiting subscriber has something to give or to raise."""
-    return bool(sink.deliveries) or sink.connection.problem is not None
-
-
-def check_delivery(sink: Sink, timeout_s: float | None) -> None:
-    """Raise unless there is a delivery to take: what went wrong, else TimeoutError."""
-    if sink.deliveries:
-        return
-    sink.connection.check()
-    raise TimeoutError(f"no event within {timeout_s:g} s")
+        await self._driver.wait_until(self._sink.has_something, timeout_s)
+        self._sink.check(timeout_s)

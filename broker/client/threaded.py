@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeAlias
 
 from broker.client.bell import Bell
 from broker.client.connection import Connection
@@ -35,6 +35,8 @@ WATCH_S_MAX = 3_600.0
 """The longest single sleep, in seconds; ``poll`` does not take much longer ones."""
 _UNKNOWN = -1
 """A number of visits that never was: whatever comes after it counts as news."""
+Poll: TypeAlias = Callable[[float], list[tuple[int, int]]]
+"""Sleeps for so many milliseconds at most; gives the readable descriptors, each with a word why."""
 
 
 class Threaded:
@@ -53,6 +55,10 @@ class Threaded:
         self._thread_watches = False
         self._thread_sleeps_until = math.inf
         self._watched = 0
+        self._queueing = 0
+        """How many callers wait for the one who watches."""
+        self._poll_link: Poll | None = None
+        self._polled = 0
         self._caller_bell, self._thread_bell = Bell(), Bell()
         self._thread = threading.Thread(target=self._run, name="rexmq client", daemon=True)
 
@@ -93,15 +99,15 @@ class Threaded:
         The lock is held, once; it is released while this waits.
         """
         connection = self._connection
-        ends_at = time.monotonic() + (threading.TIMEOUT_MAX if timeout_s is None else timeout_s)
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         while connection.failure is None and not holds():
-            left_s = ends_at - time.monotonic()
+            left_s = WATCH_S_MAX if ends_at is None else ends_at - time.monotonic()
             if left_s <= 0:
                 break
             if self._attended:
-                self._changed.wait(min(left_s, WATCH_S_MAX))
+                self._queue(left_s)
             else:
-                self._attend(left_s)
+                self._attend(left_s, holds)
         if not holds():
             connection.check()
         return holds()
@@ -130,11 +136,12 @@ class Threaded:
         if not already and self._thread.ident is not None:
             self._thread.join()
 
-    def pump(self) -> None:
-        """Let the connection do what it can. The lock is held."""
+    def pump(self, *enough: Callable[[], bool]) -> None:
+        """Let the connection do what it can, as ``Connection.pump``. The lock is held."""
         if not self._stopped:
-            self._connection.pump()
-        self._changed.notify_all()
+            self._connection.pump(*enough)
+        if self._queueing:
+            self._changed.notify_all()
         self.rearm()
 
     def rearm(self) -> None:
@@ -148,23 +155,47 @@ class Threaded:
         if moved or self._deadline() < self._thread_sleeps_until:
             self._wake_thread()
 
-    def _attend(self, seconds: float) -> None:
-        """Watch the link in the thread's place, until there is something to do or for so long."""
-        connection = self._connection
+    def _queue(self, seconds: float) -> None:
+        """Wait, for so long at most, for the caller who watches the link."""
+        self._queueing += 1
+        try:
+            self._changed.wait(min(seconds, WATCH_S_MAX))
+        finally:
+            self._queueing -= 1
+
+    def _attend(self, seconds: float, holds: Callable[[], bool]) -> None:
+        """Watch the link in the thread's place, until there is something to do or for so long.
+
+        What has come is taken in before that, and only as far as ``holds`` asks for it.
+        """
         self._visits += 1
+        if self._connection.drained:
+            self._sleep(seconds)
+        self.pump(holds)
+
+    def _sleep(self, seconds: float) -> None:
+        """Sleep in the thread's place until something comes, a deadline, or for so long."""
         self._attended = True
         if self._thread_watches:
             self._wake_thread()  # so that it steps aside
         wait_s = min(seconds, self._left(self._deadline()))
-        poll = _poll(*connection.descriptors, self._caller_bell.descriptor)
+        poll = self._link_poll()
         self.lock.release()
         try:
-            poll(_milliseconds(wait_s))
+            ready = poll(_milliseconds(wait_s))
         finally:
             self.lock.acquire()
             self._attended = False
-        self._caller_bell.hush()
-        self.pump()
+        if (self._caller_bell.descriptor, select.POLLIN) in ready:
+            self._caller_bell.hush()
+
+    def _link_poll(self) -> Poll:
+        """The poll of the callers, of the present link."""
+        connection = self._connection
+        if self._poll_link is None or self._polled != connection.links:
+            self._polled = connection.links
+            self._poll_link = _poll(*connection.descriptors, self._caller_bell.descriptor)
+        return self._poll_link
 
     def _run(self) -> None:
         visits = _UNKNOWN
@@ -174,7 +205,8 @@ class Threaded:
                     return
                 if not self._attended:
                     self._connection.pump()
-                    self._changed.notify_all()
+                    if self._queueing:
+                        self._changed.notify_all()
                 undisturbed, visits = visits == self._visits, self._visits
                 self._thread_watches = undisturbed and not self._attended
                 self._watched = self._connection.links
@@ -203,10 +235,10 @@ class Threaded:
 
     def _left(self, until: float) -> float:
         """Seconds until then."""
-        return max(0.0, until - self._connection.clock.now())
+        return max(0.0, until - self._connection.clock.now()) if until < math.inf else until
 
 
-def _poll(*descriptors: int) -> Callable[[float], object]:
+def _poll(*descriptors: int) -> Poll:
     poller = select.poll()
     for descriptor in descriptors:
         poller.register(descriptor, select.POLLIN)

@@ -51,6 +51,22 @@ def test_the_thread_receives_while_no_caller_waits(endpoint, temp) -> None:
             time.sleep(2 * RESPITE_S)
 
 
+def test_what_a_caller_leaves_unread_is_read_by_the_thread(endpoint, temp) -> None:
+    """Law 3: a caller takes in no more than it asked for, and the rest does not wait for it."""
+    with (
+        Publisher(endpoint, name=f"{temp.name}/unread", types=[temp]) as publisher,
+        Subscriber(endpoint, temp.name) as subscriber,
+    ):
+        for number in range(MANY):
+            publisher.publish(temp.name, area="a", value=float(number))
+            publisher.flush()
+        assert subscriber.receive(timeout_s=5).data["value"] == 0
+        deliveries = subscriber._sink.deliveries
+        assert eventually(lambda: sum(map(len, deliveries)) == MANY - 1)
+        got = [subscriber.receive(timeout_s=5).data["value"] for _ in range(MANY - 1)]
+        assert got == list(range(1, MANY))
+
+
 def test_waiting_callers_get_each_event_once(endpoint, temp) -> None:
     """Law 2: one of them watches, the others wait for it, whichever ends first."""
     got: list[float] = []
