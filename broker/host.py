@@ -20,6 +20,7 @@ from broker.clock import Clock
 from broker.log import log
 from broker.transport import Transport
 from routing import wire
+from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Send
 from routing.node import Node
 
@@ -57,6 +58,10 @@ class Host:
         """Let ``run`` return soon. Any thread, and a signal handler, may call this."""
         self._stopping = True
         self.wake()
+
+    def configure(self, config: NodeConfig) -> None:
+        """Let the node take over what it can change. For the host's own thread."""
+        self._node.configure(config, self._clock.now())
 
     def run(self) -> None:
         """Serve until ``stop``."""

@@ -19,11 +19,12 @@ from broker.host import Host
 from broker.log import log, set_level, start_logging
 from broker.transport import Transport
 from broker.warmup import warm_up
+from routing.config import FIXED
 from routing.node import Node
 from rules.engine import make
 
-CHANGES_LIVE = frozenset({"log_level"})
-"""The keys that SIGHUP changes in a running broker."""
+FIXED_KEYS = frozenset({"listen", "engine", *FIXED})
+"""The keys that a running broker cannot change."""
 
 
 class Service:
@@ -98,7 +99,8 @@ class Service:
         old, self._configuration = self._configuration, fresh
         changed = [key for key, value in fresh.values.items() if value != old.values[key]]
         set_level(fresh.log_level)
-        later = [key for key in changed if key not in CHANGES_LIVE]
+        self._host.configure(fresh.node)
+        later = [key for key in changed if key in FIXED_KEYS]
         if later:
             log("warning", "takes effect at the next start", {"keys": ",".join(later)})
         log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})

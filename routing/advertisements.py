@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model import EventType
+from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.sources import Source
@@ -48,9 +49,13 @@ class KnownType:
 class Advertisements:
     """The known types by name, at most ``types_max`` of them."""
 
-    def __init__(self, types_max: int) -> None:
+    def __init__(self, config: NodeConfig) -> None:
         self._types: dict[str, KnownType] = {}
-        self._types_max = types_max
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._types_max = config.types_max
 
     def __iter__(self) -> Iterator[KnownType]:
         return iter(self._types.values())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model import MICROSECONDS
 
@@ -69,11 +69,18 @@ class NodeConfig:
         for name in NODE_BOUNDS:
             _require(getattr(self, name) >= 1, f"{name} must be at least 1")
 
+    def changed_to(self, other: NodeConfig) -> NodeConfig:
+        """``other``, with what a running node cannot change (``FIXED``) as it is here."""
+        return replace(other, **{name: getattr(self, name) for name in FIXED})
+
     @property
     def lead_max_us(self) -> int:
         """``lead_max_s`` in microseconds."""
         return round(self.lead_max_s * MICROSECONDS)
 
+
+FIXED = ("name", "heartbeat_s", "wall_clock")
+"""The fields of NodeConfig that clients or marks have been told of: they hold as long as a node."""
 
 NODE_BOUNDS = (
     "heartbeats_missed_max",

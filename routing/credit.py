@@ -51,6 +51,10 @@ class PublishCredit:
         self._sinks = sinks
         self._waiting: dict[str, Source] = {}
 
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
     def check(self, source: Source, events: int) -> None:
         """ProtocolError when a source sends more than it may."""
         if events > source.outstanding:

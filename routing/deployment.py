@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventType
+from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
 from rules.dependencies import arrange
@@ -50,14 +51,18 @@ class Deployments:
     ``published`` below are the names of the types that have, or have had, advertisers.
     """
 
-    def __init__(self, rules_max: int) -> None:
+    def __init__(self, config: NodeConfig) -> None:
         self._rules: dict[str, Deployed] = {}
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
         self._defining: dict[str, tuple[Deployed, ...]] = {}
         self._serial = 0
-        self._rules_max = rules_max
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._rules_max = config.rules_max
 
     def __len__(self) -> int:
         return len(self._rules)

@@ -51,6 +51,11 @@ class Detection:
         self._pending = False
         self.watermarks = Watermarks(config, advertisements, deployments)
 
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+        self.watermarks.configure(config)
+
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark: its composite events before it have been detected."""

@@ -78,9 +78,9 @@ class Node:
         self._closed = False
         self._effects: list[Effect] = []
         self._links = Links()
-        self._sources = Sources(config.sources_max)
-        self._advertisements = Advertisements(config.types_max)
-        self._deployments = Deployments(config.rules_max)
+        self._sources = Sources(config)
+        self._advertisements = Advertisements(config)
+        self._deployments = Deployments(config)
         self._sinks = Sinks(config, self._deployments)
         self._detection = Detection(
             config,
@@ -137,6 +137,24 @@ class Node:
         else:
             self.receive(peer, message, now)  # type: ignore[arg-type]
             return
+        self._settle()
+
+    def configure(self, config: NodeConfig, now: float) -> None:
+        """Take over what a running node can change (all but ``config.FIXED``).
+
+        A lower limit takes nothing away from anybody; it refuses what comes from now on.
+        """
+        self._now = now
+        self._config = self._config.changed_to(config)
+        for part in (
+            self._sources,
+            self._advertisements,
+            self._deployments,
+            self._sinks,
+            self._detection,
+            self._credit,
+        ):
+            part.configure(self._config)
         self._settle()
 
     def lose(self, peer: Peer, now: float) -> None:

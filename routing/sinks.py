@@ -144,6 +144,10 @@ class Sinks:
         self._composite: list[Sink] = []
         self._touched: dict[Peer, Sink] = {}
 
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
     def __iter__(self) -> Iterator[Sink]:
         return iter(self._sinks.values())
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
+from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
@@ -88,9 +89,13 @@ class Source:
 class Sources:
     """Every source that is remembered, by name, at most ``sources_max`` of them."""
 
-    def __init__(self, sources_max: int) -> None:
+    def __init__(self, config: NodeConfig) -> None:
         self._sources: dict[str, Source] = {}
-        self._sources_max = sources_max
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._sources_max = config.sources_max
 
     def __iter__(self) -> Iterator[Source]:
         return iter(self._sources.values())

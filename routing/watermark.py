@@ -38,6 +38,10 @@ class Watermarks:
         self._dirty: set[str] = set()
         self._ended: set[frozenset[str]] = set()
 
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
     @property
     def given(self) -> Mapping[str, int]:
         """The marks given so far."""

@@ -232,16 +232,14 @@ class Conversation:
 
         Its links are gone too, unless they are of a kind that reconnects unnoticed.
         """
-        options: dict[str, Any] = {
-            key: float(value) if "." in value or key.endswith("_s") else int(value)
-            for key, value in case.options.items()
-            if key not in ("late", "links")
-        }
-        if "late" in case.options:
-            options["late"] = Late(case.options["late"])
         for client in self.clients.values():
             client.peer = client.peer if "links" in case.options else None
-        self.node = self.new_node(**options)
+        self.node = self.new_node(**_node_options(case))
+
+    def _configure(self, case: Case) -> None:
+        """configure [KEY=VALUE...]: the running node takes another configuration over."""
+        config = NodeConfig(**{"wall_clock": False, **_node_options(case)})
+        self.node.configure(config, self.now)
 
     def _connect(self, case: Case) -> None:
         """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [window=N] ..."""
@@ -369,8 +367,20 @@ class Conversation:
             self._lines.append(f"{name}: {self.clients[name].session.unacknowledged} events wait")
 
 
+def _node_options(case: Case) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        key: float(value) if "." in value or key.endswith("_s") else int(value)
+        for key, value in case.options.items()
+        if key not in ("late", "links")
+    }
+    if "late" in case.options:
+        options["late"] = Late(case.options["late"])
+    return options
+
+
 COMMANDS: Mapping[str, Callable[[Conversation, Case], None]] = {
     "node": Conversation._node,
+    "configure": Conversation._configure,
     "connect": Conversation._connect,
     "reconnect": Conversation._reconnect,
     "advertise": Conversation._advertise,

@@ -409,8 +409,13 @@ def test_sighup_reloads_and_a_bad_file_leaves_the_old_configuration_in_force(tmp
         file.write_text("[broker]\nname = 7\n")
         b.child.send_signal(signal.SIGHUP)
         assert lines_with("configuration refused; the old one stays in force")
-        file.write_text('[broker]\nname = "after"\nlog_level = "debug"\n')
+        file.write_text(
+            '[broker]\nname = "after"\nlog_level = "debug"\n[limits]\nsubscriptions_max = 1\n'
+        )
         b.child.send_signal(signal.SIGHUP)
         assert lines_with("configuration reloaded")
         assert lines_with('message="takes effect at the next start" keys=name')
         assert rexmq("status", "--broker", b.endpoint).stdout.startswith("broker before:")
+        refused = rexmq("sub", "--broker", b.endpoint, "A()", "B()")
+        assert refused.returncode == 1
+        assert "more than 1 subscriptions" in refused.stderr
