@@ -177,6 +177,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Together:
+    """``all event, event within duration``, in microseconds (tesla.md X1): two events or more."""
+
+    events: tuple[Event, ...]
+    duration: int
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Selected:
     """``each event window``, ``last event window``, ``3-first event window``.
 
@@ -250,16 +259,25 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """``rule name: define type(attributes) from terminator and clauses where ... consuming``."""
+    """``rule name: define type(attributes) from terminator and clauses where ... consuming``.
+
+    In the place of a terminator may stand events that may come in any order.
+    """
 
     name: Name | None
     type: Name
     attributes: tuple[Declared, ...]
-    terminator: Event
+    terminator: Event | Together
     clauses: tuple[Clause, ...] = ()
     where: tuple[Assignment, ...] = ()
     consuming: tuple[Name, ...] = ()
     span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def opening(self) -> tuple[Event, ...]:
+        """The terminator, or the events that come together."""
+        first = self.terminator
+        return first.events if isinstance(first, Together) else (first,)
 
 
 Statement: TypeAlias = Schema | Rule
@@ -275,7 +293,16 @@ class File:
 
 
 Node: TypeAlias = (
-    Expression | Window | Event | Clause | Declared | Statement | Assignment | Name | File
+    Expression
+    | Window
+    | Event
+    | Together
+    | Clause
+    | Declared
+    | Statement
+    | Assignment
+    | Name
+    | File
 )
 
 

@@ -65,6 +65,10 @@ class Builder:
         name, conditions, end, alias = parts
         return ast.Event(_name(name), conditions, alias, name.span.to((alias or end).span))
 
+    def together(self, parts: Sequence[Any]) -> ast.Together:
+        word, *events, _, duration = parts
+        return ast.Together(tuple(events), duration.value, word.span.to(duration.span))
+
     def subscription(self, parts: Sequence[Any]) -> ast.Event:
         name, conditions, end = parts
         return ast.Event(_name(name), conditions or (), None, name.span.to((end or name).span))

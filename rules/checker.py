@@ -167,9 +167,9 @@ def _types_in(rule: ast.Rule) -> set[str]:
 def _place_of(cycle: Sequence[str], file: ast.File) -> Span:
     """The terminator of the first rule on a cycle."""
     return next(
-        rule.terminator.span
+        event.span
         for rule in file.statements
-        if isinstance(rule, ast.Rule)
-        and rule.terminator.type.text in cycle
-        and rule.type.text in cycle
+        if isinstance(rule, ast.Rule) and rule.type.text in cycle
+        for event in rule.opening
+        if event.type.text in cycle
     )

@@ -20,6 +20,7 @@ from rules import ast
 from rules.errors import did_you_mean
 from rules.expressions import Enclosing, Expressions, as_declared, conjuncts
 from rules.pattern import (
+    TERMINATOR,
     And,
     AttributeOf,
     Clause,
@@ -34,11 +35,13 @@ from rules.pattern import (
     Selected,
     Slot,
     Timed,
+    Within,
 )
 from rules.printer import print_rule
 from rules.scope import LOST, Report, Scope, Types
 from rules.tokens import NESTING_MAX
 
+_ALONE = "its events are the whole pattern; let another rule use what this one defines"
 RANK_MAX = 2**31 - 1
 """The greatest k of ``k-first`` and ``k-last``."""
 
@@ -70,9 +73,8 @@ class _RuleCheck:
     def run(
         self, name: str, kinds: Mapping[str, Kind | None]
     ) -> tuple[Rule | None, EventType | None]:
-        before = len(self.report.problems)
-        terminator = self.types.find(self.rule.terminator.type, self.report)
-        conditions = self._event(self.rule.terminator, terminator, None)
+        before, opening = len(self.report.problems), self.rule.terminator
+        terminator, conditions = self._opening(self.rule.terminator)
         for clause in self.rule.clauses:
             self._clause(clause)
         values = self._values()
@@ -93,9 +95,36 @@ class _RuleCheck:
             self._event_names(),
             tuple(self.slots),
             print_rule(self.rule),
+            opening.duration if isinstance(opening, ast.Together) else None,
         ), defines
 
     # --- clauses -----------------------------------------------------------------------------
+
+    def _opening(
+        self, opening: ast.Event | ast.Together
+    ) -> tuple[EventType | None, tuple[Expression, ...] | None]:
+        """The terminator's type and conditions, or those of the first event of ``all`` (X1)."""
+        if isinstance(opening, ast.Event):
+            type_ = self.types.find(opening.type, self.report)
+            return type_, self._event(opening, type_, None)
+        first, *others = opening.events
+        type_ = self.expressions.not_timer(first, "one of all")
+        conditions = self._event(first, type_, None)
+        for event in others:
+            self._comes_together(event, opening.duration)
+        for clause in self.rule.clauses:
+            if not isinstance(clause, ast.Constraint):
+                self.report("only constraints may follow all ... within", clause.span, _ALONE)
+        return type_, conditions
+
+    def _comes_together(self, event: ast.Event, duration: int) -> None:
+        """One of the events of ``all`` behind the first."""
+        number = self.scope.next
+        type_ = self.expressions.not_timer(event, "one of all")
+        conditions = self._event(event, type_, None)
+        if type_ is not None and conditions is not None:
+            window = Within(duration, TERMINATOR)
+            self.clauses.append(Selected(number, type_, Policy.EACH, 0, conditions, window, False))
 
     def _clause(self, clause: ast.Clause) -> None:
         match clause:

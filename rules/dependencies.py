@@ -4,7 +4,8 @@ Rules form a graph over event types: a rule *defines* one type and *uses* others
 all rules of a type run before the rules that use it, so types are ranked along the uses. Types
 that depend on each other form a cycle (a strongly connected component). Within it, selected,
 negated and aggregated uses see strictly earlier events only, so they order nothing; only the
-terminator uses do, and a cycle made of those alone is refused.
+terminator uses do, and a cycle made of those alone is refused. Events that come together are
+terminators, all of them (X1).
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     # What orders types within one instant: every use but the strict ones.
     order = nx.DiGraph()
     for rule in decided:
-        order.add_edge(rule.terminator.name, rule.defines.name)
+        order.add_edges_from((type_.name, rule.defines.name) for type_ in rule.opening)
         order.add_edges_from(
             (use.type.name, rule.defines.name) for use in uses_of(rule) if not use.strict
         )
@@ -113,18 +114,20 @@ def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:
         return rule  # by far the commonest case
     return replace(
         rule,
-        clauses=tuple(_decide_clause(clause, cycle) for clause in rule.clauses),
+        clauses=tuple(
+            _decide_clause(clause, cycle, rule.together is None) for clause in rule.clauses
+        ),
         values=tuple(_decide_expression(value, cycle) for value in rule.values),
     )
 
 
-def _decide_clause(clause: Clause, cycle: frozenset[str]) -> Clause:
+def _decide_clause(clause: Clause, cycle: frozenset[str], may_be_strict: bool) -> Clause:
     match clause:
         case Selected() | Negated():
             return replace(
                 clause,
                 conditions=tuple(_decide_expression(item, cycle) for item in clause.conditions),
-                strict=clause.type.name in cycle,
+                strict=may_be_strict and clause.type.name in cycle,
             )
         case Constraint():
             return replace(clause, condition=_decide_expression(clause.condition, cycle))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from matcher.model import Event, EventBatch, Value
 from matcher.times import time_text
@@ -39,6 +40,7 @@ from rules.pattern import (
 from rules.recording import Recording, Since
 from rules.rewording import Rewording, elapsed_text
 from rules.sight import Moment, Sight
+from rules.variants import in_the_text, variants
 
 CANDIDATES = 8
 """So many events of a window are listed for a clause."""
@@ -126,18 +128,48 @@ class Explainer:
         self._appraisal = Appraisal(self._words, plain.aggregated)
         self._consideration = plain
         self._clauses = walked(rule)
+        self._variants: tuple[Explainer, ...] | None = None
+        self._candidates = candidates
         self._bound = branches
         self._left = branches
 
     def explain(self, terminator: Occurrence) -> Explanation:
         """Everything about one event."""
-        self._left = self._bound
         rule = self._rule
+        if rule.together is not None:
+            return self._explain_together(terminator)
+        self._left = self._bound
         scope = Scope(Moment(self._sight, terminator.time), (terminator,))
         own = self._terminator(terminator, scope)
         root = Branch(None, (own,)) if not own.passed else self._branch(scope, 0, None, (own,))
         texts = (self._words.terminator(), *map(self._words.clause, rule.clauses))
         return Explanation(rule.name, rule.text, texts, self._recording.row(terminator), root)
+
+    def _explain_together(self, event: Occurrence) -> Explanation:
+        """Everything about one event of a rule whose events come in any order (X1).
+
+        A branch for each name that it may have as the latest of a match; without the branching
+        where there is but one.
+        """
+        if self._variants is None:
+            self._variants = tuple(
+                Explainer(self._recording, variant, self._candidates, self._bound)
+                for variant in variants(self._rule)
+            )
+        told = [
+            part.explain(event) for part in self._variants if part._rule.terminator == event.type
+        ]
+        row = self._recording.row(event)
+        if len(told) == 1:
+            return told[0]
+        if told:
+            branches = tuple(replace(one.branch, chosen=row) for one in told)
+            return replace(told[0], clauses=(), branch=Branch(None, (), branches))
+        names = " or ".join(dict.fromkeys(type_.name for type_ in self._rule.opening))
+        text = self._words.together()
+        because = f"a {event.type.name}, and the rule's events are {names}"
+        root = Branch(None, (Step(0, text, False, because),))
+        return Explanation(self._rule.name, self._rule.text, (text,), row, root)
 
     # --- the walk ----------------------------------------------------------------------------
 
@@ -288,8 +320,11 @@ class Explainer:
             for name, term in zip(rule.defines.names, values, strict=True)
             if term.value is not None
         }
-        events = tuple(map(self._recording.row, scope.events))
-        return step, Match(rule.event_names, events, data)
+        # In the order of the text, where the terminator of a variant stands elsewhere (X1).
+        order = sorted(range(len(scope.events)), key=partial(in_the_text, rule.latest))
+        names = tuple(rule.event_names[place] for place in order)
+        events = tuple(self._recording.row(scope.events[place]) for place in order)
+        return step, Match(names, events, data)
 
 
 def choose(clause: Selected, rulings: Sequence[Ruling]) -> list[Occurrence]:

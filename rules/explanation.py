@@ -120,7 +120,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A complete match: its events by the names that the rule gives them, terminator first."""
+    """A complete match: its events by the names that the rule gives them, in the text's order."""
 
     names: tuple[str, ...]
     events: tuple[Event, ...]

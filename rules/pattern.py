@@ -311,6 +311,11 @@ class Rule:
     ``terminator`` its type and ``conditions`` the terminator's own conditions; ``clauses`` in the
     order of the text; ``event_names`` the display names of the numbered events; ``consuming`` the
     numbers of consumed events, ascending; ``text`` the rule's canonical text.
+
+    With ``together``, a length of time in microseconds, there is no terminator (X1): event 0 and
+    the selected ones, all ``each`` with windows that mean nothing, come in any order, pairwise
+    within that time. ``variants`` makes ordinary rules of it; in these, ``latest`` is the place in
+    the text of the event that is their terminator, and the others follow in the text's order.
     """
 
     name: str
@@ -323,6 +328,15 @@ class Rule:
     event_names: tuple[str, ...]
     slots: tuple[Kind, ...]
     text: str
+    together: int | None = None
+    latest: int = 0
+
+    @property
+    def opening(self) -> tuple[EventType, ...]:
+        """The type of the terminator, or those of the events that come together."""
+        if self.together is None:
+            return (self.terminator,)
+        return (self.terminator, *(clause.type for clause in self.selected))
 
     @property
     def selected(self) -> tuple[Selected, ...]:

@@ -61,9 +61,7 @@ def print_rule(rule: ast.Rule) -> str:
     name = "" if rule.name is None else f"rule {rule.name.text}:\n"
     lines = [
         f"{name}define {rule.type.text}({_declared(rule.attributes)})",
-        " and\n     ".join(
-            (f"from {print_event(rule.terminator)}", *map(print_clause, rule.clauses))
-        ),
+        " and\n     ".join((f"from {_pattern(rule.terminator)}", *map(print_clause, rule.clauses))),
     ]
     if rule.where:
         values = (f"{item.name.text} = {_item(item.value)}" for item in rule.where)
@@ -71,6 +69,18 @@ def print_rule(rule: ast.Rule) -> str:
     if rule.consuming:
         lines.append(f"consuming {', '.join(name.text for name in rule.consuming)}")
     return "\n".join(lines)
+
+
+def _pattern(pattern: ast.Event | ast.Together) -> str:
+    if isinstance(pattern, ast.Event):
+        return print_event(pattern)
+    return print_together(pattern)
+
+
+def print_together(together: ast.Together) -> str:
+    """Events that come together, one a line."""
+    events = ",\n         ".join(map(print_event, together.events))
+    return f"all {events} within {print_duration(together.duration)}"
 
 
 def print_event(event: ast.Event) -> str:

@@ -14,6 +14,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import merge
 from itertools import islice
 from typing import TypeAlias
 
@@ -131,7 +132,11 @@ class Recording:
         return self._timelines[type_.name]
 
     def terminators(self, rule: Rule) -> Iterator[Occurrence]:
-        """The events of the type of a rule's terminator, in order; ticks are made on the way."""
+        """The events that may be a rule's terminator, in order; ticks are made on the way."""
+        if rule.together is not None:
+            timelines = [self.timeline(type_).events for type_ in dict.fromkeys(rule.opening)]
+            yield from merge(*timelines, key=lambda event: event.moment)
+            return
         if not timers.uses_timer(rule):
             yield from self.timeline(rule.terminator).events
             return
@@ -144,7 +149,7 @@ class Recording:
     def find(self, text: str, rule: Rule) -> Occurrence:
         """The event of an ``id`` or ``source#id``; EventError when there is none, or several.
 
-        Of several, the one that is of the type of the rule's terminator is meant.
+        Of several, the one that may be the rule's terminator is meant.
         """
         if timers.uses_timer(rule) and (tick := self._tick(text, rule)) is not None:
             return tick
@@ -152,7 +157,7 @@ class Recording:
         found = [self._occurrence(batch, place) for batch, place in named]
         found = [event for event in found if f"{event.source}#{event.id}" == text] or found
         if len(found) > 1:
-            found = [event for event in found if event.type == rule.terminator] or found
+            found = [event for event in found if event.type in rule.opening] or found
         if len(found) > 1:
             names = ", ".join(f"{event.source}#{event.id}" for event in found[:5])
             raise EventError(f"{len(found)} events have the id {text}, say which: {names}")

@@ -40,7 +40,7 @@ from rules.pattern import (
     Within,
     name_of,
 )
-from rules.printer import print_clause, print_event, print_expression
+from rules.printer import print_clause, print_event, print_expression, print_together
 
 _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
 
@@ -60,6 +60,16 @@ class Rewording:
     def terminator(self) -> str:
         """The terminator with its own conditions."""
         return print_event(self._event(self.rule.terminator, self.rule.conditions, 0))
+
+    def together(self) -> str:
+        """The events that come together (X1)."""
+        rule = self.rule
+        uses = [
+            (rule.terminator, rule.conditions),
+            *((s.type, s.conditions) for s in rule.selected),
+        ]
+        events = tuple(self._event(*use, number) for number, use in enumerate(uses))
+        return print_together(ast.Together(events, rule.together or 0))
 
     def clause(self, clause: Clause) -> str:
         """A clause, without the ``and`` before it."""

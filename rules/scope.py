@@ -75,7 +75,7 @@ class Scope:
         self._numbers: dict[str, int] = {}
         self._anchors: list[int | None] = []
         selected = [clause.event for clause in rule.clauses if isinstance(clause, ast.Selected)]
-        self._later = [rule.terminator, *selected]
+        self._later = [*rule.opening, *selected]
         self._occurrences = Counter(event.type.text for event in self._later)
 
     # --- events ------------------------------------------------------------------------------
@@ -86,7 +86,9 @@ class Scope:
         return len(self.types)
 
     def introduce(self, event: ast.Event, type_: EventType | None, anchor: int | None) -> None:
-        """Name the next event (Rule 1); ``anchor`` is None for the terminator."""
+        """Name the next event (Rule 1); ``anchor`` is None for the terminator, and for events
+        that come together.
+        """
         number, name = self.next, event.type
         self.types.append(type_)
         self._anchors.append(anchor)

@@ -28,8 +28,9 @@ class Sight:
         self.timelines = {use.type.name: recording.timeline(use.type) for use in uses_of(rule)}
         self._consumed: dict[Name, Firing] = {}  # by the first firing, which is what counts
         if rule.consuming:
+            consuming = recording.rule(rule.name).consuming  # a variant numbers otherwise (X1)
             for firing in recording.firings(rule):
-                for number in rule.consuming:
+                for number in consuming:
                     self._consumed.setdefault(firing.causes[number], firing)
 
     def consumed_by(self, event: Occurrence, instant: int) -> Firing | None:

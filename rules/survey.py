@@ -18,6 +18,7 @@ from rules.appraisal import NOWHERE, Appraisal, Enclosing
 from rules.consideration import Consideration
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, value_of
+from rules.errors import Problem, RuleErrors
 from rules.explainer import judge, walked
 from rules.explanation import Stage, Summary
 from rules.finder import Finder
@@ -59,8 +60,14 @@ def summarise(
 
 
 def surveyed(recording: Recording, rule: str) -> Summary:
-    """How far the terminators of a rule got; RuleErrors when no rule has that name."""
-    return Survey(recording, recording.rule(rule)).summary()
+    """How far the terminators of a rule got; RuleErrors when no rule has that name, or when it
+    has no terminator to follow (X1).
+    """
+    checked = recording.rule(rule)
+    if checked.together is not None:
+        problem = f"the events of {rule} come in any order: there is no way through it to follow"
+        raise RuleErrors([Problem(problem, None, "explain one event of it instead")])
+    return Survey(recording, checked).summary()
 
 
 class Survey:

@@ -2,10 +2,11 @@
 
 Rule 1: the reserved words are keywords everywhere, in any case. Every other word of the language
 is recognised by its neighbours and is a name elsewhere: ``each`` only between ``and`` and
-``TYPE (``, a function only before ``(`` where no event type can stand, ``prefix`` only after an
-operand, ``event`` only before ``NAME (`` outside parentheses, ``rule`` only before ``NAME :``,
-``as`` only after ``)``, a unit only after the number that follows ``within``, a type of an
-attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to disentangle.
+``TYPE (``, ``all`` only between ``from`` and ``TYPE (``, a function only before ``(`` where no
+event type can stand, ``prefix`` only after an operand, ``event`` only before ``NAME (`` outside
+parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number,
+a type of an attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to
+disentangle.
 
 Rule 2: a token bears its value: numbers, strings with their escapes resolved, durations in
 microseconds. What is wrong with a value is a :class:`Problem`, and the token stands all the
@@ -121,7 +122,7 @@ _PATTERN = re.compile(
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
-_TYPE_FOLLOWS = frozenset({"_FROM", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
+_TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -389,12 +390,16 @@ class _Recognition:
         result[-2] = rank._replace(type="RANK")
         return word.upper()
 
+    def _all(self, place: int, word: str) -> str:
+        after_from = bool(self.result) and self.result[-1].type == "_FROM"
+        return "ALL" if after_from and self._opens_event(place + 1) else "NAME"
+
     def _function(self, place: int, word: str) -> str:
         if self._ahead(place + 1).type != "_LPAR":
             return "NAME"
         result = self.result
         previous = result[-1].type if result else ""
-        if previous in _TYPE_FOLLOWS:
+        if previous in _TYPE_FOLLOWS or (previous == "_COMMA" and not self.depth):
             return "NAME"
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
@@ -434,6 +439,7 @@ class _Recognition:
 
 _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     **dict.fromkeys(("each", "first", "last"), _Recognition._select),
+    "all": _Recognition._all,
     **dict.fromkeys(FUNCTIONS, _Recognition._function),
     **dict.fromkeys(("prefix", "suffix", "contains"), _Recognition._operator),
     "event": _Recognition._event,

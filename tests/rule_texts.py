@@ -43,11 +43,15 @@ HUGE = ("9223372036854775807", "4611686018427387904", "(-9223372036854775807)")
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The terminator or a clause: ``head(conditions)tail``; a constraint is all head."""
+    """The terminator or a clause: ``head(conditions)tail``; a constraint is all head.
+
+    ``opens`` for one of the events that come together.
+    """
 
     head: str
     conditions: tuple[str, ...] = ()
     tail: str | None = None
+    opens: bool = False
 
     def __str__(self) -> str:
         if self.tail is None:
@@ -64,11 +68,16 @@ class RuleText:
     pieces: tuple[Piece, ...]
     where: tuple[str, ...]
     consuming: tuple[str, ...]
+    together: str = ""
 
     def __str__(self) -> str:
         kinds = ", ".join(map(str, SCHEMAS[self.defines].attributes))
         lines = [f"rule {self.name}:", f"define {self.defines}({kinds})"]
-        lines.append("from " + "\n and ".join(map(str, self.pieces)))
+        pieces = [str(piece) for piece in self.pieces if not piece.opens]
+        if self.together:
+            opening = ", ".join(str(piece) for piece in self.pieces if piece.opens)
+            pieces.insert(0, f"all {opening} within {self.together}")
+        lines.append("from " + "\n and ".join(pieces))
         if self.where:
             lines.append("where " + ", ".join(self.where))
         if self.consuming:
@@ -111,6 +120,8 @@ class RuleWriter:
 
     def write(self, name: str, defines: str) -> RuleText:
         """A rule called ``name`` that defines composite type ``defines``."""
+        if self._chance(0.12):
+            return self._write_together(name, defines)
         pieces = [self._terminator(defines)]
         for _ in range(self._one_of(0, 1, 1, 1, 2, 2, 2, 3)):
             pieces.append(self._selected(defines))
@@ -124,13 +135,33 @@ class RuleWriter:
         ):
             if self._chance(chance) and (write != self._timed or len(self.events) > 1):
                 pieces.append(write())
+        return RuleText(name, defines, tuple(pieces), *self._ending(defines))
+
+    def _write_together(self, name: str, defines: str) -> RuleText:
+        """A rule of events that come in any order (X1)."""
+        below = [one for one in self.composites if _level(one) < _level(defines)]
+        pieces = []
+        for number in range(self._one_of(2, 2, 3)):
+            pool = below if below and self._chance(0.2) else self.primitives
+            schema = SCHEMAS[self._one_of(*pool)]
+            conditions = self._conditions(schema, binding=True)
+            pieces.append(Piece(schema.name, conditions, f" as e{number}", opens=True))
+            self.events.append(_Event(f"e{number}", schema, None))
+        for write, chance in ((self._let, 0.2), (self._constraint, 0.4)):
+            if self._chance(chance):
+                pieces.append(write())
+        duration = self._one_of("1 s", "1 s", "2 s", "1500 ms", "3s")
+        return RuleText(name, defines, tuple(pieces), *self._ending(defines), duration)
+
+    def _ending(self, defines: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """``where`` and ``consuming``."""
         where = tuple(
             f"{attribute.name} = {self._assigned(attribute.name, attribute.kind)}"
             for attribute in SCHEMAS[defines].attributes
         )
         names = [event.name for event in self.events]
         consuming = self.random.sample(names, self._one_of(0, 0, 0, 1, 1, len(names)))
-        return RuleText(name, defines, tuple(pieces), where, tuple(consuming))
+        return where, tuple(consuming)
 
     # --- clauses -----------------------------------------------------------------------------
 

@@ -133,8 +133,8 @@ class CdpEngine:
         self._catalogue.remove(name)
         if name in self._timed:
             self._timed.remove(name)
-        number = self._linker.linked[name].number
-        self._deferred = self._deferred[self._deferred["rule"] != number]
+        numbers = [linked.number for linked in self._linker.linked[name]]
+        self._deferred = self._deferred[~np.isin(self._deferred["rule"], numbers)]
         for access in self._linker.unlink(name):
             forget_access(self._arrays.state, access)
         self._forget_types()
@@ -267,7 +267,7 @@ class CdpEngine:
         """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
         intervals = []
         for name in self._timed:
-            deployed = self._linker.linked[name].deployed
+            deployed = self._linker.linked[name][0].deployed
             group = self._catalogue.groups.numbers[deployed.group]
             first = self._least if deployed.since == TIME_MIN else deployed.since
             last = self._greatest if new[group] == TIME_MAX else int(new[group]) - 1

@@ -19,9 +19,7 @@ from matcher.model import TIME_MAX, TIME_MIN, AnyArray, Int64s
 from rules.engine.columns import ColumnTables
 from rules.engine.tables import RecordTable
 
-PLACE = np.dtype(
-    [("source", np.int64), ("rank", np.int64), ("since", np.int64), ("position", np.int64)]
-)
+PLACE = np.dtype([(name, np.int64) for name in ("source", "rank", "since", "position", "variant")])
 """What orders rules, beside their records; ``source`` is -1 where there is no rule."""
 HOLD = np.dtype([("rule", np.int64), ("access", np.int64), ("reach", np.int64)])
 """How long, in microseconds, a rule may look back in an access; ``rule`` is -1 for none."""
@@ -63,10 +61,11 @@ class Lookbacks:
         self._places.array[rule]["source"] = -1
         self._places.release(rule)
 
-    def place(self, rule: int, rank: int, since: int, position: int) -> None:
-        """Say where a rule stands."""
+    def place(self, rule: int, rank: int, since: int, position: int, variant: int) -> None:
+        """Say where a rule stands, or one of its variants (X1)."""
         record = self._places.array[rule]
         record["rank"], record["since"], record["position"] = rank, since, position
+        record["variant"] = variant
 
     def order(self) -> tuple[Int64s, Int64s]:
         """The rules in the order in which they run at one instant, by rank and then place; and
@@ -75,7 +74,7 @@ class Lookbacks:
         places = self._places.array[: len(self._places)]
         alive = np.flatnonzero(places["source"] >= 0)
         places = places[alive]
-        order = np.lexsort((places["position"], places["since"], places["rank"]))
+        order = np.lexsort((places["variant"], places["position"], places["since"], places["rank"]))
         sources: Int64s = places["source"][np.lexsort((places["position"], places["since"]))]
         return alive[order], sources
 

@@ -9,7 +9,7 @@ of use) is computed on whole arrays, rules being rows; only rules that changed a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,13 +25,14 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
 from rules.engine.tables import BlockTable, RecordTable
-from rules.pattern import Policy
+from rules.pattern import Policy, Rule
 from rules.plan import TRUE, Op, Program, RulePlan, StepKind, compile_rule
+from rules.variants import variants
 
 
 @dataclass(slots=True)
 class LinkedRule:
-    """What a rule holds in the tables, to be given back when it is removed."""
+    """What a rule, or a variant of it, holds in the tables, to be given back when it is removed."""
 
     deployed: Deployed
     plan: RulePlan
@@ -72,7 +73,7 @@ class Linker:
         self._private = BlockTable(np.int64)
         self._lookbacks = Lookbacks()  # beside ``rules``
         self._group_numbers: Mapping[frozenset[str], int] = {}
-        self.linked: dict[str, LinkedRule] = {}
+        self.linked: dict[str, tuple[LinkedRule, ...]] = {}  # the variants of each rule
         self.by_number: dict[int, LinkedRule] = {}
         self.depth = 1
         self.slots = 1
@@ -80,8 +81,16 @@ class Linker:
 
     def link(self, deployed: Deployed, source: int) -> None:
         """Enter a deployed rule; ``source`` is the number of its composite events' source."""
-        plan, tables = compile_rule(deployed.rule), self.tables
-        assembler = Assembler(self._strings)
+        linked = tuple(
+            self._link(deployed, source, compile_rule(variant))
+            for variant in variants(deployed.rule)
+        )
+        self.linked[deployed.rule.name] = linked
+        self._share_private(linked)
+
+    def _link(self, deployed: Deployed, source: int, plan: RulePlan) -> LinkedRule:
+        """Enter a rule, or one of its variants, by its plan."""
+        tables, assembler = self.tables, Assembler(self._strings)
         values = [_value(program, assembler) for program in plan.values]
         steps = StepRecords(plan.steps, assembler, tables)
         code = tables.code.add(assembler.instructions)
@@ -104,7 +113,8 @@ class Linker:
             key_low=_signed(deployed.key[1]),
             source=source,
             next=tables.columns.array[column]["first_rule"],
-            consumes=sum(1 << event for event in deployed.rule.consuming),
+            consumes=sum(1 << event for event in plan.rule.consuming),
+            latest=plan.rule.latest,
             private=private_block,
             final_each=_ends_in_each(plan) and all(value.event >= 0 for value in values),
         )
@@ -112,7 +122,7 @@ class Linker:
         self.depth = max(self.depth, assembler.depth)
         self.slots = max(self.slots, plan.slots)
         self.events = max(self.events, len(plan.event_types))
-        self.linked[deployed.rule.name] = self.by_number[number] = LinkedRule(
+        linked = self.by_number[number] = LinkedRule(
             deployed,
             plan,
             number,
@@ -125,13 +135,28 @@ class Linker:
             self._lookbacks.add(number, source, steps.reaches),
             tuple(steps.uses),
         )
+        return linked
+
+    def _share_private(self, variants: Sequence[LinkedRule]) -> None:
+        """What one variant consumes leaves the columns of all (S11)."""
+        if len(variants) == 1 or not variants[0].plan.rule.consuming:
+            return
+        private = {access for one in variants for access in one.uses if self.tables.owner(access)}
+        for one in variants:
+            self._private.release(*one.private)
+        for one in variants:
+            block = self._private.add([*sorted(private), -1])
+            one.private = (block, len(private) + 1)
+            self.rules.array[one.number]["private"] = block
 
     def unlink(self, name: str) -> tuple[int, ...]:
         """Take a rule out, and with it the columns and accesses that no other rule uses.
 
         Gives the accesses that are gone: their lists must be forgotten before the next ``link``.
         """
-        linked = self.linked.pop(name)
+        return tuple(access for one in self.linked.pop(name) for access in self._unlink(one))
+
+    def _unlink(self, linked: LinkedRule) -> tuple[int, ...]:
         del self.by_number[linked.number]
         tables = self.tables
         column = int(self.rules.array[linked.number]["column"])
@@ -160,22 +185,25 @@ class Linker:
                     group = groups.numbers[linked.deployed.group]
                     self.rules.array[linked.number]["group"] = group
         for one in changed:
-            self._follow(self.linked[one.rule.name], one)
+            for linked, variant in zip(self.linked[one.rule.name], variants(one.rule), strict=True):
+                self._follow(linked, one, variant)
         self._decide_stores(used)
         in_order, sources = self._lookbacks.order()
         self.rules.array["priority"][in_order] = np.arange(len(in_order))
         return sources
 
-    def _follow(self, linked: LinkedRule, deployed: Deployed) -> None:
-        """Take over what the catalogue says of one rule."""
+    def _follow(self, linked: LinkedRule, deployed: Deployed, variant: Rule) -> None:
+        """Take over what the catalogue says of one rule, for one of its variants."""
         if linked.deployed.rule is not deployed.rule:
-            self._decide_strict(linked, deployed)
+            self._decide_strict(linked, variant)
         linked.deployed = deployed
         record = self.rules.array[linked.number]
         record["since"] = deployed.since
         record["floor"] = max(deployed.floor, deployed.since)
         record["group"] = self._group_numbers[deployed.group]
-        self._lookbacks.place(linked.number, deployed.rank, deployed.since, deployed.position)
+        self._lookbacks.place(
+            linked.number, deployed.rank, deployed.since, deployed.position, variant.latest
+        )
 
     def _decide_stores(self, used: Collection[str]) -> None:
         """Which rules' composite events enter columns: those of types that some rule uses."""
@@ -187,9 +215,9 @@ class Linker:
         """From when on events are of use; see :meth:`Lookbacks.horizons`."""
         return self._lookbacks.horizons(until, self.groups, self.rules.array, self.tables)
 
-    def _decide_strict(self, linked: LinkedRule, deployed: Deployed) -> None:
+    def _decide_strict(self, linked: LinkedRule, rule: Rule) -> None:
         """Follow a rule that another one drew into a cycle, or let out of one (S12)."""
-        linked.plan = compile_rule(deployed.rule)
+        linked.plan = compile_rule(rule)
         steps = linked.plan.steps
         everything = [*steps, *(inner for step in steps for inner in step.inner)]
         for place, step in enumerate(everything, linked.steps[0]):
@@ -197,7 +225,7 @@ class Linker:
 
     def constants(self) -> set[int]:
         """The codes of all strings that rules mention."""
-        used = {code for linked in self.linked.values() for code in linked.texts}
+        used = {code for linked in self.by_number.values() for code in linked.texts}
         return used | self.tables.constants()
 
     def show(self, arrays: Arrays) -> None:
@@ -220,7 +248,7 @@ def _value(program: Program, assembler: Assembler) -> _Value:
 
 def _ends_in_each(plan: RulePlan) -> bool:
     """Whether every candidate of the last step makes a match, with nothing to test or note."""
-    if not plan.steps or plan.rule.consuming:
+    if not plan.steps or plan.rule.consuming or plan.rule.latest:
         return False
     last = plan.steps[-1]
     return (

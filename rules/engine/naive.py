@@ -11,7 +11,7 @@ holds from a ``since`` has its timers tick from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -21,10 +21,10 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Value
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.engine import Detections
-from rules.engine.naive_events import COMPOSITE, Occurrence, detections, occurrences
-from rules.engine.naive_match import matches
-from rules.engine.naive_values import value_of
-from rules.pattern import TIMER, RuleSet
+from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, occurrences
+from rules.engine.naive_match import matches, matches_together
+from rules.engine.naive_values import Scope, value_of
+from rules.pattern import TIMER, Rule, RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class _RuleView:
         return event.time >= self.since and event not in self.consumed
 
 
+Moment: TypeAlias = tuple[int, Order]
 _Match: TypeAlias = tuple[tuple[Occurrence, ...], tuple[Value, ...]]
 """The events of a complete match and the values of its composite event."""
 
@@ -143,17 +144,13 @@ class NaiveEngine:
         consumed = frozenset(self._consumed[rule.name])
         view = _RuleView(self._history, instant, deployed.since, consumed)
         complete: list[_Match] = []
-        for terminator in events:
-            # S15 and S11 hold for the terminator too.
-            if terminator.type != rule.terminator or not view.sees(terminator):
-                continue
-            for match in matches(rule, terminator, view):
-                values = [value_of(expression, match) for expression in rule.values]
-                if None not in values:  # S9: nothing is emitted, nothing consumed
-                    complete.append((match.events, tuple(v for v in values if v is not None)))
+        for match in _matches(rule, instant, events, view):
+            values = [value_of(expression, match) for expression in rule.values]
+            if None not in values:  # S9: nothing is emitted, nothing consumed
+                complete.append((match.events, tuple(v for v in values if v is not None)))
         for match_events, _ in complete:
             self._consumed[rule.name].update(match_events[number] for number in rule.consuming)
-        composites = _composites(deployed, complete)
+        composites = _composites(deployed, instant, complete)
         for event in composites:  # S12: rules of a higher rank see them at their own instant
             self._keep(event)
         return composites
@@ -163,14 +160,40 @@ class NaiveEngine:
         self._at.setdefault(event.time, []).append(event)
 
 
-def _composites(deployed: Deployed, complete: Iterable[_Match]) -> list[Occurrence]:
+def _matches(
+    rule: Rule, instant: int, events: Iterable[Occurrence], view: _RuleView
+) -> Iterator[Scope]:
+    """Every complete match of a rule at an instant, whose events are given."""
+    if rule.together is not None:
+        yield from matches_together(rule, instant, view)
+        return
+    for terminator in events:
+        # S15 and S11 hold for the terminator too.
+        if terminator.type == rule.terminator and view.sees(terminator):
+            yield from matches(rule, terminator, view)
+
+
+def _place(rule: Rule, events: tuple[Occurrence, ...]) -> tuple[int, list[Moment]]:
+    """What orders the matches of one rule and instant: the causes, terminator first (E4).
+
+    Where events come together, the latest is the terminator, of several the one named first, and
+    matches go first of all by which that is (X1).
+    """
+    moments = [event.moment for event in events]
+    if rule.together is None:
+        return 0, moments
+    times = [event.time for event in events]
+    latest = times.index(max(times))
+    return latest, [moments[latest], *moments[:latest], *moments[latest + 1 :]]
+
+
+def _composites(deployed: Deployed, instant: int, complete: Iterable[_Match]) -> list[Occurrence]:
     """The composite events of a rule's matches at one instant (tesla.md section 4), in order."""
-    # E4: lexicographically by the (time, order) of their causes, terminator first.
-    in_order = sorted(complete, key=lambda match: [event.moment for event in match[0]])
+    in_order = sorted(complete, key=lambda match: _place(deployed.rule, match[0]))
     return [
         Occurrence(
             type=deployed.rule.defines,
-            time=events[0].time,  # the terminator's
+            time=instant,  # the terminator's
             source=RULE_SOURCE + deployed.rule.name,
             sequence=0,
             text=None,

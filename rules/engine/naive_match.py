@@ -6,11 +6,21 @@ complete, since the events of later clauses too do not count as the negated one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, View, fitting, holds, in_window, value_of
-from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
+from rules.pattern import (
+    Clause,
+    Constraint,
+    Expression,
+    Let,
+    Negated,
+    Policy,
+    Rule,
+    Selected,
+    Timed,
+)
 
 
 def matches(rule: Rule, terminator: Occurrence, view: View) -> Iterator[Scope]:
@@ -22,6 +32,36 @@ def matches(rule: Rule, terminator: Occurrence, view: View) -> Iterator[Scope]:
     for match in _extend(scope, rule.clauses):
         if not any(_is_violated(negation, match) for negation in negations):
             yield match
+
+
+def matches_together(rule: Rule, instant: int, view: View) -> Iterator[Scope]:
+    """Every complete match of a rule whose events come in any order, the latest at an instant."""
+    uses = [(rule.terminator.name, rule.conditions)]
+    uses += [(clause.type.name, clause.conditions) for clause in rule.selected]
+    others = tuple(clause for clause in rule.clauses if not isinstance(clause, Selected))
+    for scope in _gathered(Scope(view, ()), uses, rule.together or 0, instant):
+        # X1: the composite bears the time of the latest.
+        if max(event.time for event in scope.events) == instant:
+            yield from _extend(scope, others)
+
+
+def _gathered(
+    scope: Scope, uses: Sequence[tuple[str, Sequence[Expression]]], within: int, instant: int
+) -> Iterator[Scope]:
+    """Every assignment of events to the names that are left (X1)."""
+    if not uses:
+        yield scope
+        return
+    name, conditions = uses[0]
+    for event in scope.view.events(name, strict=False):
+        longer = scope.with_event(event)
+        if (
+            instant - within <= event.time <= instant  # or they would not be the latest's
+            and event not in scope.events  # S1: the events of a match are distinct
+            and all(abs(event.time - other.time) <= within for other in scope.events)  # X1
+            and holds(conditions, longer)
+        ):
+            yield from _gathered(longer, uses[1:], within, instant)
 
 
 def _extend(scope: Scope, clauses: tuple[Clause, ...]) -> Iterator[Scope]:

@@ -496,3 +496,61 @@ def test_events_of_types_that_no_rule_uses_are_dropped(engine: str):
         detector.push(EventBatch(other, np.array([1]), ids, ()))
     assert len(detector.advance(TIME_MAX)) == 0
     assert detector.duplicates == 0
+
+
+# --- X: beyond the thesis ------------------------------------------------------------------------
+
+TWO = "event A(x: int) event B(x: int) "
+
+
+def test_x1_events_come_in_any_order_and_each_assignment_matches_once(engine: str):
+    text = TWO + "define C() from all A() as a, B() as b, A(x > a.x) as c within 2 s"
+    assert detect(engine, text, "A1=A@1(1) B1=B@2(0) A2=A@3(2) B2=B@4(0) B3=B@6(0)") == [
+        "C@3() <- A1 B1 A2",
+    ]
+    tied = detect(engine, text, "A1=A@1(1) A2=A@1(2) A3=A@1(3) B1=B@1(0)")
+    assert tied == ["C@1() <- A1 B1 A2", "C@1() <- A1 B1 A3", "C@1() <- A2 B1 A3"]
+
+
+def test_x1_pairs_are_no_further_apart_than_the_window(engine: str):
+    text = TWO + "define C() from all A() as a, B() as b, A() as c within 2 s"
+    assert detect(engine, text, "A1=A@1(1) B1=B@2.5(0) A2=A@3.000001(2)") == []
+    assert len(detect(engine, text, "A1=A@1(1) B1=B@2.5(0) A2=A@3(2)")) == 2
+
+
+def test_x1_the_same_events_under_other_names_are_another_match(engine: str):
+    ruleset = rules.load(TWO + "define C() from all A() as a, A() as b within 2 s")
+    detector = make(engine)
+    detector.deploy(ruleset)
+    push(detector, history("A1=A@1(1) A2=A@2(2)", ruleset), ruleset)
+    found = list(detector.advance(TIME_MAX).events())
+    assert [event.cause for event in found] == [("A2", "A1"), ("A1", "A2")]
+    assert found[0].id != found[1].id
+
+
+def test_x1_what_one_consumes_is_gone_whoever_comes_last(engine: str):
+    text = TWO + "define C() from all A() as a, B() as b within 5 s consuming a"
+    assert detect(engine, text, "A1=A@1(1) B1=B@2(0) B2=B@3(0) A2=A@4(0) B3=B@5(0)") == [
+        "C@2() <- A1 B1",
+        "C@4() <- A2 B1",
+        "C@4() <- A2 B2",
+    ]
+
+
+def test_x1_matches_of_one_instant_go_by_the_latest_name_and_then_by_causes(engine: str):
+    text = (
+        TWO
+        + """
+    event E()
+    define C(k) from all A() as a, B() as b within 2 s where k = 10 * a.x + b.x
+    define First(k) from E() and first C() within 0.5 s from E where k = C.k
+    define Last(k) from E() and last C() within 0.5 s from E where k = C.k
+    """
+    )
+    found = detect(engine, text, "B@0(0) A@1(1) B@1(1) A@2(2) B@2(2) E@2")
+    assert [one.split(" <-")[0] for one in found if "@2" in one] == [
+        *("C@2(20)", "C@2(21)", "C@2(22)"),  # the A of 2 is the latest, and named before the B
+        "C@2(12)",
+        "First@2(20)",
+        "Last@2(12)",
+    ]

@@ -1,7 +1,8 @@
-"""The five sequence patterns that OpenCEP's data set lists matches of, as TESLA rules.
+"""The patterns that OpenCEP's data set lists matches of, as TESLA rules.
 
 Its patterns have one window for a whole match, so each earlier event has a window from the event
-after it, which puts them in sequence, and one from the terminator. The data set has no licence and
+after it, which puts them in sequence, and one from the terminator; one pattern is of events in
+any order. The data set has no licence and
 lies outside the repository; without it these tests are skipped.
 """
 
@@ -49,6 +50,8 @@ PATTERNS = {
         and each MSFT(open > c.open) as b within 360 min from c
         and each DRIV(open > b.open) as a within 360 min from b
         and a within 360 min from c""",
+    "hierarchy": """all AMZN() as a, AAPL(high > a.high) as b, GOOG(high > b.high) as c
+        within 1 min""",
 }
 COUNTS = {
     "one": 72,
@@ -56,6 +59,7 @@ COUNTS = {
     "googleIncrease": 125,
     "msftDrivRace": 10,
     "frequencyTailored1": 818,
+    "hierarchy": 953,
 }
 
 

@@ -428,3 +428,19 @@ if __name__ == "__main__":
         ),
         "utf-8",
     )
+
+
+# --- beyond the thesis ---------------------------------------------------------------------------
+
+
+def test_events_that_come_together_are_selected_and_have_no_anchor() -> None:
+    rule = rule_of(
+        "define A() from all Smoke($a) as s, Rain(area = $a) as r within 1 min and s.level > 1"
+    )
+    assert (rule.together, rule.event_names) == (MINUTE, ("s", "r"))
+    equal = Compare(
+        Comparison.EQUAL, AttributeOf(1, 0, Kind.STRING), AttributeOf(0, 0, Kind.STRING)
+    )
+    assert [one.conditions for one in rule.selected] == [(equal,)]
+    assert isinstance(rule.clauses[-1], Constraint)
+    assert [type_.name for type_ in rule.opening] == ["Smoke", "Rain"]

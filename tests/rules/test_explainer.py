@@ -67,7 +67,9 @@ def test_what_lies_beyond_the_bound_on_branches_is_counted():
     whole, bounded = explanations(recordings, ALL), explanations(recordings, 2)
     assert [one.count for one in bounded] == [one.count for one in whole]
     assert any(one.branch.unlisted() for one in bounded)
-    assert all(len(one.matches) <= 3 for one in bounded)
+    # For each name that an event of ``all`` may bear (X1); other branches follow a step.
+    names = (1 if one.branch.steps else len(one.branch.branches) for one in bounded)
+    assert all(len(one.matches) <= 3 * n for one, n in zip(bounded, names, strict=True))
 
 
 def explanations(recordings: Sequence[Recording], branches: int) -> list[Explanation]:
@@ -77,6 +79,42 @@ def explanations(recordings: Sequence[Recording], branches: int) -> list[Explana
         for rule in recording.rules.values()
         for terminator in recording.terminators(rule)
     ]
+
+
+# --- events in any order (X1) --------------------------------------------------------------------
+
+PAIR = "define P(s) from all A(x = $x) as a, B(x = $x, y > 1) as b within 3 s where s = a.x"
+
+
+def test_the_latest_event_is_explained_as_the_terminator():
+    told = why(PAIR, "A1=A@1(1) A2=A@2(1) B1=B@4(1, 2.0) A3=A@5(1)", "B1")
+    assert told.clauses == (
+        "B(y > 1) as b",
+        "each A(b.x = x, time < b.time) as a within 3 s from b",
+    )
+    assert [match.cause for match in told.matches] == [
+        ("history#A1", "history#B1"),
+        ("history#A2", "history#B1"),
+    ]
+    (firing,) = why(PAIR, "A1=A@1(1) B1=B@4(1, 2.0) A3=A@5(1)", "A3").matches
+    assert firing.names == ("a", "b")
+    assert firing.cause == ("history#A3", "history#B1")
+
+
+def test_an_event_that_may_bear_two_names_is_explained_with_both():
+    rule = "define P() from all A() as low, A(x > low.x) as high within 3 s"
+    told = why(rule, "A1=A@1(1) A2=A@2(5) A3=A@3(3)", "A3")
+    assert [branch.chosen.id for branch in told.branch.branches] == ["A3", "A3"]
+    assert [match.cause for match in told.matches] == [
+        ("history#A3", "history#A2"),
+        ("history#A1", "history#A3"),
+    ]
+
+
+def test_an_event_of_another_type_is_none_of_those_that_come_together():
+    told = why(PAIR, "C1=C@1(1)", "C1")
+    assert not told.fired
+    assert told.branch.steps[0].because == "a C, and the rule's events are A or B"
 
 
 # --- one clause at a time ----------------------------------------------------------------------

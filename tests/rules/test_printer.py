@@ -23,7 +23,7 @@ from rules.tokens import DURATION_MAX, RESERVED
 
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (
-    *("each", "first", "last", "event", "rule", "as", "prefix", "suffix", "contains", "int"),
+    *("all", "each", "first", "last", "event", "rule", "as", "prefix", "suffix", "contains", "int"),
     *("avg", "Count", "MIN", "us", "s", "min", "day", "string", "double"),
     *("A", "B", "Temp", "area", "x1", "_", "Straße"),
 )
@@ -128,12 +128,17 @@ CLAUSES = some.one_of(
     some.builds(ast.Constraint, EXPRESSIONS),
 )
 DECLARED = some.builds(ast.Declared, named(), some.sampled_from(Kind))
+TOGETHER = some.builds(
+    ast.Together,
+    some.lists(events(EXPRESSIONS), min_size=2, max_size=3).map(tuple),
+    some.integers(1, DURATION_MAX),
+)
 RULES = some.builds(
     ast.Rule,
     some.none() | named(),
     named(),
     some.lists(DECLARED | some.builds(ast.Declared, named(), some.none()), max_size=2).map(tuple),
-    events(EXPRESSIONS),
+    events(EXPRESSIONS) | TOGETHER,
     some.lists(CLAUSES, max_size=3).map(tuple),
     some.lists(some.builds(ast.Assignment, named(), EXPRESSIONS), max_size=2).map(tuple),
     some.lists(named(), max_size=2).map(tuple),

@@ -4,13 +4,18 @@ import pytest
 from recordings import plain_cases, recording_of
 
 import rules
+from rules.pattern import Selected
 from rules.rewording import Rewording, elapsed_text
 
 
 def reworded(rule: rules.Rule) -> str:
     """The pattern of a rule in its own words, as a rule."""
     words = Rewording(rule)
-    clauses = " and ".join((words.terminator(), *map(words.clause, rule.clauses)))
+    if rule.together is None:
+        clauses = " and ".join((words.terminator(), *map(words.clause, rule.clauses)))
+    else:
+        others = (one for one in rule.clauses if not isinstance(one, Selected))
+        clauses = " and ".join((words.together(), *map(words.clause, others)))
     return f"define Reworded() from {clauses}"
 
 

@@ -89,10 +89,20 @@ def conclude(high, low, events: int):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def digest(heap, frame, events: int, high, low):  # type: ignore[no-untyped-def]
+def cause_place(cause: int, latest: int) -> int:
+    """The frame place of a cause by its number: the terminator has place 1, and the others follow
+    in the order of the text, in which ``latest`` come before the terminator (X1).
+    """
+    if cause == latest:
+        return 1
+    return cause + 2 if cause < latest else cause + 1
+
+
+@kernel
+def digest(heap, frame, events: int, latest: int, high, low):  # type: ignore[no-untyped-def]
     """The key of a composite event: the compiled twin of ``matcher.identity.composite_key``."""
-    for event in range(1, events + 1):
-        high, low = absorb(heap, frame[event], high, low)
+    for cause in range(events):
+        high, low = absorb(heap, frame[cause_place(cause, latest)], high, low)
     return conclude(high, low, events)
 
 
@@ -156,14 +166,16 @@ def emit(state: Int64s, rule_number: int) -> int:
         words[number * outlet.capacity + place] = word
     if rule.consumes and not note_consumed(state, rule_number):
         return GROW_CONSUMED
-    high, low = digest(heap, frame, events, np.uint64(rule.key_high), np.uint64(rule.key_low))
+    latest = rule.latest
+    upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
+    high, low = digest(heap, frame, events, latest, upper, lower)
     ids = arrays.words_at(outlet.digest, 2 * outlet.capacity)
     ids[2 * place] = np.int64(high)
     ids[2 * place + 1] = np.int64(low)
     arrays.words_at(outlet.time, outlet.capacity)[place] = heap[frame[1] + ROW_TIME]
     arrays.codes_at(outlet.source, outlet.capacity)[place] = rule.source
     for event in range(events):
-        write_cause(state, outlet, cause + event, heap, frame[event + 1])
+        write_cause(state, outlet, cause + event, heap, frame[cause_place(event, latest)])
     offset = place + outlet.advances + 1
     arrays.words_at(outlet.offsets, offset + 1)[offset] = cause + events - outlet.first_cause
     outlet.count = place + 1

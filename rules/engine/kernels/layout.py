@@ -98,6 +98,7 @@ RULE = np.dtype(
         ("stores", _I),  # whether some rule uses the type it defines
         ("consumes", _I),  # bit mask over event numbers
         ("private", _I),  # first of its private accesses, in ``private``
+        ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span
     ]
 )

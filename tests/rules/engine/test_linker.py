@@ -41,7 +41,7 @@ class Linked:
         self.order = found.tolist()
 
     def record(self, name: str) -> np.void:
-        return self.linker.rules.array[self.linker.linked[name].number]
+        return self.linker.rules.array[self.linker.linked[name][0].number]
 
 
 def rule(name: str, conditions: str = "k = 1", window: str = "5 s", defines: str = "X") -> str:

@@ -30,7 +30,7 @@ def test_the_compiled_digest_is_the_defined_one():
             first = place * layout.HEADER + layout.ROW_KEY_HIGH
             heap[first : first + 2] = words(list(cause))
         frame = np.arange(events + 1) * layout.HEADER
-        found = digest(heap, frame, events, np.uint64(rule[0]), np.uint64(rule[1]))
+        found = digest(heap, frame, events, 0, np.uint64(rule[0]), np.uint64(rule[1]))
         assert tuple(map(int, found)) == composite_key(rule, causes)
 
 
