@@ -32,6 +32,8 @@ class KnownType:
     mentions: int = 0
     events: int = 0
     front: int | None = None
+    given_up: bool = False
+    """Whether the rules that waited for a first advertiser wait no longer."""
 
     @property
     def open_advertisers(self) -> list[Source]:

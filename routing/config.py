@@ -38,6 +38,9 @@ class NodeConfig:
     never."""
     lead_max_s: float = 86_400.0
     """Seconds of event time by which a source may run ahead of the slowest of its rules."""
+    waiting_events_max: int = 1_000_000
+    """Events kept for rules that wait for a type that nobody has advertised; beyond it they run
+    without that type."""
     wall_clock: bool = True
     """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13)."""
     timer_slack_s: float = 0.0
@@ -84,6 +87,7 @@ FIXED = ("name", "heartbeat_s", "wall_clock")
 
 NODE_BOUNDS = (
     "heartbeats_missed_max",
+    "waiting_events_max",
     "publish_credit",
     "delivery_events_max",
     "queue_events_max",

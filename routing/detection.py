@@ -102,8 +102,12 @@ class Detection:
                 source.floors[name] = max(source.floors[name], floor)
         self._touch(source)
 
-    def push(self, batches: Sequence[EventBatch]) -> None:
-        """Give published events to the engine, if a rule needs them."""
+    def push(self, batches: Sequence[EventBatch]) -> list[str]:
+        """Give published events to the engine, if a rule needs them.
+
+        Gives the types that rules have waited for, and now wait for no longer.
+        """
+        given_up: list[str] = []
         for batch in batches:
             known = self._advertisements[batch.type.name]
             greatest = greatest_time(batch)
@@ -111,6 +115,8 @@ class Detection:
             known.events += len(batch)
             if known.mentions:
                 self._engine.push(batch)
+                given_up += self.watermarks.keep(batch.type.name, len(batch))
+        return given_up
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""

@@ -370,7 +370,9 @@ class Node:
         source.events += events
         self._rates.received += events
         self._sinks.offer(batches, in_sequence(batches))
-        self._detection.push(batches)
+        given_up = self._detection.push(batches)
+        if given_up:
+            self._log("warning", "rules wait no longer", types=given_up)
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))

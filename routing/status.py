@@ -118,6 +118,7 @@ class Overview:
         """One rule: what it is, and whether it runs."""
         needs = self._deployments.needs(deployed.rule.name)
         absent = sorted(one for one in needs if self._detection.watermarks.is_absent(one))
+        without = sorted(one for one in needs if self._is_given_up(one))
         holders = [] if absent else self._holders(needs)
         stalled = self._pending(needs, mark) and any(_stalls(one, now) for one in holders)
         facts = {
@@ -128,6 +129,7 @@ class Overview:
             "mark": time_or_none(mark),
             "state": "waiting" if absent else "stalled" if stalled else "running",
             "waits_for": absent,
+            "without": without,
             "held_by": [
                 {
                     "source": source.name,
@@ -138,6 +140,10 @@ class Overview:
             ],
         }
         return {**facts, "says": _describe(facts)}
+
+    def _is_given_up(self, name: str) -> bool:
+        known = self._advertisements.find(name)
+        return known is not None and known.given_up and not known.was_advertised
 
     def _holders(self, needs: Iterable[str]) -> list[Source]:
         """The open sources with the least mark, by name."""
@@ -168,4 +174,6 @@ def _describe(facts: Facts) -> str:
         holders = ", ".join(f"{one['source']} ({one['standing']})" for one in facts["held_by"])
         mark = facts["mark"]
         return f"stalled by {holders} at {'no mark' if mark is None else f'{mark} us'}"
+    if facts["without"]:
+        return f"running without {', '.join(facts['without'])}"
     return "running"

@@ -8,7 +8,9 @@ and must not run ahead of what it belongs to either, or a source that comes late
 nothing: it is given the mark of the rules that need it. Where all types of a rule have closed,
 that is just beyond the last event, and the rule has no more to say until a source joins.
 
-Law 3: a type that never had an advertiser is given nothing; the rules that need it wait.
+Law 3: a type that never had an advertiser is given nothing; the rules that need it wait, until
+``waiting_events_max`` events of their other types are kept for them. Then they give the type up:
+from there on it counts as one whose sources have all closed.
 
 Law 4: ``Timer`` (S13) has the mark of the clock where the host's ``now`` is one, else it counts
 as closed. It is given at whole seconds only, when something can tick.
@@ -37,6 +39,8 @@ class Watermarks:
         self._given: dict[str, int] = {}
         self._dirty: set[str] = set()
         self._ended: set[frozenset[str]] = set()
+        self._kept: dict[frozenset[str], int] = {}
+        """How many events are kept for the groups that wait (Law 3)."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
@@ -74,6 +78,8 @@ class Watermarks:
                 groups.update(dict.fromkeys(own))
                 changed |= self._raise(name, self.mark(name, now))
         for group in groups:
+            if group in self._kept and not any(map(self.is_absent, group)):
+                del self._kept[group]
             changed |= self._raise_closed(group, now)
         self._dirty.clear()
         return changed
@@ -88,7 +94,26 @@ class Watermarks:
     def is_absent(self, name: str) -> bool:
         """Whether rules wait for a first advertiser of the type (Law 3)."""
         known = self._advertisements.find(name)
-        return name != TIMER.name and (known is None or not known.was_advertised)
+        if known is None:
+            return name != TIMER.name
+        return not (known.was_advertised or known.given_up)
+
+    def keep(self, name: str, events: int) -> list[str]:
+        """Events of a type have come; gives the types that are given up for it (Law 3)."""
+        if not self._kept:
+            return []
+        given_up: list[str] = []
+        for group in self._deployments.groups(name):
+            if group not in self._kept:
+                continue
+            self._kept[group] += events
+            if self._kept[group] > self._config.waiting_events_max:
+                given_up += filter(self.is_absent, sorted(group))
+                del self._kept[group]
+        for absent in given_up:
+            self._advertisements[absent].given_up = True
+        self.touch(given_up)
+        return given_up
 
     def group_mark(self, group: Iterable[str], now: float) -> int | None:
         """The mark of the rules with these needs (Law 2); None while they wait (Law 3)."""
@@ -132,6 +157,12 @@ class Watermarks:
     def forget_groups(self) -> None:
         """Rules have changed; every type that one needs is to be touched."""
         self._ended.clear()
+        groups = {
+            group for name in self._deployments.needed for group in self._deployments.groups(name)
+        }
+        self._kept = {
+            group: self._kept.get(group, 0) for group in groups if any(map(self.is_absent, group))
+        }
 
     def _raise(self, name: str, mark: int | None) -> bool:
         if mark is None or mark <= self._given.get(name, TIME_MIN):
