@@ -6,7 +6,11 @@ anything is changed.
 Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
 beginning, when that is nothing yet, so that a live run equals a recorded one.
 
-Law 3: a name's versions count up for ever, so that no two deployments share composite ids (S15).
+Law 3: a rule ends at its mark. What it has not been evaluated for by then, because a source lags
+say, it will never say; where it is replaced, neither will the new one, which holds from an instant
+beyond all that was published. Both instants are told to who removes or replaces.
+
+Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
 """
 
 from __future__ import annotations
@@ -43,6 +47,18 @@ class Deployed:
         named = {schema.name: schema for schema in (self.rule.defines, *self.rule.used_types)}
         named.pop(TIMER.name, None)
         return tuple(named.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A rule that is not in force any more.
+
+    ``until`` is its mark when it was taken out: it has held for every instant from ``since`` on
+    that lies before ``until``, and for none beyond (S15).
+    """
+
+    deployed: Deployed
+    until: int
 
 
 class Deployments:
@@ -114,7 +130,7 @@ class Deployments:
             raise Refusal(Code.BAD_RULES, str(errors)) from None
 
     def version_of(self, rules: RuleSet) -> int:
-        """The version that a set of rules gets (Law 3)."""
+        """The version that a set of rules gets (Law 4)."""
         return max((self._versions.get(rule.name, -1) + 1 for rule in rules.rules), default=0)
 
     def add(self, rules: Sequence[Rule], since: int | None, version: int) -> tuple[Deployed, ...]:

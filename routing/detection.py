@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
 from routing.advertisements import Advertisements
 from routing.config import NodeConfig
-from routing.deployment import Deployed, Deployments
+from routing.deployment import Deployed, Deployments, Ended
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
 from routing.order import greatest_time
@@ -154,28 +154,32 @@ class Detection:
 
     # --- rules ---
 
-    def deploy(self, message: Deploy, now: float) -> Sequence[Deployed]:
-        """Deploy a text; Refusal, with nothing changed, when it is refused."""
+    def deploy(self, message: Deploy, now: float) -> tuple[Sequence[Deployed], Sequence[Ended]]:
+        """Deploy a text; gives its rules, and those that they replace.
+
+        Refusal, with nothing changed, when it is refused.
+        """
         rules, replaced = self._read(message)
         self._check(rules, replaced)
         version = self._deployments.version_of(rules)
         sinces = self._sinces(rules, now)
-        self._take_out(replaced, rules)
+        ended = self._take_out(replaced, rules)
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
             self._engine.deploy(RuleSet(own, rules.schemas), since=since, version=version)
             added += self._deployments.add(own, since, version)
         self._rules_changed()
-        return added
+        return added, ended
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str) -> Ended:
         """Remove a rule; Refusal when there is none of that name."""
         deployed = self._deployments.find(name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
-        self._take_out([deployed], RuleSet((), {}))
+        (ended,) = self._take_out([deployed], RuleSet((), {}))
         self._rules_changed()
+        return ended
 
     def _read(self, message: Deploy) -> tuple[RuleSet, list[Deployed]]:
         """The text's rules, and those in force that they replace."""
@@ -235,13 +239,15 @@ class Detection:
         bounds += [given[name] for name in names if name in given]
         return max(bounds)
 
-    def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> None:
+    def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> Sequence[Ended]:
         """Take rules out of force, for new ones whose types stay known in between."""
+        ended = [Ended(deployed, self._engine.mark(deployed.rule.name)) for deployed in gone]
         for deployed in gone:
             self.watermarks.touch(self._deployments.needs(deployed.rule.name))
             self._engine.remove(deployed.rule.name)
             self._deployments.remove(deployed.rule.name)
         self._advertisements.exchange(_mentions_of(gone), _mentions_of(_undeployed(rules)))
+        return ended
 
     def _rules_changed(self) -> None:
         self._rearrange()

@@ -61,7 +61,7 @@ from routing.order import first_time, greatest_time, in_sequence
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
-from routing.status import Overview, time_or_none
+from routing.status import Overview, ended_facts, time_or_none
 from rules.engine.engine import NOTHING, Detector
 from rules.pattern import TIMER
 
@@ -423,21 +423,22 @@ class Node:
     # --- rules ---
 
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
-        deployed = self._detection.deploy(message, self._now)
+        deployed, ended = self._detection.deploy(message, self._now)
         self._follow()
         marks = self._detection.marks
         rules = [
             self._overview.rule(one, marks[one.rule.name], self._now)
             for one in sorted(deployed, key=lambda one: one.serial)
         ]
-        self._send(link.peer, Confirmed(message.request, {"rules": rules}))
+        replaced = [ended_facts(one) for one in ended]
+        self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
         names = [one.rule.name for one in deployed]
         self._log("info", "deployed", rules=names, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
-        self._detection.remove(message.name)
+        ended = self._detection.remove(message.name)
         self._follow()
-        self._send(link.peer, Confirmed(message.request))
+        self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:

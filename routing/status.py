@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.advertisements import Advertisements, KnownType
-from routing.deployment import Deployed, Deployments
+from routing.deployment import Deployed, Deployments, Ended
 from routing.detection import Detection
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
@@ -74,6 +74,17 @@ def sink_facts(sink: Sink) -> Facts:
         "credit": sink.credit,
         "delivered": sink.delivered,
         "dropped": sink.dropped,
+    }
+
+
+def ended_facts(ended: Ended) -> Facts:
+    """One rule that was removed or replaced."""
+    deployed = ended.deployed
+    return {
+        "name": deployed.rule.name,
+        "since": deployed.since,
+        "until": time_or_none(ended.until),
+        "version": deployed.version,
     }
 
 

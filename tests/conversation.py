@@ -451,9 +451,18 @@ def printed(event: Event) -> str:
     return f"{named} <- {causes}" if causes else f"{event.source}#{event.id} {named}"
 
 
+def _ended(facts: Mapping[str, Any]) -> str:
+    held = f"{seconds(facts['since'])} until {seconds(facts['until'])}"
+    return f"{facts['name']} version {facts['version']} held from {held}"
+
+
 def _detail(detail: Mapping[str, Any]) -> str:
     if "rules" in detail:
-        return "".join("\n  " + _rule(facts) for facts in detail["rules"])
+        lines = [_ended(facts) for facts in detail.get("replaced", ())]
+        lines += map(_rule, detail["rules"])
+        return "".join("\n  " + line for line in lines)
+    if "until" in detail:
+        return f" {_ended(detail)}"
     if "text" in detail:
         return f" {_rule(detail)}\n  " + detail["text"].replace("\n", "\n  ")
     floors = {name: mark for name, mark in detail.get("from", {}).items() if mark is not None}

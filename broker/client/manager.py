@@ -33,8 +33,9 @@ class RuleManager:
     ...         rule hot: define Hot(area: string) from Temp(value > 45) as t where area = t.area
     ...     ''')
     ...     [rule["name"] for rule in manager.list()]
-    ...     manager.remove("hot")
+    ...     manager.remove("hot")["name"]
     ['hot']
+    'hot'
     """
 
     def __init__(
@@ -61,9 +62,9 @@ class RuleManager:
         """Deploy rules in the place of those of the same names; others are added."""
         return self._ask(lambda: self._session.deploy(text, True, file))
 
-    def remove(self, name: str) -> None:
-        """Remove a rule."""
-        self._ask(lambda: self._session.remove(name))
+    def remove(self, name: str) -> Mapping[str, Any]:
+        """Remove a rule; gives up to where (``until``, microseconds) it was evaluated."""
+        return self._ask(lambda: self._session.remove(name))
 
     def list(self) -> list[Mapping[str, Any]]:
         """The rules in their order: name, type, since, version, and whether they run."""
@@ -133,9 +134,9 @@ class AsyncRuleManager:
         """See ``RuleManager.replace``."""
         return await self._ask(lambda: self._session.deploy(text, True, file))
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove``."""
-        await self._ask(lambda: self._session.remove(name))
+        return await self._ask(lambda: self._session.remove(name))
 
     async def list(self) -> list[Mapping[str, Any]]:
         """See ``RuleManager.list``."""
