@@ -15,6 +15,7 @@ from typing import TypeAlias
 from matcher.model import EventType
 from rules.pattern import (
     CANDIDATE,
+    TIME,
     Aggregate,
     AttributeOf,
     Compare,
@@ -53,9 +54,14 @@ class Predicate:
 def subjects(expression: Expression) -> frozenset[int] | None:
     """The events that an expression speaks of; None when it needs more than their attributes."""
     nodes = list(nodes_of(expression))
-    if any(isinstance(node, Slot | Aggregate) for node in nodes):
+    if any(isinstance(node, Slot | Aggregate) or is_time(node) for node in nodes):
         return None
     return frozenset(node.event for node in nodes if isinstance(node, AttributeOf))
+
+
+def is_time(node: Expression) -> bool:
+    """Whether an expression is the time of an event, which is none of its attributes (X3)."""
+    return isinstance(node, AttributeOf) and node.attribute == TIME
 
 
 def equality(condition: Expression) -> tuple[Place, Place] | None:
@@ -66,6 +72,8 @@ def equality(condition: Expression) -> tuple[Place, Place] | None:
     if not (isinstance(left, AttributeOf) and isinstance(right, AttributeOf)):
         return None
     if left.kind is not right.kind or left.event == right.event:
+        return None
+    if is_time(left) or is_time(right):
         return None
     return (left.event, left.attribute), (right.event, right.attribute)
 

@@ -44,8 +44,14 @@ class Distances:
 
     @classmethod
     def of(cls, rule: Rule) -> Distances:
-        """The distances that the selections and the timed clauses of a rule leave."""
+        """The distances that the selections and the timed clauses of a rule leave.
+
+        Events that come together may be either side of one another (tesla.md X1).
+        """
         count = 1 + len(rule.selected)
+        if rule.together is not None:
+            row = [rule.together] * count
+            return cls(tuple((*row[:n], 0, *row[n + 1 :]) for n in range(count)))
         most = [[TIME_MAX] * count for _ in range(count)]
         for number in range(count):
             most[number][number] = 0
