@@ -16,16 +16,18 @@ from threading import Lock
 import numpy as np
 
 from matcher.counting import CountingMatcher
-from matcher.indexed import COUNTS, Index, IndexedMatcher
+from matcher.indexed import COUNT_NAMES, Index, IndexedMatcher
+from matcher.kernels.layout import COUNTS
 from matcher.matcher import Matcher
 from matcher.model import Int64s
 from matcher.naive import NaiveMatcher
 from matcher.pcm import PcmMatcher
-from matcher.tabled import TableMatcher
+from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
-COSTS_NS = np.array([8.0, 24.0, 10.0])
-"""Nanoseconds for each of indexed.COUNTS, measured on the workloads of benchmarks/matching.py."""
+COSTS_NS = np.array([8.0, 24.0, 10.0, 40.0, 40.0])
+"""Nanoseconds for each of indexed.COUNT_NAMES, measured on the workloads of
+benchmarks/matching.py."""
 SAMPLE_MAX = 2**15
 """Filters of a sample."""
 EVENTS_MAX = 256
@@ -42,7 +44,7 @@ class AutoMatcher(TableMatcher):
         self._index = Index(self.table, by_access=True)
         self._chosen_for = FILTERS_MIN // 2
         self._choosing = Lock()
-        self._counts = np.zeros(len(COUNTS), np.int64)
+        self._counts = np.zeros(COUNTS, np.int64)
 
     def _insert(self, slots: Int64s) -> None:
         self._index.insert(slots)
@@ -50,13 +52,11 @@ class AutoMatcher(TableMatcher):
     def _delete(self, slot: int) -> None:
         self._index.delete(slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         with self._choosing:
             if not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2:
                 self._choose(events)
-        return self._index.run(events, begin, bits, found, wanted, self._counts)
+        return self._index.run(events, begin, found, self._counts)
 
     def _bytes(self) -> int:
         return self._index.bytes
@@ -64,9 +64,9 @@ class AutoMatcher(TableMatcher):
     @property
     def figures(self) -> Mapping[str, int | str]:
         """As in ``TableMatcher``, and the kind of index chosen."""
-        figures = dict(super().figures)
-        figures["method"] = "index" if self._index.by_access else "signature"
-        return figures | dict(zip(COUNTS, self._counts.tolist(), strict=True))
+        method = "index" if self._index.by_access else "signature"
+        looked_at = dict(zip(COUNT_NAMES, self._counts.tolist(), strict=True))
+        return {**super().figures, "method": method, **self._index.figures, **looked_at}
 
     def _choose(self, events: EncodedEvents) -> None:
         slots = self.table.slots
@@ -75,7 +75,7 @@ class AutoMatcher(TableMatcher):
         if len(slots) < FILTERS_MIN or len(recent) == 0:
             return
         sample = slots[:: -(-len(slots) // SAMPLE_MAX)]
-        scale = np.array([1.0, 1.0, len(slots) / len(sample)])
+        scale = np.array([1.0, 1.0, len(slots) / len(sample), 1.0, 1.0])
         by_access = self._cost(True, sample, recent, scale) <= self._cost(
             False, sample, recent, scale
         )
@@ -84,11 +84,12 @@ class AutoMatcher(TableMatcher):
             self._index.insert(slots)
 
     def _cost(self, by_access: bool, sample: Int64s, events: EncodedEvents, scale: Int64s) -> float:
-        index = Index(self.table, by_access=by_access)
+        index = Index(self.table, by_access=by_access, share=len(sample) / len(self))
         index.insert(sample)
-        counts = np.zeros(len(COUNTS), np.int64)
+        counts = np.zeros(COUNTS, np.int64)
         bits = np.zeros((len(events), self.table.interfaces.size // 64 + 1), np.int64)
-        index.run(events, 0, bits, np.empty((0, 2), np.int64), False, counts)
+        none = np.empty(0, np.int64)
+        index.run(events, 0, Found(bits, none, none, False), counts)
         return float(np.dot(counts * scale, COSTS_NS))
 
 

@@ -59,10 +59,18 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
             self.disable()
 
 
-def compiled(function: Function, stamp: Stamp, *, inline: bool = False) -> Function:
-    """Compile a function; cached on disk, stamped. ``inline``: into each kernel that calls it."""
+def compiled(
+    function: Function, stamp: Stamp, *, counting: bool = True, inline: bool = False
+) -> Function:
+    """Compile a function; cached on disk, stamped.
+
+    ``counting``: of references to arrays, which only a function that makes none can do without.
+    ``inline``: into each kernel that calls it.
+    """
+    how: dict[str, Any] = {} if counting else {"_nrt": False}
+    if inline:
+        how["forceinline"] = True
     # The kernels look before they divide: the model of numpy saves a second look.
-    how: dict[str, Any] = {"inline": "always"} if inline else {}
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **how)(function)
     with suppress(RuntimeError):  # when no folder at all can be written
         dispatcher._cache = KernelCache(function, stamp)

@@ -26,7 +26,7 @@ from matcher.kernels.counting import (
 from matcher.kernels.layout import FREE, STATE
 from matcher.model import Int64s
 from matcher.table import COUNT, INTERFACE
-from matcher.tabled import TableMatcher
+from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
 ROOM_MIN = 64
@@ -89,9 +89,7 @@ class CountingMatcher(TableMatcher):
         )
         self._always.discard(slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         with self._lock:
             return counting_match(  # type: ignore[no-any-return]
                 events.offsets,
@@ -107,9 +105,7 @@ class CountingMatcher(TableMatcher):
                 self._epoch,
                 self.table.vocabulary.sorts,
                 events.texts,
-                bits,
-                found,
-                wanted,
+                *found,
                 self.table.live_interfaces,
             )
 

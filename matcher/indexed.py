@@ -1,17 +1,19 @@
 """Matching by hashing: few filters are looked at, and each of these is verified whole.
 
-A filter stands in one bucket of one table, under one of two kinds of keys:
+A filter stands in one bucket of one table, under one of these keys:
 
 - its *signature*, the set of its terms. An event's terms contain those of every filter that it
   matches, so the subsets of its terms are looked up. They are walked depth first, rarest term
   first, and a Bloom filter over the prefixes of all signatures ends the walk where no filter
-  goes on.
+  goes on. Only so many of a filter's terms count as tell the filters apart.
 - its *access predicate*, one of its equalities or tests of texts, chosen where the fewest filters
-  are so far. An event looks up its values and, for texts, the tests that they pass. A filter that
-  has no such constraint stands under its signature.
+  are so far. An event looks up its values and, for texts, the tests that they pass.
+- its type, if it has one and nothing in it can be an access predicate.
 
-``signature`` uses the first kind alone, ``index`` the second wherever it can. Within a bucket a
-mask of the filter's terms, folded to 64 bits, dismisses most of what cannot match.
+``signature`` uses the first kind, ``index`` the second wherever it can. Within a bucket a mask of
+the filter's terms, folded to 64 bits, dismisses most of what cannot match. Where many filters with
+one set of terms, or of one type, have gathered in a bucket, they become a *group*, which is
+matched as a whole (:mod:`matcher.kernels.groups`).
 """
 
 from __future__ import annotations
@@ -20,55 +22,107 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from matcher.grouped import Groups
 from matcher.growing import Growing, with_room
+from matcher.kernels.buckets import place_of, rehash
+from matcher.kernels.grouping import build_group, candidates_of, keep_entries, type_hash
 from matcher.kernels.index import (
+    WORK,
     index_insert_all,
     index_match,
     index_remove,
-    learn_all,
-    rehash,
+    longest_signature,
 )
-from matcher.kernels.layout import BLOOM_BITS, FREE, KEYS, LEARNT, SIGNED, STATE
+from matcher.kernels.layout import (
+    ALIVE,
+    BLOOM_BITS,
+    COUNTS,
+    FREE,
+    FULL,
+    GROUP_KEY,
+    GROUP_MAX,
+    GROUP_MIN,
+    HAS_GROUPS,
+    HASH,
+    KEYS,
+    LEARNT,
+    MASK,
+    SIGNATURE_MAX,
+    SIGNED,
+    SPAN,
+    SPAN_COUNT,
+    STATE,
+)
+from matcher.kernels.signatures import learn_all, learn_one
 from matcher.model import Int64s
-from matcher.table import FilterTable
-from matcher.tabled import TableMatcher
+from matcher.table import COUNT, START, FilterTable
+from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
 TABLE_MIN = 64
-COUNTS = ("subsets visited", "keys probed", "filters verified")
+GATHERED_MIN = 2 * GROUP_MIN
+"""Filters that come one by one become a group when so many have gathered."""
+COUNT_NAMES = (
+    "subsets visited",
+    "keys probed",
+    "filters verified",
+    "groups evaluated",
+    "terms evaluated",
+)
 
 
 class Index:
-    """The buckets of a table's filters, by signature alone or, if ``by_access``, by both."""
+    """The buckets of a table's filters, by signature alone or, if ``by_access``, by both.
 
-    def __init__(self, table: FilterTable, *, by_access: bool) -> None:
+    ``share``: of what all filters are these are a sample, so that groups and signatures are made
+    as they would be for all.
+    """
+
+    def __init__(self, table: FilterTable, *, by_access: bool, share: float = 1.0) -> None:
         self.by_access = by_access
+        self._share = share
         self._filters = table
-        self._buckets: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
+        self._buckets: Int64s = np.zeros((TABLE_MIN, 2), np.int64)
         self._masks: Int64s = np.zeros(TABLE_MIN, np.int64)
-        self._arena: Int64s = np.zeros((TABLE_MIN, 3), np.int64)
+        self._arena: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
         self._bloom: Int64s = np.zeros(1, np.int64)
+        self._groups = Groups()
         self._keys = Growing(np.int64)
+        self._homes = Growing(np.int64)  # by slot: group << 16 | bit, or -1
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
-        self._scratch: list[Int64s] = []  # of -1, by term; one for each thread that matches
+        self._scratch: list[tuple[Int64s, Int64s]] = []  # one for each thread that matches
 
     @property
     def bytes(self) -> int:
         """The bytes of its arrays."""
-        arrays = (self._buckets, self._masks, self._arena, self._bloom, self._keys.rows)
-        return sum(array.nbytes for array in arrays)
+        arrays = (self._buckets, self._masks, self._arena, self._bloom)
+        growing = (self._keys.rows, self._homes.rows)
+        return sum(array.nbytes for array in (*arrays, *growing)) + self._groups.bytes
 
     @property
-    def by_signature(self) -> int:
-        """How many filters were put under their signatures."""
-        return int(self._state[SIGNED])
+    def figures(self) -> Mapping[str, int]:
+        """Where its filters are."""
+        every = list(self._groups.every())
+        return {
+            "filters by signature": int(self._state[SIGNED]),
+            "groups": len(every),
+            "filters in groups": sum(int(self._groups.groups[group, ALIVE]) for group in every),
+        }
+
+    # --- filters come and go --------------------------------------------------------------------
 
     def insert(self, slots: Int64s) -> None:
         """Put filters into their buckets."""
         filters, keys = self._filters, self._keys
         if filters.filters.size > keys.size:
-            keys.reserve(filters.filters.size - keys.size)
+            more = filters.filters.size - keys.size
+            keys.reserve(more)
+            first = self._homes.reserve(more)
+            self._homes.rows[first:] = -1
+        signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
+        terms = len(filters.vocabulary.terms)
+        longest = longest_signature(int(signed / self._share), terms)
         done = 0
         while True:
             done = index_insert_all(
@@ -83,37 +137,135 @@ class Index:
                 slots,
                 filters.vocabulary.ranks,
                 self.by_access,
+                longest,
                 done,
             )
             if done == len(slots):
-                return
+                break
             self._grow()
+        self._gather(len(slots))
 
     def delete(self, slot: int) -> None:
-        """Take a filter out of its bucket."""
-        index_remove(self._buckets, self._masks, self._arena, self._keys.rows, slot)
+        """Take a filter out."""
+        home = int(self._homes.rows[slot])
+        if home < 0:
+            index_remove(self._buckets, self._masks, self._arena, self._keys.rows, slot)
+            return
+        self._homes.rows[slot] = -1
+        if self._groups.bury(home >> 16, home & 0xFFFF):
+            self.insert(self._dissolve(home >> 16) >> 32)
+
+    def _grow(self) -> None:
+        """Make room in whatever is full."""
+        if 2 * (self._state[KEYS] + 1) > len(self._buckets):
+            spans = self._buckets[:, SPAN]
+            live = int(np.count_nonzero(spans & (SPAN_COUNT | HAS_GROUPS)))
+            length = max(TABLE_MIN, 1 << (2 * (live + 1)).bit_length())
+            larger = np.zeros((length, 2), np.int64)
+            rehash(self._buckets, larger, self._arena, self._state)
+            self._buckets = larger
+        elif self._state[LEARNT] * BLOOM_BITS >= 64 * len(self._bloom):
+            self._bloom = np.zeros(4 * len(self._bloom), np.int64)
+            self._learn()
+        else:
+            self._arena = with_room(self._arena, len(self._arena) + 1)
+            self._masks = with_room(self._masks, len(self._arena))
+
+    def _learn(self) -> None:
+        """Teach a new Bloom filter all signatures."""
+        rows, ranks = self._filters.rows.rows, self._filters.vocabulary.ranks
+        learn_all(self._bloom, self._state, self._buckets, self._arena, rows, ranks)
+        order = np.empty(SIGNATURE_MAX + 1, np.int64)
+        for group in self._groups.every():
+            member = int(self._groups.members(group)[0]) >> 32
+            run = self._filters.filters.rows[member, [START, COUNT]]
+            key = self._groups.groups[group, GROUP_KEY]
+            packed = int(run[0]) << 32 | int(run[1])
+            learn_one(self._bloom, self._state, key, packed, rows, ranks, order)
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    def _gather(self, inserted: int) -> None:
+        """Make groups of what has gathered in buckets, after so many filters have come."""
+        least = max(2, int(GROUP_MIN * self._share))
+        if inserted >= GROUP_MIN:
+            counts = self._buckets[:, SPAN] & SPAN_COUNT
+            for place in np.flatnonzero(counts >= least).tolist():
+                self._promote(place, least)
+        elif self._state[FULL]:
+            place = int(self._state[FULL]) - 1
+            if int(self._buckets[place, SPAN]) & SPAN_COUNT >= GATHERED_MIN:
+                self._promote(place, least)
+
+    def _promote(self, place: int, least: int) -> None:
+        """Make groups of the filters of a bucket, where so many at least are of one class."""
+        rows = self._filters.rows.rows
+        members, begins = candidates_of(self._buckets, self._masks, self._arena, rows, place)
+        key = int(self._buckets[place, HASH])
+        made = False
+        for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
+            if end - begin >= least:
+                made |= self._make(key, members[begin:end])
+        if made:
+            keep_entries(self._buckets, self._masks, self._arena, place, self._homes.rows)
+            self._buckets[place, SPAN] |= HAS_GROUPS
+
+    def _make(self, key: int, members: Int64s) -> bool:
+        """Make groups of filters, and of those of smaller groups of their class; whether it could.
+
+        That the smaller ones are built anew makes a group's number of filters double each time.
+        """
+        table, groups = self._filters, self._groups
+        first = table.rows_of(int(members[0]) >> 32)
+        by_type = type_hash(first) == key
+        mask = None if by_type else _mask_of(first)
+        for group in groups.chain(key):
+            alive, own = int(groups.groups[group, ALIVE]), int(groups.groups[group, MASK])
+            together = alive + len(members)
+            if (mask is None or own == mask) and alive <= len(members) and together <= GROUP_MAX:
+                members = np.concatenate((members, self._dissolve(group)))
+        members = members[np.argsort(members & 0xFFFFFFFF, kind="stable")]
+        made = False
+        for start in range(0, len(members), GROUP_MAX):
+            part = members[start : start + GROUP_MAX]
+            scratch = self._take_scratch()
+            block, own_mask, terms, runs = build_group(
+                part,
+                table.filters.rows,
+                table.rows.rows,
+                table.vocabulary.sorts,
+                table.vocabulary.ranked(),
+                scratch[0],
+            )
+            self._scratch.append(scratch)
+            if terms:
+                group = groups.add(key, len(part), block, own_mask, terms, runs)
+                self._homes.rows[part >> 32] = group << 16 | np.arange(len(part))
+                made = True
+        return made
+
+    def _dissolve(self, group: int) -> Int64s:
+        """Forget a group; its filters are nowhere then, as ``Groups.members`` gives them."""
+        members = self._groups.members(group)
+        self._homes.rows[members >> 32] = -1
+        key = self._groups.groups[group, GROUP_KEY]
+        if not self._groups.take(group):
+            self._buckets[place_of(self._buckets, key), SPAN] &= ~HAS_GROUPS
+        return members
+
+    # --- matching -------------------------------------------------------------------------------
 
     def run(
-        self,
-        events: EncodedEvents,
-        begin: int,
-        bits: Int64s,
-        found: Int64s,
-        wanted: bool,
-        counts: Int64s,
+        self, events: EncodedEvents, begin: int, found: Found, counts: Int64s
     ) -> tuple[int, int]:
-        """As ``TableMatcher._run``; ``counts`` int64[3] is added to, as COUNTS names it."""
-        filters = self._filters
-        try:
-            at = self._scratch.pop()
-        except IndexError:
-            at = np.full(len(filters.vocabulary.ranks), -1, np.int64)
-        if len(at) < len(filters.vocabulary.ranks):
-            at = np.full(len(filters.vocabulary.ranks), -1, np.int64)
+        """As ``TableMatcher._run``; ``counts`` int64[COUNTS] is added to, as COUNT_NAMES says."""
+        filters, groups = self._filters, self._groups
+        scratch = self._take_scratch()
         reached: tuple[int, int] = index_match(
             events.offsets,
             events.cells,
             begin,
+            events.texts,
             self._buckets,
             self._masks,
             self._arena,
@@ -121,32 +273,31 @@ class Index:
             self._state,
             filters.rows.rows,
             filters.vocabulary.sorts,
-            at,
-            events.texts,
-            bits,
-            found,
-            wanted,
+            *scratch,
+            groups.blocks,
+            groups.groups,
+            groups.heads,
+            *found,
             filters.live_interfaces,
             counts,
         )
-        self._scratch.append(at)
+        self._scratch.append(scratch)
         return reached
 
-    def _grow(self) -> None:
-        """Make room in whatever is full."""
-        if 2 * (self._state[KEYS] + 1) > len(self._buckets):
-            live = int(np.count_nonzero(self._buckets[:, 2]))
-            length = max(TABLE_MIN, 1 << (4 * live).bit_length())
-            larger = np.zeros((length, 4), np.int64)
-            rehash(self._buckets, larger, self._arena, self._state)
-            self._buckets = larger
-        elif self._state[LEARNT] * BLOOM_BITS >= 64 * len(self._bloom):
-            self._bloom = np.zeros(4 * len(self._bloom), np.int64)
-            rows, ranks = self._filters.rows.rows, self._filters.vocabulary.ranks
-            learn_all(self._bloom, self._state, self._buckets, self._arena, rows, ranks)
-        else:
-            self._arena = with_room(self._arena, len(self._arena) + 1)
-            self._masks = with_room(self._masks, len(self._arena))
+    def _take_scratch(self) -> tuple[Int64s, Int64s]:
+        """An array of -1 by term, and one of WORK."""
+        terms = len(self._filters.vocabulary.ranks)
+        try:
+            at, work = self._scratch.pop()
+        except IndexError:
+            at, work = np.full(terms, -1, np.int64), np.empty(WORK, np.int64)
+        return (at if len(at) >= terms else np.full(terms, -1, np.int64)), work
+
+
+def _mask_of(rows: Int64s) -> int:
+    """The terms of rows folded to 64 bits, as a signed number."""
+    bits = np.int64(1) << (rows[:, 0] & 63)
+    return int(np.bitwise_or.reduce(bits))
 
 
 class IndexedMatcher(TableMatcher):
@@ -155,7 +306,7 @@ class IndexedMatcher(TableMatcher):
     def __init__(self, *, by_access: bool) -> None:
         super().__init__()
         self._index = Index(self.table, by_access=by_access)
-        self._counts = np.zeros(len(COUNTS), np.int64)
+        self._counts = np.zeros(COUNTS, np.int64)
 
     def _insert(self, slots: Int64s) -> None:
         self._index.insert(slots)
@@ -163,10 +314,8 @@ class IndexedMatcher(TableMatcher):
     def _delete(self, slot: int) -> None:
         self._index.delete(slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
-        return self._index.run(events, begin, bits, found, wanted, self._counts)
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
+        return self._index.run(events, begin, found, self._counts)
 
     def _bytes(self) -> int:
         return self._index.bytes
@@ -174,6 +323,5 @@ class IndexedMatcher(TableMatcher):
     @property
     def figures(self) -> Mapping[str, int | str]:
         """As in ``TableMatcher``, and what matching has looked at."""
-        figures = dict(super().figures)
-        figures["filters by signature"] = self._index.by_signature
-        return figures | dict(zip(COUNTS, self._counts.tolist(), strict=True))
+        looked_at = dict(zip(COUNT_NAMES, self._counts.tolist(), strict=True))
+        return {**super().figures, **self._index.figures, **looked_at}

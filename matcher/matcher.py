@@ -28,7 +28,7 @@ class Matches:
 
     ``bits`` uint64[n, words]: bit s of row i says that place s of ``interfaces`` int64[s] wants
     event i; ``interfaces`` may hold -1 at places that no interface has now. ``filters``, if they
-    were asked for: ``offsets`` int64[n + 1] into ``filters`` int64[m], ascending for each event.
+    were asked for: ``offsets`` int64[n + 1] into ``filters`` int64[m], in no order within an event.
     """
 
     bits: UInt64s
@@ -54,7 +54,7 @@ class Matches:
         if self.offsets is None or self.filters is None:
             raise ValueError("the filters were not asked for")
         bounds, filters = self.offsets.tolist(), self.filters.tolist()
-        return [filters[bounds[row] : bounds[row + 1]] for row in range(len(self))]
+        return [sorted(filters[bounds[row] : bounds[row + 1]]) for row in range(len(self))]
 
     def _of_word(self, event: int, word: int) -> list[int]:
         bits = int(self.bits[event, word])

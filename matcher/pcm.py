@@ -22,7 +22,7 @@ from matcher.kernels.layout import FREE, STATE
 from matcher.kernels.pcm import pcm_insert_all, pcm_match, pcm_remove
 from matcher.model import Int64s
 from matcher.table import COUNT, INTERFACE
-from matcher.tabled import TableMatcher
+from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import TYPE_SORT, EncodedEvents, Numbering
 
 ARENA_MIN = 64
@@ -49,29 +49,40 @@ class PcmMatcher(TableMatcher):
     def _delete(self, slot: int) -> None:
         self.shares[slot % len(self.shares)].delete(self, slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         if self._pool is None:
-            return self.shares[0].run(self, events, begin, bits, found, wanted)
-        # Each thread has bits and rows of its own; what did not fit is tried again with more room.
-        own = [(np.zeros_like(bits), np.empty_like(found)) for _ in self.shares]
+            return self.shares[0].run(self, events, begin, found)
+        room = len(found.slots)
+        own = [self._apart(found, room) for _ in self.shares]
         while True:
-            done = [
-                self._pool.submit(share.run, self, events, begin, *mine, wanted)
-                for share, mine in zip(self.shares, own, strict=True)
-            ]
-            ends = [future.result() for future in done]
-            if all(end == len(events) for end, _ in ends):
+            done = list(
+                self._pool.map(
+                    lambda share, mine: share.run(self, events, begin, mine), self.shares, own
+                )
+            )
+            if all(end == len(events) for end, _ in done):
                 break
-            own = [(mine, np.empty((2 * len(rows), 2), np.int64)) for mine, rows in own]
-        for mine, _ in own:
-            bits |= mine
-        rows = np.concatenate([rows[:size] for (_, size), (_, rows) in zip(ends, own, strict=True)])
-        if len(rows) > len(found):
-            found.resize((len(rows), 2), refcheck=False)
-        found[: len(rows)] = rows
-        return len(events), len(rows)
+            room = max(2 * room, 1)  # what did not fit is tried again with more room
+            own = [self._apart(found, room) for _ in self.shares]
+        for mine in own:
+            found.bits[begin:] |= mine.bits[begin:]
+        return self._together(begin, found, own) if found.wanted else (len(events), 0)
+
+    @staticmethod
+    def _apart(found: Found, room: int) -> Found:
+        """What a thread finds for itself."""
+        slots, ends = np.empty(room, np.int64), np.empty_like(found.ends)
+        return Found(np.zeros_like(found.bits), slots, ends, found.wanted)
+
+    @staticmethod
+    def _together(begin: int, found: Found, own: list[Found]) -> tuple[int, int]:
+        """What all threads found, as much as there is room for."""
+        events, slots = [], []
+        for mine in own:
+            counts = np.diff(mine.ends[begin:], prepend=0)
+            events.append(np.repeat(np.arange(begin, len(mine.ends)), counts))
+            slots.append(mine.slots[: counts.sum()])
+        return found.take(begin, np.concatenate(events), np.concatenate(slots))
 
     def _bytes(self) -> int:
         return sum(share.bytes for share in self.shares)
@@ -150,9 +161,7 @@ class Share:
         matcher: PcmMatcher,
         events: EncodedEvents,
         begin: int,
-        bits: Int64s,
-        found: Int64s,
-        wanted: bool,
+        found: Found,
     ) -> tuple[int, int]:
         """As ``TableMatcher._run``."""
         with self._lock:
@@ -166,9 +175,7 @@ class Share:
                 self.filters.rows[: self.filters.size],
                 np.array(sorted(self.always), np.int64),
                 events.texts,
-                bits,
-                found,
-                wanted,
+                *found,
             )
 
     def _insert_some(

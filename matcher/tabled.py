@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,34 @@ from matcher.table import FilterTable
 from matcher.vocabulary import EncodedEvents
 
 FOUND_ROOM = 4_096
-"""Rows of (event, filter) that a call has room for at first."""
+"""Filters that a call has room for at first; later calls begin with what the last one found."""
+FOUND_ROOM_MAX = 2**20
+_NONE = np.empty(0, np.int64)
+
+
+class Found(NamedTuple):
+    """Where what is found goes.
+
+    ``bits`` int64[n, words]: the interfaces of each event; with ``wanted``, ``slots`` int64[room]:
+    the filters' slots, and ``ends`` int64[n]: up to where they are of each event.
+    """
+
+    bits: Int64s
+    slots: Int64s
+    ends: Int64s
+    wanted: bool
+
+    def take(self, begin: int, events: Int64s, slots: Int64s) -> tuple[int, int]:
+        """Take in pairs of events from ``begin`` on and filters, while there is room for all of
+        an event's; as ``TableMatcher._run`` gives it.
+        """
+        count = len(self.bits) - begin
+        ends = np.cumsum(np.bincount(events - begin, minlength=count))
+        fitting = int(np.searchsorted(ends, len(self.slots), side="right"))
+        size = int(ends[fitting - 1]) if fitting else 0
+        self.slots[:size] = slots[np.argsort(events, kind="stable")[:size]]
+        self.ends[begin : begin + fitting] = ends[:fitting]
+        return begin + fitting, size
 
 
 class TableMatcher(ABC):
@@ -28,6 +56,7 @@ class TableMatcher(ABC):
 
     def __init__(self) -> None:
         self.table = FilterTable()
+        self._room = FOUND_ROOM
 
     def __len__(self) -> int:
         return len(self.table)
@@ -60,17 +89,10 @@ class TableMatcher(ABC):
             raise ValueError("the filters use other words than when these events were encoded")
         words = self.table.interfaces.size // 64 + 1
         bits = np.zeros((len(encoded), words), np.int64)
-        found = np.empty((FOUND_ROOM if filters else 0, 2), np.int64)
-        parts = []
-        event = 0
-        while event < len(encoded):
-            done, size = self._run(encoded, event, bits, found, filters)
-            parts.append(found[:size].copy())
-            if done == event:  # one event has more filters than there is room for
-                found = np.empty((2 * len(found), 2), np.int64)
-            event = done
-        matches = Matches(bits.view(np.uint64), self.table.interfaces.rows)
-        return self._with_filters(matches, parts) if filters else matches
+        if filters:
+            return self._with_filters(encoded, bits)
+        self._run(encoded, 0, Found(bits, _NONE, _NONE, False))
+        return Matches(bits.view(np.uint64), self.table.interfaces.rows)
 
     @property
     def figures(self) -> Mapping[str, int | str]:
@@ -86,14 +108,25 @@ class TableMatcher(ABC):
             "bytes": sum(array.rows.nbytes for array in arrays) + self._bytes(),
         }
 
-    def _with_filters(self, matches: Matches, parts: list[Int64s]) -> Matches:
-        rows = np.concatenate(parts) if parts else np.empty((0, 2), np.int64)
-        identifiers = self.table.identifiers.rows[rows[:, 1]]
-        order = np.lexsort((identifiers, rows[:, 0]))
-        counts = np.bincount(rows[:, 0], minlength=len(matches))
-        offsets = np.zeros(len(matches) + 1, np.int64)
-        np.cumsum(counts, out=offsets[1:])
-        return Matches(matches.bits, matches.interfaces, offsets, identifiers[order])
+    def _with_filters(self, encoded: EncodedEvents, bits: Int64s) -> Matches:
+        """Match with the filters told, going on with more room where that is used up."""
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        slots = np.empty(self._room, np.int64)
+        parts, done = [], 0
+        while done < len(encoded):
+            first = done
+            done, size = self._run(encoded, first, Found(bits, slots, offsets[1:], True))
+            offsets[first + 1 : done + 1] += offsets[first]
+            parts.append(slots[:size])
+            if done < len(encoded):
+                # So many again for each event to come, or for one that has more than the room.
+                wanted = size // max(done - first, 1) * (len(encoded) - done)
+                more = 2 * len(slots) if done == first else FOUND_ROOM
+                slots = np.empty(max(wanted, more), np.int64)
+        self._room = max(FOUND_ROOM, min(int(offsets[-1]) * 5 // 4, FOUND_ROOM_MAX))
+        found = parts[0] if len(parts) == 1 else np.concatenate((_NONE, *parts))
+        identifiers = self.table.identifiers.rows[found]
+        return Matches(bits.view(np.uint64), self.table.interfaces.rows, offsets, identifiers)
 
     @abstractmethod
     def _insert(self, slots: Int64s) -> None:
@@ -104,12 +137,10 @@ class TableMatcher(ABC):
         """Take a filter out of it; the table still has it."""
 
     @abstractmethod
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
-        """Match from event ``begin`` on, setting ``bits``; with ``wanted``, fill ``found``.
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
+        """Match from event ``begin`` on, and fill what is found.
 
-        The event at which ``found`` had no more room, and how many rows of it are filled.
+        The event at which ``found.slots`` had no more room, and how many of them are filled.
         """
 
     @abstractmethod

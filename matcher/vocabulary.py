@@ -234,8 +234,14 @@ class Vocabulary:
         )
         grown = (self._hit_offsets, self._hits, self._text_ranks)
         hit_offsets, hits, ranks = (array.rows[: array.size] for array in grown)
-        about = (hit_offsets, hits, ranks, self._test_ranks)
+        about = (hit_offsets, hits, ranks, self.test_ranks)
         return EncodedEvents(offsets, encoded, self.generation, about)
+
+    def ranked(self) -> Int64s:
+        """By test of order: the rank of its operand, those of all that are in use."""
+        if self._stale:
+            self._forget()
+        return self.test_ranks
 
     @property
     def texts_known(self) -> int:
@@ -283,9 +289,9 @@ class Vocabulary:
         self._stale = False
         self._last_texts = ((), -1, np.empty(0, np.int64))
         self._ordered = sorted(text for operator, text in self.tests if operator is ORDER)
-        self._test_ranks = np.zeros(len(self.tests) + 1, np.int64)
+        self.test_ranks = np.zeros(len(self.tests) + 1, np.int64)
         for place, text in enumerate(self._ordered):
-            self._test_ranks[self.tests.number((ORDER, text))] = 2 * place + 1
+            self.test_ranks[self.tests.number((ORDER, text))] = 2 * place + 1
 
     def _learn(self, texts: list[str]) -> None:
         rows = [sorted(self._hits_of(text)) for text in texts]

@@ -25,7 +25,7 @@ from matcher.growing import Growing
 from matcher.kernels.layout import TERM_MASK
 from matcher.model import AnyArray, Int64s
 from matcher.table import COUNT, INTERFACE, START, FilterTable
-from matcher.tabled import TableMatcher
+from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
 THREADS, EVENT_THREADS = 256, 64
@@ -53,10 +53,8 @@ class BatchedMatcher(TableMatcher):
     def _delete(self, slot: int) -> None:
         self._tables.delete(slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
-        return self._tables.run(events, begin, bits, found, wanted)
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
+        return self._tables.run(events, begin, found)
 
     def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
         """A function that computes the same for these events so many times, without copying
@@ -122,25 +120,20 @@ class DeviceTables:
         self._heads.rows[slot, SIZE] = 0
         self._head_mirror.mark(slot, slot + 1)
 
-    def run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
-        """As ``TableMatcher._run``; ``found`` is made larger where it must be."""
+    def run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
+        """As ``TableMatcher._run``."""
         always = np.array(sorted(self._always), np.int64)
         with self._lock:
-            parts = self._run_launches(events, begin, bits, wanted)
+            parts = self._run_launches(events, begin, found.bits, found.wanted)
         places = self._table.filters.rows[always, INTERFACE]
         for place in np.unique(places).tolist():
-            bits.view(np.uint64)[begin:, place >> 6] |= np.uint64(1 << (place & 63))
-        if not wanted:
+            found.bits.view(np.uint64)[begin:, place >> 6] |= np.uint64(1 << (place & 63))
+        if not found.wanted:
             return len(events), 0
         rest = np.arange(begin, len(events))
         parts.append(np.stack((np.repeat(rest, len(always)), np.tile(always, len(rest))), 1))
         rows = np.concatenate(parts)
-        if len(rows) > len(found):
-            found.resize((len(rows), 2), refcheck=False)
-        found[: len(rows)] = rows
-        return len(events), len(rows)
+        return found.take(begin, rows[:, 0], rows[:, 1])
 
     def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
         """As ``BatchedMatcher.launch_again``; at most EVENTS_MAX events."""

@@ -26,6 +26,7 @@ from matcher.gpu.mirror import Mirror, TextMirror
 from matcher.kernels.layout import COUNT, ROOM, START, TERM_MASK
 from matcher.model import AnyArray, Int64s
 from matcher.pcm import PcmMatcher
+from matcher.tabled import Found
 from matcher.vocabulary import EncodedEvents
 
 THREADS = 256
@@ -57,27 +58,27 @@ class CcmMatcher(PcmMatcher):
         super()._delete(slot)
         self._evaluation.changed(self, np.array([slot], np.int64))
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         always = np.array(sorted(self.shares[0].always), np.int64)
         places = self.shares[0].filters.rows[always, 2]
         size = 0
         with self._evaluation.lock:
-            self._evaluation.synchronise(self, events, wanted)
+            self._evaluation.synchronise(self, events, found.wanted)
             for first in range(begin, len(events), RING):
                 some = range(first, min(first + RING, len(events)))
                 results = self._evaluation.evaluate(self, events, some)
                 for event, (interfaces, matched) in zip(some, results, strict=True):
-                    _set_bits(bits[event], np.concatenate((np.flatnonzero(interfaces), places)))
-                    if not wanted:
+                    _set_bits(
+                        found.bits[event], np.concatenate((np.flatnonzero(interfaces), places))
+                    )
+                    if not found.wanted:
                         continue
                     slots = np.concatenate((always, matched))
-                    if size + len(slots) > len(found):
+                    if size + len(slots) > len(found.slots):
                         return event, size
-                    found[size : size + len(slots), 0] = event
-                    found[size : size + len(slots), 1] = slots
+                    found.slots[size : size + len(slots)] = slots
                     size += len(slots)
+                    found.ends[event] = size
         return len(events), size
 
     @property

@@ -22,6 +22,7 @@ from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.device import Device, device
 from matcher.matcher import Matcher
 from matcher.model import Int64s
+from matcher.tabled import Found
 from matcher.vocabulary import EncodedEvents
 
 TRIAL_EVENTS = 256
@@ -78,17 +79,15 @@ class PlacedMatcher(AutoMatcher):
         super()._delete(slot)
         self._tables.delete(slot)
 
-    def _run(
-        self, events: EncodedEvents, begin: int, bits: Int64s, found: Int64s, wanted: bool
-    ) -> tuple[int, int]:
+    def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         self._calls += 1
         size_changed = not self._tried_for / 2 <= len(self) <= self._tried_for * 2
         if size_changed or self._calls % TRIAL_CALLS == 0:
             self._try(events)
         if self._from is None or len(events) - begin < self._from:
-            return super()._run(events, begin, bits, found, wanted)
+            return super()._run(events, begin, found)
         self._on_device += 1
-        return self._tables.run(events, begin, bits, found, wanted)
+        return self._tables.run(events, begin, found)
 
     def _try(self, events: EncodedEvents) -> None:
         recent = events.take(slice(0, TRIAL_EVENTS))
@@ -100,18 +99,18 @@ class PlacedMatcher(AutoMatcher):
 
     def _cost_of(
         self,
-        run: Callable[[EncodedEvents, int, Int64s, Int64s, bool], tuple[int, int]],
+        run: Callable[[EncodedEvents, int, Found], tuple[int, int]],
         recent: EncodedEvents,
     ) -> Cost:
         words = self.table.interfaces.size // 64 + 1
-        found = np.empty((0, 2), np.int64)
+        none = np.empty(0, np.int64)
 
         def seconds(events: EncodedEvents) -> float:
             times = []
             for _ in range(TRIES):
                 bits = np.zeros((len(events), words), np.int64)
                 begun = perf_counter()
-                run(events, 0, bits, found, False)
+                run(events, 0, Found(bits, none, none, False))
                 times.append(perf_counter() - begun)
             return min(times)
 

@@ -25,6 +25,7 @@ from matcher.kernels.layout import (
 )
 from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
+from matcher.kernels.rows import copy_row
 from matcher.kernels.segments import append, take_out
 
 PLACES, NUMBERS, LEFT = 1, 2, 3
@@ -111,7 +112,8 @@ def counting_rehash(known, larger, state):
     state[PLACES] = 0
     for old in range(len(known)):
         if known[old, 2] > 0:
-            larger[place_of_constraint(larger, known[old, 0], known[old, 1])] = known[old]
+            place = place_of_constraint(larger, known[old, 0], known[old, 1])
+            copy_row(known, old, larger, place)
             state[PLACES] += 1
 
 
@@ -119,7 +121,7 @@ def counting_rehash(known, larger, state):
 def count_one(event, number, lists, arena, filters, epoch, bits, found, size, wanted, left):
     """Count a constraint that holds; pruned filters are not counted.
 
-    Gives the rows of ``found`` wanted so far, and how many interfaces are left.
+    Gives the numbers in ``found`` wanted so far, and how many interfaces are left.
     """
     start = lists[number, START]
     for entry in range(start, start + lists[number, COUNT]):
@@ -154,6 +156,7 @@ def counting_match(
     texts,
     bits,
     found,
+    ends,
     wanted,
     interfaces,
 ):
@@ -201,4 +204,6 @@ def counting_match(
                     )  # fmt: skip
         if size > len(found):
             return event, kept
+        if wanted:
+            ends[event] = size
     return len(offsets) - 1, size

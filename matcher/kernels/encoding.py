@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.kernels.compiled import inlined, kernel
+from matcher.kernels.compiled import inlined, making
 from matcher.kernels.layout import FLOAT_FLAG, TERM_MASK
 
 
-@kernel
+@making
 def encode(offsets, names, kinds, values, terms, texts, types, ranks):
     """Events in a vocabulary's numbers, cells in the order of ranks."""
     count = len(offsets) - 1

@@ -1,4 +1,4 @@
-"""Hashes of terms, of what is asked of them, and of sets of terms; Bloom filters over them."""
+"""Hashes of terms and of what is asked of them; Bloom filters over hashes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,6 @@ def mix(number):
 def key_of(term, value, how):
     """The hash of an equality or a test on a term."""
     return mix(mix(term * 8 + how + 1) ^ value)
-
-
-@inlined
-def bit_of(term):
-    """The bit of a term in masks of terms."""
-    return np.int64(1) << (mix(term) & 63)
 
 
 @inlined

@@ -1,61 +1,64 @@
-"""The index: signatures and access predicates in one table of buckets."""
+"""The index: how filters enter and leave it, and how events are looked up (matcher.indexed)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from matcher.kernels.compiled import kernel
-from matcher.kernels.hashing import bit_of, in_bloom, key_of, mix, to_bloom
+from matcher.kernels.buckets import (
+    bit_of,
+    count_of,
+    entry_for,
+    first_of,
+    log_of_span,
+    place_of,
+    take_entry,
+)
+from matcher.kernels.compiled import inlined, kernel, making
+from matcher.kernels.grouping import groupable, type_hash
+from matcher.kernels.groups import group_match
+from matcher.kernels.hashing import key_of, mix
 from matcher.kernels.layout import (
-    ACCESSES,
     BLOOM_BITS,
     BY_FLOAT,
     BY_INT,
-    BY_PRESENCE,
+    BY_RANK,
     BY_TEST,
-    COUNT,
-    END,
+    CANDIDATES,
     FLOAT_FLAG,
-    FREE,
+    FULL,
+    GROUP_MAX,
+    HAS_GROUPS,
     HASH,
     KEYS,
     LEARNT,
+    LONGEST,
+    MASK,
+    NEXT,
     PROBED,
     PROBES,
-    ROOM,
+    PROBING,
     SAME,
     SIGNATURE_MAX,
     SIGNED,
-    START,
+    SPAN,
     TERM_MASK,
+    TEXT_SORT,
+    TYPE_SORT,
     TYPED,
     UNTYPED,
     VERIFIED,
-    VISITED,
-    WALK_MAX,
+    WAITING,
 )
 from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
-from matcher.kernels.segments import append, log_of, take_out
+from matcher.kernels.signatures import signature_key, signature_probes
 
-
-@kernel
-def place_of(table, key):
-    """The place of a key in the table, or of the gap where it would stand."""
-    mask = len(table) - 1
-    place = key & mask
-    while table[place, ROOM] and table[place, HASH] != key:
-        place = (place + 1) & mask
-    return place
-
-
-@kernel
-def type_hash(rows):
-    """What a filter's type adds to its keys; 0 for one without type."""
-    for row in range(len(rows)):
-        if rows[row, 0] >> 36 == BY_PRESENCE:
-            return mix(~(rows[row, 0] & TERM_MASK))
-    return 0
+_DEPTHS = 2 * PROBES + CANDIDATES
+_KEYS = _DEPTHS + SIGNATURE_MAX
+_PLAY = _KEYS + SIGNATURE_MAX
+_OWN = _PLAY + GROUP_MAX // 64
+WORK = _OWN + GROUP_MAX // 64
+"""Words of scratch that matching needs."""
 
 
 @kernel
@@ -63,9 +66,9 @@ def access_key(table, rows, typed):
     """The key of the filter's access predicate, or 0 when nothing in it can be one.
 
     Of its equalities and tests that which the fewest filters have so far; an equality counts
-    half, because it is satisfied by fewer values than a test.
+    half, because it is satisfied by fewer values than a test. Gives its row, too.
     """
-    best, best_cost = 0, 1 << 62
+    best, best_cost, best_row = 0, 1 << 62, -1
     for row in range(len(rows)):
         word = rows[row, 0]
         how = word >> 36
@@ -73,161 +76,110 @@ def access_key(table, rows, typed):
             continue
         key = key_of(word & TERM_MASK, rows[row, 1], how) ^ typed
         place = place_of(table, key)
-        cost = (table[place, COUNT] + 1) * (2 if how == BY_TEST else 1)
+        cost = (count_of(table[place, SPAN]) + 1) * (2 if how == BY_TEST else 1)
         if cost < best_cost:
-            best, best_cost = key, cost
-    return best
+            best, best_cost, best_row = key, cost, row
+    return best, best_row
+
+
+@inlined
+def chance_of(word):
+    """How many values satisfy a row, roughly: the fewer, the sooner it is worth testing."""
+    relations, how = (word >> 32) & 15, word >> 36
+    if relations == SAME:
+        return 1 if how < BY_TEST else 2 if how <= BY_RANK else 9
+    return 5 if relations & ~SAME in (1, 4) else 8
 
 
 @kernel
-def signature_key(rows, ranks, order, bloom, learn):
-    """The hash of the filter's rarest terms, and how many they are.
-
-    With ``learn``, all prefixes of them go to ``bloom``. ``order`` is scratch of SIGNATURE_MAX + 1.
-    """
-    count = 0
-    for row in range(len(rows)):
-        term = rows[row, 0] & TERM_MASK
-        place = count
-        while place > 0 and ranks[order[place - 1]] > ranks[term]:
+def by_chance(rows):
+    """Bring a filter's rows in the order in which they are worth testing."""
+    for row in range(1, len(rows)):
+        word, operand = rows[row, 0], rows[row, 1]
+        place = row
+        while place > 0 and chance_of(rows[place - 1, 0]) > chance_of(word):
+            rows[place, 0], rows[place, 1] = rows[place - 1, 0], rows[place - 1, 1]
             place -= 1
-        if (place > 0 and order[place - 1] == term) or place == SIGNATURE_MAX:
-            continue
-        for other in range(count, place, -1):
-            order[other] = order[other - 1]
-        order[place] = term
-        count = min(count + 1, SIGNATURE_MAX)
-    key = 1
-    for place in range(count):
-        key += mix(order[place])
-        if learn:
-            to_bloom(bloom, key)
-    if learn:
-        to_bloom(bloom, key ^ END)
-    return key, count + 1
+        rows[place, 0], rows[place, 1] = word, operand
 
 
 @kernel
+def longest_signature(signed, terms):
+    """The terms of a signature that tell so many filters apart, on average."""
+    longest, sets = 1, terms
+    while sets < signed and longest < SIGNATURE_MAX:
+        longest += 1
+        sets = sets * max(terms - longest + 1, 1) // longest
+    return longest
+
+
+@making
 def index_insert_all(
-    table, masks, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, begin
+    table, masks, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, longest, begin
 ):
     """Put filters into the index, from number ``begin`` on, noting the key of each.
 
-    ``masks`` int64[entries], apart from the rest of the entries because most are dismissed by it.
-    Returns how many are in: fewer than there are when table, arena or Bloom filter are full.
+    ``longest``: how many terms a signature has at most. Returns how many are in:
+    fewer than there are when table, arena or Bloom filter are full. ``state[FULL]`` is the last
+    bucket, plus one, whose segment was full then.
     """
     order = np.empty(SIGNATURE_MAX + 1, np.int64)
+    state[FULL] = 0
     for number in range(begin, len(slots)):
         slot = slots[number]
         start, count = filters[slot, 0], filters[slot, 1]
         if 2 * (state[KEYS] + 1) > len(table) or state[LEARNT] * BLOOM_BITS >= 64 * len(bloom):
             return number
         own = rows[start : start + count]
+        by_chance(own)
         typed = type_hash(own)
-        key = access_key(table, own, typed) if by_access else 0
-        is_access, learnt = key != 0, 0
-        if not is_access:
-            key, learnt = signature_key(own, ranks, order, bloom, True)
+        key, access = access_key(table, own, typed) if by_access else (0, -1)
+        is_access, waits, learnt = key != 0, False, 0
+        if not is_access and typed != 0 and groupable(own):
+            key, waits = typed, True
+        elif not is_access:
+            state[LONGEST] = max(state[LONGEST], longest)
+            key, learnt = signature_key(own, ranks, order, bloom, longest, True)
         place = place_of(table, key)
-        is_new = table[place, ROOM] == 0
-        if is_new:
-            table[place, HASH] = key
-            table[place, START] = -1
-            table[place, COUNT] = 0
-        old = table[place, START]
-        entry = append(table, place, arena, state)
+        is_new = table[place, HASH] == 0 and table[place, SPAN] == 0
+        table[place, HASH] = key
+        entry = entry_for(table, masks, arena, state, place)
         if entry < 0:
+            if is_new:
+                table[place, HASH] = 0
             return number
-        new = table[place, START]
-        if new != old:
-            for moved in range(entry - new):
-                masks[new + moved] = masks[old + moved]
         state[KEYS] += is_new
         state[LEARNT] += learnt
-        if not is_access:
-            state[SIGNED] += 1
+        if is_access:
+            state[PROBING] |= TYPED if typed else UNTYPED
+        elif waits:
+            state[PROBING] |= WAITING
         else:
-            state[ACCESSES] |= TYPED if typed else UNTYPED
-        mask = 0
+            state[SIGNED] += 1
+        mask = np.int64(0)
         for row in range(count):
             mask |= bit_of(own[row, 0] & TERM_MASK)
         masks[entry] = mask
-        arena[entry, 0] = start
-        arena[entry, 1] = count << 32 | filters[slot, 2]
-        arena[entry, 2] = slot
+        if count:
+            tested = 1 if access == 0 and count > 1 else 0
+            arena[entry, 0], arena[entry, 1] = own[tested, 0], own[tested, 1]
+        arena[entry, 2] = start << 32 | count
+        arena[entry, 3] = slot << 32 | filters[slot, 2]
         keys[slot] = key
+        span = table[place, SPAN]
+        if count_of(span) == 1 << (log_of_span(span) - 1):
+            state[FULL] = place + 1
     return len(slots)
-
-
-@kernel
-def learn_all(bloom, state, table, arena, rows, ranks):
-    """Teach a new Bloom filter the prefixes of all filters that stand under their signatures."""
-    state[LEARNT] = 0
-    order = np.empty(SIGNATURE_MAX + 1, np.int64)
-    for place in range(len(table)):
-        first = table[place, START]
-        for entry in range(first, first + table[place, COUNT]):
-            start, count = arena[entry, 0], arena[entry, 1] >> 32
-            own = rows[start : start + count]
-            if signature_key(own, ranks, order, bloom, False)[0] == table[place, HASH]:
-                state[LEARNT] += signature_key(own, ranks, order, bloom, True)[1]
 
 
 @kernel
 def index_remove(table, masks, arena, keys, slot):
     """Take a filter out of its bucket; the bucket stays, for filters to come."""
-    place = place_of(table, keys[slot])
-    row = take_out(table, place, arena, 2, slot)
-    masks[row] = masks[table[place, START] + table[place, COUNT]]
+    take_entry(table, masks, arena, place_of(table, keys[slot]), slot)
 
 
-@kernel
-def rehash(table, larger, arena, state):
-    """Move all buckets that hold something to a larger table; the others' segments go free."""
-    state[KEYS] = 0
-    for old in range(len(table)):
-        if table[old, ROOM] == 0:
-            continue
-        if table[old, COUNT] == 0:
-            log = log_of(table[old, ROOM])
-            arena[table[old, START], 0] = state[FREE + log]
-            state[FREE + log] = table[old, START]
-            continue
-        larger[place_of(larger, table[old, HASH])] = table[old]
-        state[KEYS] += 1
-
-
-@kernel
-def signature_probes(cells, first, last, bloom, probes, depths, keys, counts):
-    """The signatures that filters may have among the subsets of an event's terms.
-
-    How many there are, or -1 when that would take too long to say.
-    """
-    probes[0] = key = 1
-    count, depth, cell = int(in_bloom(bloom, key ^ END)), 0, first
-    for visited in range(WALK_MAX):
-        while cell == last or depth == SIGNATURE_MAX:
-            if depth == 0:
-                counts[VISITED] += visited
-                return count
-            depth -= 1
-            cell, key = depths[depth] + 1, keys[depth]
-        longer = key + mix(cells[cell, 0] & TERM_MASK)
-        if in_bloom(bloom, longer):
-            depths[depth], keys[depth] = cell, key
-            depth += 1
-            key = longer
-            if in_bloom(bloom, key ^ END):
-                if count == len(probes):
-                    break
-                probes[count] = key
-                count += 1
-        cell += 1
-    return -1
-
-
-@kernel
-def access_probes(cells, first, last, sorts, typed, accesses, hit_offsets, hits, probes, count):
+@inlined
+def access_probes(cells, first, last, sorts, typed, probing, hit_offsets, hits, probes, count):
     """The keys of an event's values and of the tests that its texts pass, after ``count`` others.
 
     How many there are then, or -1 when there is no room for them.
@@ -235,110 +187,197 @@ def access_probes(cells, first, last, sorts, typed, accesses, hit_offsets, hits,
     for cell in range(first, last):
         term, value = cells[cell, 0] & TERM_MASK, cells[cell, 1]
         sort = sorts[term]
-        if sort == 3:
+        if sort == TYPE_SORT:
             continue
         begin, end = 0, 1
         how = BY_FLOAT if cells[cell, 0] >= FLOAT_FLAG else BY_INT
-        if sort == 1:
+        if sort == TEXT_SORT:
             begin, end, how = hit_offsets[value], hit_offsets[value + 1], BY_TEST
         if count + 2 * (end - begin) > len(probes):
             return -1
         for place in range(begin, end):
-            key = key_of(term, hits[place] if sort == 1 else value, how)
-            if accesses & UNTYPED:
+            key = key_of(term, hits[place] if sort == TEXT_SORT else value, how)
+            if probing & UNTYPED:
                 probes[count] = key
                 count += 1
-            if accesses & TYPED and typed:
+            if probing & TYPED and typed:
                 probes[count] = key ^ typed
                 count += 1
     return count
 
 
-@kernel
-def index_match(
-    offsets,
-    cells,
-    begin,
-    table,
-    masks,
-    arena,
-    bloom,
-    state,
-    rows,
-    sorts,
-    at,
-    texts,
-    bits,
-    found,
-    wanted,
-    interfaces,
-    counts,
-):
-    """Look the events' signatures and values up, and verify what stands in the buckets.
+@inlined
+def head_of(heads, key):
+    """The place of a key among the heads of chains of groups, or of the gap for it."""
+    mask = len(heads) - 1
+    place = key & mask
+    while heads[place, 0] != key and (heads[place, 0] or heads[place, 1]):
+        place = (place + 1) & mask
+    return place
 
-    ``sorts`` int64[terms]: 1 where values are texts, 3 for types; ``at``: scratch of -1, as long.
-    Gives the event where ``found`` had no more room, and its rows.
+
+@inlined
+def verify(
+    candidates, count, arena, rows, event, cells, at, texts, bits, found, size, wanted, left,
+    counts,
+):  # fmt: skip
+    """Test whole the filters whose entries are candidates.
+
+    Gives the numbers in ``found`` wanted so far, and how many interfaces are left.
     """
     hit_offsets, hits, ranks, test_ranks = texts
+    for number in range(count):
+        entry = candidates[number]
+        packed = arena[entry, 3]
+        interface = packed & TERM_MASK
+        known = bits[event, interface >> 6] >> (interface & 63) & 1
+        if known and not wanted:
+            continue
+        counts[VERIFIED] += 1
+        run = arena[entry, 2]
+        row, end = run >> 32, (run >> 32) + (run & TERM_MASK)
+        # The entry's own row first: it mostly fails, and then the rows need not be fetched.
+        word, operand, more = arena[entry, 0], arena[entry, 1], row < end
+        row -= more
+        while more:
+            cell = at[word & TERM_MASK]
+            if cell < 0 or not holds(
+                word, operand, cells[cell, 0], cells[cell, 1], hit_offsets, hits, ranks, test_ranks
+            ):
+                break
+            row += 1
+            more = row < end
+            if more:
+                word, operand = rows[row, 0], rows[row, 1]
+        if row == end:
+            left -= 1 - known
+            size = hit(event, packed >> 32, interface, bits, found, size, wanted)
+            if left == 0 and not wanted:
+                break
+    return size, left
+
+
+@inlined
+def match_groups(
+    probes, spans, count, heads, blocks, small, groups, absent, event, cells, at,
+    texts, play, own, bits, found, size, wanted, left, counts,
+):  # fmt: skip
+    """Match the groups of keys; gives the same as ``verify``."""
+    for number in range(count):
+        if not spans[number] & HAS_GROUPS or (left == 0 and not wanted):
+            continue
+        group = heads[head_of(heads, probes[number]), 1] - 1
+        while group >= 0:
+            if not groups[group, MASK] & absent:
+                size, left = group_match(
+                    blocks, small, groups, group, event, cells, at, texts, play, own,
+                    bits, found, size, wanted, left, counts,
+                )  # fmt: skip
+            group = groups[group, NEXT]
+    return size, left
+
+
+@inlined
+def match_buckets(
+    spans, count, candidates, masks, absent, arena, rows, event, cells, at, texts,
+    bits, found, size, wanted, left, counts,
+):  # fmt: skip
+    """Gather from buckets what the masks leave, and verify it; gives the same as ``verify``."""
+    gathered = number = entry = end = 0
+    while left or wanted:
+        while entry == end and number < count:
+            entry = first_of(spans[number])
+            end = entry + count_of(spans[number])
+            number += 1
+        stop = min(end, entry + CANDIDATES - gathered)
+        for one in range(entry, stop):
+            candidates[gathered] = one
+            gathered += masks[one] & absent == 0
+        entry = stop
+        if gathered == CANDIDATES or (entry == end and number == count):
+            size, left = verify(
+                candidates, gathered, arena, rows, event, cells, at, texts,
+                bits, found, size, wanted, left, counts,
+            )  # fmt: skip
+            gathered = 0
+            if entry == end and number == count:
+                break
+    return size, left
+
+
+@kernel
+def index_match(
+    offsets, cells, begin, texts, table, masks, arena, bloom, state, rows, sorts, at, work,
+    blocks, groups, heads, bits, found, ends, wanted, interfaces, counts,
+):  # fmt: skip
+    """Look the events' signatures and values up, and verify what stands in the buckets.
+
+    ``at``: scratch of -1 by term; ``work``: scratch of WORK. Gives the event where
+    ``found`` had no more room, and how many numbers are in it; ``ends`` says up to where they are
+    of each event.
+    """
     size = 0
-    probes = np.empty(PROBES, np.int64)
-    depths = np.empty(SIGNATURE_MAX, np.int64)
-    keys = np.empty(SIGNATURE_MAX, np.int64)
+    probes, spans = work[:PROBES], work[PROBES : 2 * PROBES]
+    candidates, depths, keys = work[2 * PROBES : _DEPTHS], work[_DEPTHS:_KEYS], work[_KEYS:_PLAY]
+    play, own = work[_PLAY:_OWN], work[_OWN:WORK]
+    small = blocks.view(np.uint16)
     for event in range(begin, len(offsets) - 1):
         kept, left = size, interfaces
         first, last = offsets[event], offsets[event + 1]
-        mask = typed = 0
+        mask = typed = np.int64(0)
         for cell in range(first, last):
             term = cells[cell, 0] & TERM_MASK
             at[term] = cell
             mask |= bit_of(term)
-            if sorts[term] == 3:
+            if sorts[term] == TYPE_SORT:
                 typed = mix(~term)
-        count = signature_probes(cells, first, last, bloom, probes, depths, keys, counts)
-        if count >= 0 and state[ACCESSES]:
-            count = access_probes(
-                cells, first, last, sorts, typed, state[ACCESSES], hit_offsets, hits, probes, count
-            )
-        counts[PROBED] += max(count, 0)
-        for number in range(count):
-            probes[number] = place_of(table, probes[number])
         absent = ~mask
-        for number in range(len(table) if count < 0 else count):
-            place = number if count < 0 else probes[number]
-            start = table[place, START]
-            for entry in range(start, start + table[place, COUNT]):
-                if masks[entry] & absent:
+        # An event's type first, and groups before buckets: what they select need not be looked
+        # for any more.
+        for stage in range(2):
+            every = False
+            if stage == 0:
+                if not (typed and state[PROBING] & WAITING):
                     continue
-                packed = arena[entry, 1]
-                interface = packed & TERM_MASK
-                known = bits[event, interface >> 6] & (np.int64(1) << (interface & 63))
-                if known and not wanted:
-                    continue
-                counts[VERIFIED] += 1
-                row = arena[entry, 0]
-                end = row + (packed >> 32)
-                while row < end:
-                    word = rows[row, 0]
-                    cell = at[word & TERM_MASK]
-                    if cell < 0 or not holds(
-                        word,
-                        rows[row, 1],
-                        cells[cell, 0],
-                        cells[cell, 1],
-                        hit_offsets,
-                        hits,
-                        ranks,
-                        test_ranks,
-                    ):
-                        break
-                    row += 1
-                if row == end:
-                    left -= known == 0
-                    size = hit(event, arena[entry, 2], interface, bits, found, size, wanted)
-            if left == 0 and not wanted:
-                break
+                probes[0], count = typed, 1
+            else:
+                if left == 0 and not wanted:
+                    break
+                count = signature_probes(
+                    cells, first, last, bloom, state[LONGEST], probes, depths, keys, counts
+                )
+                if count >= 0 and state[PROBING]:
+                    count = access_probes(
+                        cells, first, last, sorts, typed, state[PROBING], texts[0], texts[1],
+                        probes, count,
+                    )  # fmt: skip
+                every = count < 0
+                if every:
+                    count = len(table)
+            counts[PROBED] += count
+            for start in range(0, count, PROBES):
+                part = min(count - start, PROBES)
+                for number in range(part):
+                    place = start + number
+                    if every:
+                        probes[number] = table[place, HASH]
+                    else:
+                        place = place_of(table, probes[number])
+                    spans[number] = table[place, SPAN]
+                    if every and probes[number] == typed:
+                        spans[number] = 0  # was looked up
+                size, left = match_groups(
+                    probes, spans, part, heads, blocks, small, groups, absent, event, cells, at,
+                    texts, play, own, bits, found, size, wanted, left, counts,
+                )  # fmt: skip
+                size, left = match_buckets(
+                    spans, part, candidates, masks, absent, arena, rows, event, cells, at, texts,
+                    bits, found, size, wanted, left, counts,
+                )  # fmt: skip
         for cell in range(first, last):
             at[cells[cell, 0] & TERM_MASK] = -1
         if size > len(found):
             return event, kept
+        if wanted:
+            ends[event] = size
     return len(offsets) - 1, size

@@ -13,22 +13,38 @@ BY_INT, BY_FLOAT, BY_TEST, BY_RANK, BY_PRESENCE = 0, 1, 2, 3, 4
 TERM_MASK = 0xFFFFFFFF
 FLOAT_FLAG = 1 << 32
 """Set in a cell's first word when its value is a float."""
+TEXT_SORT, TYPE_SORT = 1, 3
+"""The sorts of terms that kernels tell apart: texts, and types of events."""
 
-TOP, KEYS, LEARNT, ACCESSES, SIGNED = 0, 1, 2, 3, 4
-FREE = 8
-STATE = FREE + 40
-"""Places of an index's state: arena rows in use, keys in the table, prefixes in the Bloom filter,
-which access predicates there are (UNTYPED, TYPED), filters ever put under their signatures, and
-the first free segments by size."""
-UNTYPED, TYPED = 1, 2
 HASH, START, COUNT, ROOM = 0, 1, 2, 3
-"""Columns of a table of buckets; ROOM 0 marks an unused place."""
-VISITED, PROBED, VERIFIED = 0, 1, 2
-"""Places of the counts that a call of ``match`` gives: subsets, probes and candidates."""
+"""Columns of a table of lists (:mod:`matcher.kernels.segments`)."""
+TOP, FREE = 0, 8
+STATE = FREE + 40
+"""Places of the state of an arena: rows in use, and the first free segments by size. Places
+between are its user's."""
+
+# --- the index ----------------------------------------------------------------------------------
+
+KEYS, LEARNT, PROBING, SIGNED, LONGEST, FULL = 1, 2, 3, 4, 5, 6
+"""Its state: keys in the table, prefixes in the Bloom filter, what events have to look up besides
+signatures (UNTYPED, TYPED, WAITING), filters ever put under signatures, the terms of the longest
+of these, and the last bucket, plus one, that was full when a filter came."""
+UNTYPED, TYPED, WAITING = 1, 2, 4
+"""Access predicates of filters without type and with one, and filters under their type alone."""
+SPAN = 1
+"""The second column of the table of buckets: ``start << 32 | has_groups << 31 | log << 26 |
+count``; ``log`` is that of the segment's length plus one, 0 where there is no segment."""
+HAS_GROUPS = 1 << 31
+LOG_SHIFT, LOG_MASK, SPAN_COUNT = 26, 31, (1 << 26) - 1
+VISITED, PROBED, VERIFIED, EVALUATED, TERMS_EVALUATED = range(5)
+"""Places of the counts that a call of ``match`` gives: subsets, probes, candidates, groups and
+their terms."""
+COUNTS = 5
 BLOOM_BITS = 8
 """Bits of the Bloom filter, at least, for each prefix of a signature that it learns."""
 SIGNATURE_MAX = 8
-"""Terms of a filter, the rarest ones, that its signature is made of: it bounds the walk's depth."""
+"""Terms of a filter, the rarest ones, that its signature is made of at most: it bounds the walk's
+depth."""
 WALK_MAX = 2**16
 """Subsets of an event's terms that may be visited; beyond them it costs less to verify every
 filter, and so beyond PROBES keys."""
@@ -36,3 +52,26 @@ END = 0x5851F42D4C957F2D
 """What tells the hash of a whole signature from that of a prefix, in the Bloom filter."""
 PROBES = 4_096
 """Keys that an event may look up. All are hashed before the first is, so that misses overlap."""
+CANDIDATES = 512
+"""Candidates that are gathered before they are verified, so that their misses overlap, too."""
+
+# --- groups -------------------------------------------------------------------------------------
+
+GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, LOG, MASK, TERMS, RUNS = range(9)
+"""Columns of ``groups``: the bucket's key, the next group of this key, its filters and how many of
+them there still are, where its block begins and the exponent of its length, the terms that all of
+its filters have, folded, how many terms it has, and how many interfaces."""
+TERM, SORT, LACK, VALUES, VALUES_AT, FIRSTS, CHECKS, FLIPS, TOGGLES, TOGGLES_AT = range(10)
+TOGGLE_SLOTS = 10
+TERM_WORDS = 11
+"""A term in a block (:mod:`matcher.kernels.groups`), and how many words it takes there."""
+GROUP_MIN, GROUP_MAX = 64, 2_048
+"""Filters of a group: fewer are sooner verified one by one, more take too long to build."""
+GROUP_ROWS_MAX = 8
+"""Rows that a filter in a group may have."""
+GROUP_TERMS_MAX = 256
+"""Terms that the filters of a group may have together."""
+TOGGLE_SLOTS_MAX = 1_024
+"""Slots that the toggles of a term are put into, by test."""
+CHECKPOINT = 64
+"""Flips between two bit maps that are kept."""

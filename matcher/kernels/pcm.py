@@ -49,12 +49,25 @@ def pcm_remove(lists, list_of_term, arena, rows, slot):
 
 @kernel
 def pcm_match(
-    offsets, cells, begin, lists, list_of_term, arena, filters, always, texts, bits, found, wanted
+    offsets,
+    cells,
+    begin,
+    lists,
+    list_of_term,
+    arena,
+    filters,
+    always,
+    texts,
+    bits,
+    found,
+    ends,
+    wanted,
 ):
     """Select constraints by name, evaluate and count them, event by event.
 
     ``filters`` int64[slots, 3]: Count, SizeF and the interface's place; ``always``: the slots of
-    filters without constraints. Gives the event where ``found`` had no more room, and its rows.
+    filters without constraints. Gives the event where ``found`` had no more room, and how
+    many numbers are in it; ``ends`` says up to where they are of each event.
     """
     hit_offsets, hits, ranks, test_ranks = texts
     size = 0
@@ -79,4 +92,6 @@ def pcm_match(
                         size = hit(event, slot, filters[slot, 2], bits, found, size, wanted)
         if size > len(found):
             return event, kept
+        if wanted:
+            ends[event] = size
     return len(offsets) - 1, size

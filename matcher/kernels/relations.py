@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from matcher.kernels.compiled import inlined, kernel
+from matcher.kernels.compiled import inlined
 from matcher.kernels.layout import (
     APART,
     BY_FLOAT,
@@ -34,7 +34,7 @@ def order_of(left, right):
     return SAME if left == right else APART
 
 
-@kernel
+@inlined
 def order_of_float(number, whole):
     """The relation of a fraction, or of what is beyond 64 bits, or NaN, to an int; exact."""
     if math.isnan(number):
@@ -47,7 +47,7 @@ def order_of_float(number, whole):
     return GREATER if np.int64(math.floor(number)) >= whole else LESS
 
 
-@kernel
+@inlined
 def order_of_numbers(is_float, value, operand_is_float, operand):
     """The relation of two numbers of which one at least is a float."""
     if is_float and operand_is_float:
@@ -58,7 +58,7 @@ def order_of_numbers(is_float, value, operand_is_float, operand):
     return LESS if order == GREATER else GREATER
 
 
-@kernel
+@inlined
 def passes(hits, first, last, test):
     """Whether a test is among the ascending ones at ``first:last``."""
     while last - first > 8:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from matcher.kernels.compiled import kernel
 from matcher.kernels.layout import COUNT, FREE, ROOM, START, TOP
+from matcher.kernels.rows import copy_row
 
 
 @kernel
@@ -43,7 +44,7 @@ def append(table, place, arena, state):
         if table[place, START] >= 0:
             old = table[place, START]
             for row in range(count):
-                arena[start + row] = arena[old + row]
+                copy_row(arena, old + row, arena, start + row)
             arena[old, 0] = state[FREE + log - 1]
             state[FREE + log - 1] = old
         table[place, START] = start
@@ -61,7 +62,7 @@ def take_out(table, place, arena, column, slot):
     start, last = table[place, START], table[place, COUNT] - 1
     for row in range(start, start + last + 1):
         if arena[row, column] == slot:
-            arena[row] = arena[start + last]
+            copy_row(arena, start + last, arena, row)
             table[place, COUNT] = last
             return row
     return -1

@@ -1,0 +1,130 @@
+"""The groups of an index: owner of their blocks and of the chains that events find them by.
+
+Law: a group is built once and is never added to; what leaves it is buried in it. Who wants it
+changed takes its filters out and builds another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from matcher.growing import Growing, with_room
+from matcher.kernels.groups import bury
+from matcher.kernels.index import head_of
+from matcher.kernels.layout import ALIVE, BLOCK, FREE, GROUP_KEY, LOG, NEXT, SIZE, STATE
+from matcher.kernels.segments import segment
+from matcher.model import Int64s
+
+HEADS_MIN = 16
+BLOCKS_MIN = 64
+
+
+class Groups:
+    """``groups`` int64[numbers, 9] (layout.GROUP_KEY and following), ``blocks`` int64[words] and
+    ``heads`` int64[places, 2]: for each key the first group of its chain, plus one.
+    """
+
+    def __init__(self) -> None:
+        self.blocks: Int64s = np.zeros(BLOCKS_MIN, np.int64)
+        self.heads: Int64s = np.zeros((HEADS_MIN, 2), np.int64)
+        self._groups = Growing(np.int64, 9)
+        self._free = -1
+        self._keys = 0
+        self._state = np.zeros(STATE, np.int64)
+        self._state[FREE:] = -1
+
+    @property
+    def groups(self) -> Int64s:
+        """The groups by number."""
+        return self._groups.rows
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the arrays."""
+        return self.blocks.nbytes + self.heads.nbytes + self._groups.rows.nbytes
+
+    def chain(self, key: int) -> Iterator[int]:
+        """The groups of a key; what is taken meanwhile is the one given last at most."""
+        group = int(self.heads[head_of(self.heads, key), 1]) - 1
+        while group >= 0:
+            following = int(self.groups[group, NEXT])
+            yield group
+            group = following
+
+    def every(self) -> Iterator[int]:
+        """All groups."""
+        for key, head in self.heads.tolist():
+            if head:
+                yield from self.chain(key)
+
+    def add(self, key: int, size: int, block: Int64s, mask: int, terms: int, runs: int) -> int:
+        """A new group under a key; its number."""
+        if self._free >= 0:
+            group = self._free
+            self._free = int(self.groups[group, NEXT])
+        else:
+            group = self._groups.reserve(1)
+        log = (len(block) - 1).bit_length()
+        start = self._segment(log)
+        self.blocks[start : start + len(block)] = block
+        place = self._head(key)
+        following = int(self.heads[place, 1]) - 1
+        self.groups[group] = (key, following, size, size, start, log, mask, terms, runs)
+        self.heads[place] = key, group + 1
+        return group
+
+    def take(self, group: int) -> bool:
+        """Forget a group; whether its key has others."""
+        key = int(self.groups[group, GROUP_KEY])
+        place = head_of(self.heads, key)
+        following, before = int(self.groups[group, NEXT]), int(self.heads[place, 1]) - 1
+        if before == group:
+            self.heads[place, 1] = following + 1
+        else:
+            while self.groups[before, NEXT] != group:
+                before = int(self.groups[before, NEXT])
+            self.groups[before, NEXT] = following
+        start, log = self.groups[group, BLOCK], self.groups[group, LOG]
+        self.blocks[start] = self._state[FREE + log]
+        self._state[FREE + log] = start
+        self.groups[group, NEXT], self.groups[group, ALIVE] = self._free, 0
+        self._free = group
+        return bool(self.heads[place, 1])
+
+    def members(self, group: int) -> Int64s:
+        """``slot << 32 | place of the interface`` of each filter that is still there."""
+        start, size = int(self.groups[group, BLOCK]), int(self.groups[group, SIZE])
+        words = (size + 63) // 64
+        alive = self.blocks[start : start + words].view(np.uint8)
+        members = self.blocks[start + words : start + words + size]
+        found: Int64s = members[np.unpackbits(alive, bitorder="little")[:size].astype(bool)]
+        return found
+
+    def bury(self, group: int, bit: int) -> bool:
+        """Take a filter out; whether so few are left that the group should be built anew."""
+        return 2 * int(bury(self.blocks, self.groups, group, bit)) < int(self.groups[group, SIZE])
+
+    def _segment(self, log: int) -> int:
+        """Room in the blocks."""
+        start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
+        while start < 0:
+            self.blocks = with_room(self.blocks, len(self.blocks) + (1 << log))
+            start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
+        return start
+
+    def _head(self, key: int) -> int:
+        """Where a key's head is; it is there after."""
+        place = int(head_of(self.heads, key))
+        if self.heads[place, 0] == 0 and self.heads[place, 1] == 0:
+            if 2 * (self._keys + 1) > len(self.heads):
+                live = self.heads[self.heads[:, 1] > 0]
+                length = max(HEADS_MIN, 1 << (4 * len(live)).bit_length())
+                self.heads = np.zeros((length, 2), np.int64)
+                for one in live:
+                    self.heads[head_of(self.heads, one[0])] = one
+                self._keys = len(live)
+                place = int(head_of(self.heads, key))
+            self._keys += 1
+        return place

@@ -1,0 +1,113 @@
+"""Groups of filters say what each filter says, however they come and go."""
+
+import math
+import random
+
+import pytest
+
+from matcher.choose import make
+from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
+from matcher.indexed import GATHERED_MIN, IndexedMatcher
+from matcher.kernels.layout import GROUP_MAX, GROUP_MIN, GROUP_ROWS_MAX
+from matcher.mixed import FilterBatch, MixedEvents
+from matcher.model import Value
+
+NUMBERS: list[int | float] = [
+    *(0, 1, 2, 3, 4, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 0.5, 1.5, -0.5, 2.0**53, 1e300),
+    *(-1e300, 2.0**63, -(2.0**64), math.inf, -math.inf, 5e-324),
+]
+TEXTS = ["", "a", "ab", "abc", "b", "ba", "é", "日本", "z"]
+NAMES = ["a", "b", "c"]
+
+
+def value(rng: random.Random, name: str) -> Value:
+    return rng.choice(TEXTS if name == "c" else NUMBERS)
+
+
+def constraint(rng: random.Random, name: str) -> Constraint:
+    operand = value(rng, name)
+    operators = sorted(OPERATORS[Sort.TEXT if name == "c" else Sort.NUMBER])
+    return Constraint(name, rng.choice(operators), operand)
+
+
+def random_filter(rng: random.Random, typed: bool) -> Filter:
+    names = rng.sample(NAMES, rng.randint(1, 3)) if typed else NAMES
+    rows = [constraint(rng, name) for name in names for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+    return Filter(tuple(rows), "T" if typed else None)
+
+
+def random_events(rng: random.Random, typed: bool) -> MixedEvents:
+    rows: list[dict[str, Value]] = []
+    for _ in range(30):
+        names = NAMES if rng.random() < 0.8 else rng.sample(NAMES, 2)
+        rows.append({name: value(rng, name) for name in names})
+        if rng.random() < 0.1:
+            rows[-1]["a"] = math.nan
+    return MixedEvents.of(rows, ["T"] * len(rows) if typed else None)
+
+
+@pytest.mark.parametrize("typed", [False, True], ids=["one set of names", "one type"])
+@pytest.mark.parametrize("by_access", [False, True], ids=["signature", "index"])
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "one by one"])
+def test_filters_of_groups_match_as_they_do_alone(typed, by_access, at_once):
+    for seed in range(3):
+        rng = random.Random(seed)
+        matcher, oracle = IndexedMatcher(by_access=by_access), make("naive")
+        filters = [
+            (n, rng.randrange(5 * 10**seed), random_filter(rng, typed)) for n in range(1_200)
+        ]
+        for one in (matcher, oracle):
+            if at_once:
+                one.add_all(FilterBatch.of(filters))
+            else:
+                for row in filters:
+                    one.add(*row)
+        assert matcher.figures["groups"] > 0
+        alive = [number for number, _, _ in filters]
+        rng.shuffle(alive)
+        while alive:
+            events = random_events(rng, typed)
+            expected = oracle.match(events, filters=True)
+            found = matcher.match(events, filters=True)
+            assert found.filter_lists() == expected.filter_lists(), seed
+            assert found.interface_lists() == expected.interface_lists(), seed
+            assert matcher.match(events).interface_lists() == expected.interface_lists(), seed
+            for identifier in [alive.pop() for _ in range(min(len(alive), 150))]:
+                matcher.remove(identifier)
+                oracle.remove(identifier)
+        assert matcher.figures["groups"] == matcher.figures["filters in groups"] == 0
+
+
+def ranges(count: int, first: int = 0) -> list[tuple[int, int, Filter]]:
+    """Filters on one set of names, each with a threshold of its own."""
+    rows = ((number, Filter.of(("a", ">", number), ("b", "!=", 7))) for number in range(count))
+    return [(first + number, number % 3, filter_) for number, filter_ in rows]
+
+
+def test_few_filters_are_no_group_and_many_are_several():
+    matcher = IndexedMatcher(by_access=True)
+    matcher.add_all(FilterBatch.of(ranges(GROUP_MIN - 1)))
+    assert matcher.figures["groups"] == 0
+    matcher.add_all(FilterBatch.of(ranges(GROUP_MAX + GROUP_MIN, first=100)))
+    assert matcher.figures["groups"] >= 2
+    found = matcher.match(MixedEvents.of([{"a": 10.5, "b": 1}, {"a": 10.5, "b": 7}]), filters=True)
+    assert found.filter_lists() == [[*range(11), *range(100, 111)], []]
+
+
+def test_groups_double_as_filters_come_one_by_one():
+    matcher = IndexedMatcher(by_access=True)
+    for row in ranges(16 * GATHERED_MIN):
+        matcher.add(*row)
+    assert matcher.figures["filters in groups"] >= 15 * GATHERED_MIN  # the first ones had others
+    assert matcher.figures["groups"] < 6
+
+
+def test_a_filter_that_asks_one_text_for_two_things_stays_outside():
+    matcher = IndexedMatcher(by_access=False)
+    both = Filter.of(("a", "prefix", "x"), ("a", "!=", "xy"))
+    long = Filter(tuple(Constraint("a", Operator.UNEQUAL, n) for n in range(GROUP_ROWS_MAX + 1)))
+    rows = [(number, 1, filter_) for number, filter_ in enumerate([both, long] * 200)]
+    matcher.add_all(FilterBatch.of(rows))
+    assert matcher.figures["groups"] == 0
+    found = matcher.match(MixedEvents.of([{"a": "xy"}, {"a": "xyz"}, {"a": 99}]), filters=True)
+    assert [len(row) for row in found.filter_lists()] == [0, 200, 200]
