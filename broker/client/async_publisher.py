@@ -42,12 +42,14 @@ class AsyncPublisher:
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
         timeout_s: float = synchronous.TIMEOUT_S,
         connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
+        close_timeout_s: float = synchronous.CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
             endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
         )
         self._types = tuple(types)
         self._timeout_s = timeout_s
+        self._close_timeout_s = close_timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._driver = Looped(self._source.connection)
 
@@ -142,7 +144,7 @@ class AsyncPublisher:
         """See ``Publisher.close``."""
         try:
             if self._source.connection.failure is None:
-                await self.wait()
+                await self._see_off()
         finally:
             self._driver.close()
 
@@ -159,6 +161,17 @@ class AsyncPublisher:
             await self.close()
         else:
             self._driver.close()
+
+    async def _see_off(self) -> None:
+        await self.flush()
+        session = self._source.session
+        while left := session.unacknowledged:
+            if not await self._driver.wait_until(
+                lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
+                self._close_timeout_s,
+            ):
+                raise blocked(self._source, self._close_timeout_s)
+        self._source.check()
 
     async def _room(self, events: int) -> None:
         source = self._source

@@ -27,6 +27,7 @@ BATCH_EVENTS = 1_024
 DELAY_S = 0.002
 TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
+CLOSE_TIMEOUT_S = 5.0
 UNACKNOWLEDGED_MAX = 65_536
 
 
@@ -67,7 +68,8 @@ class Publisher:
 
     ``acks="broker"``: events are kept, and sent again after a reconnection, until the broker has
     them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
-    ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds.
+    ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds. ``close`` gives up
+    once the broker has taken nothing for ``close_timeout_s`` seconds.
 
     Events published one at a time leave at once where they come slowly, and gather in batches
     of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
@@ -97,11 +99,13 @@ class Publisher:
         unacknowledged_max: int = UNACKNOWLEDGED_MAX,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        close_timeout_s: float = CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
             endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
         )
         self._timeout_s = timeout_s
+        self._close_timeout_s = close_timeout_s
         self._driver = Threaded(self._source.connection)
         self._driver.open(connect_timeout_s)
         try:
@@ -216,10 +220,15 @@ class Publisher:
         return self._source.rejected
 
     def close(self) -> None:
-        """Wait until the broker has everything, promise that nothing follows, and leave."""
+        """Wait until the broker has everything, promise that nothing follows, and leave.
+
+        It waits for as long as the broker takes events. Once that has taken none for
+        ``close_timeout_s`` seconds, as when it is gone, it leaves nevertheless: PublishBlocked
+        says how many events are lost.
+        """
         try:
             if self._source.connection.failure is None:
-                self.wait()
+                self._see_off()
         finally:
             self._driver.close()
 
@@ -236,6 +245,18 @@ class Publisher:
             self.close()
         else:
             self._driver.close()
+
+    def _see_off(self) -> None:
+        self.flush()
+        session = self._source.session
+        with self._driver.lock:
+            while left := session.unacknowledged:
+                if not self._driver.wait_until(
+                    lambda left=left: session.unacknowledged < left,  # type: ignore[misc]
+                    self._close_timeout_s,
+                ):
+                    raise blocked(self._source, self._close_timeout_s)
+            self._source.check()
 
     def _await_room(self, events: int) -> None:
         source = self._source

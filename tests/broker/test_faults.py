@@ -1,5 +1,6 @@
 """What goes wrong around a broker costs whoever caused it, and nobody else."""
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -7,12 +8,20 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
 import zmq
 
-from broker import BrokerUnreachable, Publisher, RefusedError, RuleManager, Subscriber
+from broker import (
+    AsyncPublisher,
+    BrokerUnreachable,
+    Publisher,
+    RefusedError,
+    RuleManager,
+    Subscriber,
+)
 from broker.errors import BrokerError, PublishBlocked
 from broker.process import BrokerProcess
 from matcher.model import EventType
@@ -192,9 +201,9 @@ def test_a_slow_sink_that_blocks_holds_up_its_own_sources_alone(endpoint, temp):
 # --- brokers that stop -------------------------------------------------------------------------
 
 
-def naive_broker(tmp_path, **options):
+def naive_broker(tmp_path, *arguments, **options):
     """A broker on a file, with the engine that starts quickest."""
-    return BrokerProcess("--engine", "naive", listen=[f"ipc://{tmp_path}/b"], **options)
+    return BrokerProcess("--engine", "naive", *arguments, listen=[f"ipc://{tmp_path}/b"], **options)
 
 
 def test_sigterm_stops_a_broker_gracefully(tmp_path):
@@ -271,3 +280,48 @@ def test_a_broker_that_was_killed_leaves_no_address_behind(tmp_path):
     naive_broker(tmp_path).kill()
     with naive_broker(tmp_path) as broker:
         assert serves_others(broker.endpoint, "on a stale file")
+
+
+# --- closing -----------------------------------------------------------------------------------
+
+
+def test_closing_does_not_wait_for_long_for_a_broker_that_is_gone(tmp_path):
+    broker = naive_broker(tmp_path)
+    patience = {"types": [TEMP], "close_timeout_s": 0.3}
+
+    async def closed_late():
+        publisher = AsyncPublisher(broker.endpoint, name="loop", **patience)
+        await publisher.open()
+        broker.kill()
+        await publisher.publish("Temp", area="a", value=1.0)
+        with pytest.raises(PublishBlocked, match=r"1 events are still unacknowledged after 0\.3 s"):
+            await publisher.close()
+
+    publisher = Publisher(broker.endpoint, name="thread", **patience)
+    asyncio.run(closed_late())
+    publisher.publish("Temp", area="a", value=1.0)
+    started = time.monotonic()
+    with pytest.raises(PublishBlocked, match=r"1 events are still unacknowledged after 0\.3 s"):
+        publisher.close()
+    assert time.monotonic() - started < 15, "far less than the patience of publish"
+    publisher.close()  # once more is no mistake
+
+
+def test_closing_waits_while_a_slow_broker_takes_events(tmp_path):
+    with (
+        naive_broker(tmp_path, "--publish-credit", "4") as broker,
+        Subscriber(broker.endpoint, "Temp", queue=1, credit=1) as subscriber,
+    ):
+        publisher = Publisher(broker.endpoint, name="slow", types=[TEMP], close_timeout_s=2.0)
+        for number in range(30):
+            publisher.publish("Temp", area="a", value=float(number))
+        publisher.flush()
+        closing = threading.Thread(target=publisher.close)
+        closing.start()
+        got = []
+        for _ in range(30):  # three seconds in all, but less than two from one credit to the next
+            got += values(subscriber, 1)
+            time.sleep(0.1)
+        closing.join()
+        assert publisher.rejected == 0
+    assert got == list(range(30))
