@@ -8,6 +8,7 @@ list of steps, since the text of a rule already names every event before it is u
 - an *access* is a way into a column: the whole of it, or its entries with given values of up to
   two attributes, when the rule compares them for equality with something known before
   (``area = $a``). What neither column nor key decides is the *residue*, tested on candidates;
+  its inequalities of one attribute are a *range* too, by which candidates are passed over;
 - a *step* selects, negates, aggregates, computes or tests. A negation waits for the last selected
   event of its type, since the match's own events do not count (S6);
 - an *aggregate* inside an expression becomes a step of its own that fills a slot before the
@@ -25,6 +26,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, EventType, Kind, Value
+from rules.bounds import Known, interval, known_comparison
 from rules.pattern import (
     CANDIDATE,
     TIME,
@@ -175,6 +177,25 @@ class Probe:
     kind: Kind
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A value that an attribute must not pass, nor have itself where the bound ``is_strict``."""
+
+    program: Program
+    kind: Kind
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Bounds of one numeric attribute; the residue tests them too."""
+
+    attribute: int
+    kind: Kind
+    lower: Bound | None
+    upper: Bound | None
+
+
 class StepKind(enum.IntEnum):
     """What a step does."""
 
@@ -201,8 +222,8 @@ class Span:
 class Step:
     """One step of a rule. Which fields mean something depends on ``kind``.
 
-    SELECT: ``event``, ``policy``, ``rank``, ``access``, ``probes``, ``residue``, ``span``,
-    ``strict``, ``inner`` (aggregates to compute per candidate, before the residue).
+    SELECT: ``event``, ``policy``, ``rank``, ``access``, ``probes``, ``ordered``, ``residue``,
+    ``span``, ``strict``, ``inner`` (aggregates to compute per candidate, before the residue).
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
     LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute``,
     ``attribute_kind``, access and span as above.
@@ -214,6 +235,7 @@ class Step:
     rank: int = 0
     access: AccessPlan | None = None
     probes: tuple[Probe, ...] = ()
+    ordered: Range | None = None
     residue: Program = TRUE
     span: Span = Span(0)
     strict: bool = False
@@ -287,13 +309,14 @@ class _Compiler:
                 return self._select(clause)
             case Negated():
                 conditions, steps = self._hoist_all(clause.conditions)
-                access, probes, residue = self._access(
+                access, probes, ordered, residue = self._access(
                     clause.type, conditions, CANDIDATE, clause.window
                 )
                 negation = Step(
                     StepKind.NEGATE,
                     access=access,
                     probes=probes,
+                    ordered=ordered,
                     residue=residue,
                     span=_span(clause.window),
                     strict=clause.strict,
@@ -324,7 +347,7 @@ class _Compiler:
         while len(self.reach) <= clause.event:
             self.reach.append(0)
         self.reach[clause.event] = self._reach(clause.window)
-        access, probes, residue = self._access(
+        access, probes, ordered, residue = self._access(
             clause.type, conditions, clause.event, clause.window, waiting
         )
         selection = Step(
@@ -334,6 +357,7 @@ class _Compiler:
             rank=clause.rank,
             access=access,
             probes=probes,
+            ordered=ordered,
             residue=residue,
             span=_span(clause.window),
             strict=clause.strict,
@@ -348,20 +372,24 @@ class _Compiler:
         event: int,
         window: Window,
         waiting: Iterable[int] = (),
-    ) -> tuple[AccessPlan, tuple[Probe, ...], Program]:
-        """Divide conditions into column, key and residue."""
+    ) -> tuple[AccessPlan, tuple[Probe, ...], Range | None, Program]:
+        """Divide conditions into column, key, range and residue."""
         static: list[Expression] = []
         keys: dict[int, Expression] = {}
         residue: list[Expression] = []
+        ranges: list[Known] = []
         for condition in conditions:
             if _concerns_only(condition, event):
                 static.append(condition)
                 continue
-            equality = _equality(condition, event, set(waiting))
-            if equality and equality[0] not in keys and len(keys) < KEY_MAX:
-                keys[equality[0]] = equality[1]
-            else:
-                residue.append(condition)
+            known = known_comparison(condition, event, set(waiting))
+            is_equality = known is not None and known.comparison is Comparison.EQUAL
+            if known and is_equality and len(keys) < KEY_MAX:
+                if keys.setdefault(known.attribute.attribute, known.value) is known.value:
+                    continue
+            elif known:
+                ranges.append(known)
+            residue.append(condition)
         column = self._column(type_, _as_candidate(static, event))
         order = sorted(keys)
         probes = tuple(
@@ -370,6 +398,7 @@ class _Compiler:
         return (
             AccessPlan(column, tuple(order), self._reach(window)),
             probes,
+            _range(ranges),
             conjunction(residue),
         )
 
@@ -396,12 +425,15 @@ class _Compiler:
             conditions = [visit(item) for item in node.conditions]
             slot = self.slots
             self.slots += 1
-            access, probes, residue = self._access(node.type, conditions, CANDIDATE, node.window)
+            access, probes, ordered, residue = self._access(
+                node.type, conditions, CANDIDATE, node.window
+            )
             steps.append(
                 Step(
                     StepKind.AGGREGATE,
                     access=access,
                     probes=probes,
+                    ordered=ordered,
                     residue=residue,
                     span=_span(node.window),
                     strict=node.strict,
@@ -500,26 +532,19 @@ def _as_candidate(conditions: Iterable[Expression], event: int) -> tuple[Express
     return tuple(visit(condition) for condition in conditions)
 
 
-def _equality(
-    condition: Expression, event: int, waiting: set[int]
-) -> tuple[int, Expression] | None:
-    """``attribute = value``, the value known before the event is: a key of an access."""
-    if not (isinstance(condition, Compare) and condition.comparison is Comparison.EQUAL):
+def _range(comparisons: Iterable[Known]) -> Range | None:
+    """The programs of the interval that comparisons give, if they give one."""
+    found = interval(comparisons)
+    if found is None:
         return None
-    for own, value in (
-        (condition.left, condition.right),
-        (condition.right, condition.left),
-    ):
-        if not (isinstance(own, AttributeOf) and own.event == event):
-            continue
-        if any(
-            (isinstance(part, AttributeOf) and part.event == event)
-            or (isinstance(part, Slot) and part.index in waiting)
-            for part in nodes_of(value)
-        ):
-            continue
-        return own.attribute, value
-    return None
+    attribute = found.attribute
+    return Range(attribute.attribute, attribute.kind, _bound(found.lower), _bound(found.upper))
+
+
+def _bound(known: Known | None) -> Bound | None:
+    if known is None:
+        return None
+    return Bound(_program(known.value), known.value.kind, known.is_strict)
 
 
 def _reads(step: Step, event: int, slots: set[int]) -> bool:

@@ -15,7 +15,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
 from rules.pattern import Policy, kind_of
-from rules.plan import Step, StepKind
+from rules.plan import Range, Step, StepKind
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -33,7 +33,7 @@ _PROBES = {  # by the kinds of value and attribute
     (Kind.FLOAT, Kind.INT): layout.PROBE_FLOAT_TO_INT,
     (Kind.INT, Kind.FLOAT): layout.PROBE_INT_TO_FLOAT,
 }
-_PROGRAMS = ("residue", "program", "first_probe", "second_probe")
+_PROGRAMS = ("residue", "program", "first_probe", "second_probe", "lower", "upper")
 """The fields that name a program, or are -1."""
 
 
@@ -71,6 +71,9 @@ class StepRecords:
             "rank": step.rank,
             "first_probe": -1,
             "second_probe": -1,
+            "ordered": -1,
+            "lower": -1,
+            "upper": -1,
             "residue": assembler.condition(step.residue),
             "anchor": step.span.later,
             "earlier": step.span.earlier,
@@ -95,6 +98,22 @@ class StepRecords:
             fields[f"{name}_probe"] = assembler.program(probe.program)
             kinds = probe.kind, kind_of(type_, key)
             fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+        if step.ordered is not None:
+            fields.update(self._bounds(step.ordered))
+        return fields
+
+    def _bounds(self, ordered: Range) -> dict[str, int]:
+        """The fields of a step's interval."""
+        fields = {
+            "ordered": layout.offset_of(ordered.attribute),
+            "ordered_kind": _KINDS[ordered.kind],
+        }
+        for name, bound in (("lower", ordered.lower), ("upper", ordered.upper)):
+            if bound is not None:
+                fields[name] = self._assembler.program(bound.program)
+                kinds = bound.kind, ordered.kind
+                fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+                fields[f"{name}_strict"] = int(bound.is_strict)
         return fields
 
     def place(self, table: BlockTable, code: int) -> int:

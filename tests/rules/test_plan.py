@@ -35,6 +35,35 @@ def test_equalities_with_what_is_known_are_keys_and_the_rest_is_tested():
     assert [one.op for one in step.residue.code].count(Op.CHECK) == 1
 
 
+@pytest.mark.parametrize(
+    ("conditions", "attribute", "lower", "upper"),
+    [
+        ("v < $v", 2, None, True),
+        ("$v <= v", 2, False, None),
+        ("k > $k, v < $v, v >= $k", 2, False, True),  # bounded on both sides
+        ("k > $k, v < $v", 0, True, None),  # the first
+        ("k = $k, v > a.k * 2", 2, True, None),
+        ("v * 2 < $v", None, None, None),
+        ("s < $s", None, None, None),  # no number
+        ("v < k + $k", None, None, None),  # of the event itself too
+        ("v <> $v", None, None, None),
+    ],
+)
+def test_inequalities_of_one_attribute_are_a_range(
+    conditions: str, attribute: int | None, lower: bool | None, upper: bool | None
+):
+    made = plan(f"""define X() from A(k = $k, s = $s, v = $v) as a
+        and each A({conditions}) as b within 1 s from a""")
+    (step,) = made.steps
+    assert step.residue is not TRUE, "the residue tests what the range admits"
+    if attribute is None:
+        assert step.ordered is None
+        return
+    assert step.ordered.attribute == attribute
+    for bound, is_strict in ((step.ordered.lower, lower), (step.ordered.upper, upper)):
+        assert (None if bound is None else bound.is_strict) == is_strict
+
+
 def test_two_keys_are_enough():
     made = plan("""define X() from A(k = $k, s = $s, v = $v) as a
         and each A(k = $k, s = $s, v = $v) as b within 1 s from a""")

@@ -37,6 +37,7 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import row_offset
 from rules.engine.kernels.pyramid import extreme_within, is_before, key_of
+from rules.engine.kernels.ranges import is_far, next_in_range
 from rules.pattern import Function
 
 FUNCTIONS = {function: number for number, function in enumerate(Function)}
@@ -104,15 +105,19 @@ def gather(state: Int64s, step, number: int, low: int, high: int):  # type: igno
     words = arrays.gathered(state)
     if high - low > len(words):
         words = np.empty(high - low, np.int64)
-    count = 0
-    for place in range(low, high):
+    count, failed, place = 0, 0, low
+    while place < high:
         row = row_offset(state, step.type, heap[start + place * ENTRY_WORDS + 1])
-        if step.residue >= 0:
-            arrays.frame(state)[0] = row
-            if not run(state, step.residue):
-                continue
-        words[count] = heap[row + step.offset] if step.offset >= 0 else 0
-        count += 1
+        place += 1
+        arrays.frame(state)[0] = row
+        if step.residue < 0 or run(state, step.residue):
+            words[count] = heap[row + step.offset] if step.offset >= 0 else 0
+            count += 1
+            failed = 0
+        elif step.ordered >= 0:
+            failed += 1
+            if is_far(state, failed, high - place):
+                place = next_in_range(state, step, number, place, high)
     return words[:count]
 
 

@@ -33,6 +33,7 @@ from rules.engine.kernels.layout import (
     RUNS,
 )
 from rules.engine.kernels.memory import find_list, find_time, row_offset
+from rules.engine.kernels.ranges import is_far, last_in_range, next_in_range
 from rules.plan import StepKind
 
 SELECT, NEGATE, TIMED = int(StepKind.SELECT), int(StepKind.NEGATE), int(StepKind.TIMED)
@@ -103,14 +104,17 @@ def latest(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
 @kernel
 def bounds(state: Int64s, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The entries of a list inside a step's span: from the first, to the second excluded."""
-    late = latest(state, step)
-    high = (
-        arrays.lists(state)[number].length
-        if late == TIME_GREATEST
-        else find_time(state, number, late + 1)
-    )
     low = find_time(state, number, earliest(state, step, since))
-    return low, high
+    return low, end_of_span(state, step, number)
+
+
+@kernel
+def end_of_span(state: Int64s, step, number: int) -> int:  # type: ignore[no-untyped-def]
+    """How many entries of a list are not later than a step's span."""
+    late = latest(state, step)
+    if late == TIME_GREATEST:
+        return arrays.lists(state)[number].length
+    return find_time(state, number, late + 1)
 
 
 @kernel
@@ -139,15 +143,10 @@ def fits(state: Int64s, step, row: int, since: int) -> bool:  # type: ignore[no-
 def next_candidate(state: Int64s, place: int, since: int) -> bool:
     """Bind the next candidate of the multiple selection at ``place``, if one is left."""
     step = arrays.steps(state)[place]
-    record = arrays.lists(state)[arrays.cursor_lists(state)[place]]
-    start = record.offset + record.head * ENTRY_WORDS
-    for candidate in range(arrays.cursors(state)[place], arrays.cursor_ends(state)[place]):
-        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
-        if fits(state, step, row, since):
-            arrays.cursors(state)[place] = candidate + 1
-            return True
-    arrays.cursors(state)[place] = arrays.cursor_ends(state)[place]
-    return False
+    candidate, end = arrays.cursors(state)[place], arrays.cursor_ends(state)[place]
+    found = bind_first(state, step, arrays.cursor_lists(state)[place], candidate, end, 1, since)
+    arrays.cursors(state)[place] = min(end, found + 1)
+    return found < end
 
 
 @kernel
@@ -160,23 +159,73 @@ def select(state: Int64s, place: int, since: int) -> bool:
         arrays.cursor_ends(state)[place] = 0
         arrays.cursor_lists(state)[place] = 0
         return False
-    low, high = bounds(state, step, number, since)
     if step.policy == POLICY_EACH:
+        low, high = bounds(state, step, number, since)
         arrays.cursors(state)[place] = low
         arrays.cursor_ends(state)[place] = high
         arrays.cursor_lists(state)[place] = number
         return next_candidate(state, place, since)
-    record = arrays.lists(state)[number]
+    if step.policy == POLICY_FIRST:
+        low, high = bounds(state, step, number, since)
+        return bind_first(state, step, number, low, high, step.rank, since) < high
+    return select_last(state, step, number, since)
+
+
+@kernel
+def bind_first(  # type: ignore[no-untyped-def]
+    state: Int64s, step, number: int, low: int, high: int, rank: int, since: int
+) -> int:
+    """Bind the candidate that is number ``rank`` of those of a list's entries from ``low`` to
+    ``high`` that fit: its place, or ``high``, which is excluded.
+    """
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
-    left = step.rank
-    for distance in range(high - low):
-        candidate = low + distance if step.policy == POLICY_FIRST else high - 1 - distance
-        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
-        if fits(state, step, row, since):
+    candidate, failed = low, 0
+    while candidate < high:
+        if fits(state, step, heap[start + candidate * ENTRY_WORDS + 1], since):
+            rank -= 1
+            if rank == 0:
+                return candidate
+        candidate += 1
+        if step.ordered >= 0:
+            failed += 1
+            if is_far(state, failed, high - candidate):
+                candidate = next_in_range(state, step, number, candidate, high)
+    return high
+
+
+@kernel
+def select_last(state: Int64s, step, number: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+    """Bind the latest candidate, or the k-th from the late end."""
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
+    early, left = earliest(state, step, since), step.rank
+    start = record.offset + record.head * ENTRY_WORDS
+    place = start + (end_of_span(state, step, number) - 1) * ENTRY_WORDS
+    failed = 0
+    while place >= start and heap[place] >= early:
+        if fits(state, step, heap[place + 1], since):
             left -= 1
             if left == 0:
                 return True
+        place -= ENTRY_WORDS
+        if step.ordered >= 0:
+            failed += 1
+            place = pass_over(state, step, number, place, early, failed)
     return False
+
+
+@kernel
+def pass_over(state: Int64s, step, number: int, place: int, early: int, failed: int) -> int:  # type: ignore[no-untyped-def]
+    """From the heap's word ``place`` back to the next entry worth trying, once many failed."""
+    record = arrays.lists(state)[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    left = (place - start) // ENTRY_WORDS + 1
+    if not is_far(state, failed, left):
+        return place
+    low = find_time(state, number, early)
+    if low >= left:
+        return start - ENTRY_WORDS
+    return start + last_in_range(state, step, number, low, left) * ENTRY_WORDS
 
 
 @kernel
@@ -185,16 +234,20 @@ def is_absent(state: Int64s, step, since: int, events: int) -> bool:  # type: ig
     number = list_of(state, step)
     if number < 0:
         return True
-    low, high = bounds(state, step, number, since)
-    record = arrays.lists(state)[number]
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
+    early, failed = earliest(state, step, since), 0
     start = record.offset + record.head * ENTRY_WORDS
-    for candidate in range(high - 1, low - 1, -1):
-        row = arrays.heap(state)[start + candidate * ENTRY_WORDS + 1]
-        if is_chosen(state, step.type, row, events):
-            continue
-        arrays.frame(state)[0] = row_offset(state, step.type, row)
-        if step.residue < 0 or run(state, step.residue):
-            return False
+    place = start + (end_of_span(state, step, number) - 1) * ENTRY_WORDS
+    while place >= start and heap[place] >= early:
+        row = heap[place + 1]
+        if not is_chosen(state, step.type, row, events):
+            arrays.frame(state)[0] = row_offset(state, step.type, row)
+            if step.residue < 0 or run(state, step.residue):
+                return False
+        place -= ENTRY_WORDS
+        if step.ordered >= 0:
+            failed += 1
+            place = pass_over(state, step, number, place, early, failed)
     return True
 
 

@@ -122,6 +122,14 @@ STEP = np.dtype(
         ("first_kind", _I),  # how the probes' values become key words
         ("second_kind", _I),
         ("residue", _I),  # code; -1: none
+        ("ordered", _I),  # offset of an attribute with bounds in the row; -1: none
+        ("ordered_kind", _I),
+        ("lower", _I),  # code of its bounds; -1: none
+        ("upper", _I),
+        ("lower_kind", _I),  # how the bounds' values become keys, as for probes
+        ("upper_kind", _I),
+        ("lower_strict", _I),  # whether the bound itself is left out
+        ("upper_strict", _I),
         ("anchor", _I),  # the event at the late end
         ("earlier", _I),  # the event at the early end, or -1
         ("duration", _I),
