@@ -38,7 +38,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
-from matcher.times import time_of, times_of
+from matcher.times import spoken, time_of, times_of
 
 CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
@@ -370,7 +370,7 @@ def _data(envelope: Any) -> dict[str, object]:
     except _REFUSED as error:
         raise BadEvent(f"data: {error}") from None
     if not isinstance(data, dict):
-        raise BadEvent(f"data: expected an object, found {type(data).__name__}")
+        raise BadEvent(f"data: expected an object, found {spoken(data)}")
     return data
 
 

@@ -30,7 +30,7 @@ from matcher.model import (
     StringColumn,
     Value,
 )
-from matcher.times import time_of, times_of
+from matcher.times import spoken, time_of, times_of
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -46,7 +46,6 @@ _KIND_OF: Mapping[type, Kind] = {
     bool: Kind.BOOL,
     str: Kind.STRING,
 }
-_SPOKEN: Mapping[type, str] = {type(None): "null", dict: "an object", list: "a list"}
 
 
 def value_of(attribute: Attribute, value: object) -> Value:
@@ -55,7 +54,7 @@ def value_of(attribute: Attribute, value: object) -> Value:
         value = value.item()
     if type(value) not in _PYTHON_TYPES[attribute.kind]:
         raise BadEvent(
-            f"attribute {attribute.name}: expected {attribute.kind.value}, found {_spoken(value)}"
+            f"attribute {attribute.name}: expected {attribute.kind.value}, found {spoken(value)}"
         )
     match value:
         case str():
@@ -75,7 +74,7 @@ def value_of(attribute: Attribute, value: object) -> Value:
 def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value, ...]:
     """One event's values in the schema's order; BadEvent names the first that does not fit."""
     if not isinstance(data, Mapping):
-        raise BadEvent(f"data: expected an object, found {_spoken(data)}")
+        raise BadEvent(f"data: expected an object, found {spoken(data)}")
     for name in event_type.names:
         if name not in data:
             raise BadEvent(f"attribute {name} is missing")
@@ -85,13 +84,13 @@ def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value,
 def inferred_type(name: str, data: object) -> EventType:
     """The schema of a type's first event (E5); BadEvent when a value is of no kind."""
     if not isinstance(data, Mapping):
-        raise BadEvent(f"data: expected an object, found {_spoken(data)}")
+        raise BadEvent(f"data: expected an object, found {spoken(data)}")
     attributes = []
     for key, value in data.items():
         kind = _KIND_OF.get(type(value))
         if kind is None:
             raise BadEvent(
-                f"attribute {key}: expected int, float, bool or string, found {_spoken(value)}"
+                f"attribute {key}: expected int, float, bool or string, found {spoken(value)}"
             )
         attributes.append(Attribute(key, kind))
     event_type = EventType(name, tuple(attributes))
@@ -221,9 +220,3 @@ def _finite(attribute: Attribute, value: float) -> float:
     if not math.isfinite(number):
         raise BadEvent(f"attribute {attribute.name}: expected a finite float, found {number}")
     return number
-
-
-def _spoken(value: object) -> str:
-    """What a value is, in words, without the value: reasons are counted by their text."""
-    kind = _KIND_OF.get(type(value))
-    return kind.value if kind else _SPOKEN.get(type(value), type(value).__name__)

@@ -131,6 +131,7 @@ def from_arrow(
     """The good rows as a batch, numbered from ``first_row``.
 
     ``type_name`` names the type; without it the ``type`` column does, with one value in all rows.
+    With it, a ``type`` column is an attribute, or names the same type.
     ``bad`` holds rows that the caller has found bad. Raises BadEvent unless ``intake`` skips
     them, and SchemaError when no type is named or a type that must be inferred has a column that
     no kind holds.
@@ -143,6 +144,8 @@ def from_arrow(
     event_type = intake.schemas.get(name) or intake.learn(
         _inferred_schema(name, attributes, place.file)
     )
+    if type_name is not None and TYPE in columns and TYPE not in event_type.names:
+        _check_named_type(columns[TYPE], type_name, place.file)
     bad = [] if bad is None else bad
     time = times_of_column(columns.get(TIME), table.num_rows, bad)
     values = tuple(
@@ -362,6 +365,16 @@ def named_type(column: pa.Array | None, file: str) -> str:
             f"{file}: column 'type' holds {names[:4]}; expected one event type in the whole file"
         )
     return names[0]
+
+
+def _check_named_type(column: pa.Array, type_name: str, file: str) -> None:
+    """SchemaError when the rows say that they are of another type than their reader does."""
+    names = pc.unique(column).to_pylist()
+    others = [name for name in names if name not in (type_name, None, "")]
+    if others:
+        raise SchemaError(
+            f"{file}: column 'type' says {others[0]!r}, but the rows were to be of type {type_name}"
+        )
 
 
 def _kind_of(arrow_type: pa.DataType) -> Kind | None:

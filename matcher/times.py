@@ -12,7 +12,7 @@ a subset, in bulk, of what the single forms do, and say so when a column is not 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any
@@ -49,7 +49,7 @@ def time_of(value: object) -> int:
     """
     match value:
         case bool() | None:
-            raise BadEvent(f"no time: expected RFC 3339 or seconds, found {value!r}")
+            raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
         case str():
             return _of_text(value)
         case int():
@@ -63,7 +63,26 @@ def time_of(value: object) -> int:
                 raise BadEvent(f"time {value.isoformat()} lacks its offset from UTC")
             return (value - EPOCH) // timedelta(microseconds=1)
         case _:
-            raise BadEvent(f"no time: expected RFC 3339 or seconds, found {value!r}")
+            raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
+
+
+def spoken(value: object) -> str:
+    """What a value is, in words of the event model and of JSON, without the value itself.
+
+    Reasons are counted by their text, so it must not grow with what is in the value.
+    """
+    return _SPOKEN.get(type(value)) or f"a {type(value).__name__}"
+
+
+_SPOKEN: Mapping[type, str] = {
+    type(None): "null",
+    bool: "bool",
+    int: "int",
+    float: "float",
+    str: "string",
+    dict: "an object",
+    list: "a list",
+}
 
 
 def times_of(values: Sequence[Any]) -> Int64s | None:

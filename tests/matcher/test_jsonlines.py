@@ -36,7 +36,7 @@ BAD = [
     ('{"type": "Temp", "time": 1, "sequence": "1"}', "sequence"),
     ('{"type": "Temp", "time": 1, "sequence": 9223372036854775808}', "sequence"),
     ('{"type": "Temp", "time": 1}', "attribute area is missing"),
-    ('{"type": "Temp", "time": 1, "data": null}', "expected an object"),
+    ('{"type": "Temp", "time": 1, "data": null}', "expected an object, found null"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": null}}', "float, found null"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": "1"}}', "float, found string"),
     ('{"type": "Temp", "time": 1, "data": {"area": "a", "value": true}}', "float, found bool"),

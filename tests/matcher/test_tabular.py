@@ -167,6 +167,15 @@ def test_the_type_is_named_by_column_or_option() -> None:
         read(pa.table({"time": [1, 2], "type": ["A", "B"]}))
 
 
+def test_a_column_that_names_another_type_than_the_option_is_refused() -> None:
+    known = Intake({"A": EventType.of("A", x="int")})
+    same = pa.table({"time": [1, 2], "type": ["A", None], "x": [1, 2]})
+    assert len(read(same, intake=known, type_name="A")) == 2
+    other = pa.table({"time": [1, 2], "type": ["A", "B"], "x": [1, 2]})
+    with pytest.raises(SchemaError, match="'type' says 'B', but the rows were to be of type A"):
+        read(other, intake=known, type_name="A")
+
+
 def test_identities_are_read_and_left_out() -> None:
     given = table(
         source=["a", None, "a"], sequence=pa.array([5, 6, None], pa.int32()), id=["x", None, "3"]

@@ -68,9 +68,9 @@ REFUSED = [
     (Decimal("1e999999999"), "fits"),
     (2**63, "fits"),
     ("9223372036854.775808", "fits"),
-    (True, "no time"),
-    (None, "no time"),
-    ([], "no time"),
+    (True, "found bool"),
+    (None, "found null"),
+    ([], "found a list"),
     (datetime(2013, 1, 1), "offset"),
 ]
 
