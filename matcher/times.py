@@ -71,7 +71,7 @@ def spoken(value: object) -> str:
 
     Reasons are counted by their text, so it must not grow with what is in the value.
     """
-    return _SPOKEN.get(type(value)) or f"a {type(value).__name__}"
+    return _SPOKEN.get(type(value), type(value).__name__)
 
 
 _SPOKEN: Mapping[type, str] = {
