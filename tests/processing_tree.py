@@ -57,8 +57,9 @@ class Node:
             self.engine.push(batch)
             self.forwarder.push(batch)
         for name, mark in message.marks.items():
-            self.marks[name][sender] = mark
-        marks = {name: min(given.values()) for name, given in self.marks.items()}
+            if sender in self.marks.get(name, ()):  # or it has withdrawn since
+                self.marks[name][sender] = mark
+        marks = {name: min(given.values()) for name, given in self.marks.items() if given}
         detected = self.engine.advance({**marks, "Timer": end})
         self.found += detected.events()
         for batch in detected.batches:
@@ -88,17 +89,16 @@ class ProcessingTree:
     ):
         self.random = random
         self.tree = tree
-        self.sources = sources
+        self.sources = list(sources)
+        self.rules = rules
         self.schemas = schemas
         self.end = end
-        advertised: dict[str, frozenset[str]] = {}
-        for source in sources:
-            advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
-        self.partition = partition(tree, advertised, rules.rules)
+        self.partition = self.divided()
         self.nodes = {
             name: Node(name, rules, self.partition, engine, since) for name in tree.depths
         }
         self.links: dict[str, deque[Message]] = {name: deque() for name in tree.fathers}
+        self.promised: dict[str, Mapping[str, int]] = {}  # by node
         self.carried = 0
         for node in self.nodes.values():
             node.forwarder = forwarder()
@@ -114,6 +114,13 @@ class ProcessingTree:
             for fragment in self.partition.fragments.get(child, {}).values():
                 for name in fragment.forwards:
                     self.nodes[father].marks.setdefault(name, {})[child] = TIME_MIN
+
+    def divided(self) -> Partition:
+        """What is to be evaluated and forwarded where, as things are."""
+        advertised: dict[str, frozenset[str]] = {}
+        for source in self.sources:
+            advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
+        return partition(self.tree, advertised, self.rules.rules)
 
     def run(self) -> list[Event]:
         """The composite events that all nodes have found."""
@@ -150,3 +157,4 @@ class ProcessingTree:
         if name != self.tree.root:
             self.carried += sum(map(len, sent.batches))
             self.links[name].append(sent)
+            self.promised[name] = sent.marks

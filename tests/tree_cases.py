@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import replace
 from random import Random
 
+from agreement import row
 from cases import Deploy, Push, random_case
 from engines import make
 from processing_tree import ProcessingTree, Source
@@ -70,8 +71,13 @@ class TreeCase:
                 engine.push(batch)
         return list(engine.advance(self.end).events())
 
-    def distributed(self, forwarder: type = Forwarder, engine: str = "naive") -> ProcessingTree:
-        return ProcessingTree(
+    def distributed(
+        self,
+        forwarder: type = Forwarder,
+        engine: str = "naive",
+        kind: type[ProcessingTree] = ProcessingTree,
+    ) -> ProcessingTree:
+        return kind(
             self.random,
             self.tree,
             self.sources(),
@@ -110,3 +116,7 @@ def random_tree(random: Random) -> Tree:
         father = names[place - 1] if random.random() < 0.4 else random.choice(names[:place])
         children[father] = (*children.get(father, ()), name)
     return Tree(names[0], children)
+
+
+def rows(events: list[Event]) -> list[tuple]:
+    return sorted(map(row, events))

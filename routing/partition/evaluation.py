@@ -10,18 +10,20 @@ below was sent because of such an event, and comes before the mark that passes i
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s, StringColumn
 from routing.partition.assignments import Assignments, Attributes, KeyOf
 from routing.partition.fragment import Chosen, Fragment, Joined, Near
+from routing.partition.history import Stored
 from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
 from routing.partition.windows import Span
-from rules.pattern import Policy
+from rules.pattern import TIME, Policy
 
 FIRST, SECOND = 0, 1
 """The sides of the meeting of a Near: its own events, and the member's."""
@@ -62,13 +64,19 @@ class Evaluation:
         """What has to be taken in: events of these."""
         return self._predicates
 
-    def kept(self, place: int) -> tuple[int, ...]:
-        """The attributes whose values are needed of a predicate's events."""
-        return self._kept[place]
+    @property
+    def earliest(self) -> int:
+        """The time of the first event that has not been looked at; TIME_MAX when there is none."""
+        return self._pending[0][0] if self._pending else TIME_MAX
 
-    def take(self, place: int, time: int, row: int, values: tuple[Any, ...]) -> None:
-        """Take in an event, known by its row, of the predicate at a place."""
-        heappush(self._pending, (time, row, place, values))
+    def take(self, place: int, stored: Stored, chosen: Int64s) -> None:
+        """Take in events of a batch, which satisfy the predicate at a place."""
+        times = stored.batch.time[chosen].tolist()
+        rows = (stored.first + chosen).tolist()
+        columns = [_values(stored.batch, one, chosen) for one in self._kept[place]]
+        values = zip(*columns, strict=True) if columns else itertools.repeat(())
+        for time, row, own in zip(times, rows, values, strict=False):
+            heappush(self._pending, (time, row, place, own))
 
     def advance(self, mark: int) -> list[int]:
         """Look at everything before a mark; gives the rows that pass, some perhaps again."""
@@ -175,3 +183,9 @@ class _ChosenRole:
 
     def forget(self, before: int) -> None:
         self._candidates.forget(before)
+
+
+def _values(batch: EventBatch, attribute: int, chosen: Int64s) -> list[Any]:
+    column = batch.time if attribute == TIME else batch.columns[attribute]
+    part = column.take(chosen) if isinstance(column, StringColumn) else column[chosen]
+    return part.tolist()

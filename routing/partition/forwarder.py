@@ -16,21 +16,18 @@ the other stays for as long as the fragment reaches. To send more than is needed
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from matcher.model import TIME_MIN, Bools, EventBatch, Int64s, StringColumn
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.order import greatest_time
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
 from routing.partition.history import History, Stored
 from routing.partition.predicates import Predicate
-from rules.columnar import satisfied
-from rules.pattern import TIME
+from routing.partition.sieve import Sieve
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +47,47 @@ class _Leaving:
     until: int
 
 
+@dataclass(slots=True, eq=False)
+class _Users:
+    """Who asks for a predicate: whether its events pass by themselves, and the evaluations that
+    look at them, each with the predicate's place there.
+    """
+
+    passes: bool = False
+    looking: list[tuple[Evaluation, int]] = field(default_factory=list)
+
+
+class _Arrangement:
+    """What follows from the fragments in force: made anew when they change."""
+
+    def __init__(self, in_force: Sequence[Evaluation], leaving: Sequence[Evaluation] = ()) -> None:
+        self.running = running = (*in_force, *leaving)
+        # Which types are forwarded, and in what company fragments look at each (Law 2).
+        self.company: dict[str, set[frozenset[str]]] = {}
+        for evaluation in in_force:
+            fragment = evaluation.fragment
+            for name in sorted(fragment.forwards):
+                company = self.company.setdefault(name, set())
+                if name in fragment.binds:
+                    company.add(fragment.binds)
+        self.bound = {name for one in running for name in one.fragment.binds}
+        self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
+        users: dict[str, dict[Predicate, _Users]] = {}
+        for evaluation in running:
+            fragment = evaluation.fragment
+            if fragment.binds:
+                reach = max(self.reach.get(fragment.binds, 0), fragment.reach)
+                self.reach[fragment.binds] = reach
+            for predicate in fragment.plain:
+                of_type = users.setdefault(predicate.type.name, {})
+                of_type.setdefault(predicate, _Users()).passes = True
+            for place, predicate in enumerate(evaluation.predicates):
+                of_type = users.setdefault(predicate.type.name, {})
+                of_type.setdefault(predicate, _Users()).looking.append((evaluation, place))
+        self.users = users
+        self.sieves = {name: Sieve(predicates) for name, predicates in users.items()}
+
+
 class Forwarder:
     """The fragments of one node in one tree. Owner of the history that they need.
 
@@ -60,6 +98,8 @@ class Forwarder:
     def __init__(self) -> None:
         self._evaluations: dict[str, Evaluation] = {}  # by rule
         self._leaving: list[_Leaving] = []
+        self._arrangement = _Arrangement(())
+        self._waiting: dict[Evaluation, None] = {}  # they have events to look at
         self._marks: dict[str, int] = {}
         self._given: dict[str, int] = {}  # the marks that went up
         self._front = TIME_MIN  # the greatest time of an event
@@ -82,36 +122,58 @@ class Forwarder:
         new = Evaluation(fragment)
         old = self._evaluations.get(name)
         if old is not None:
-            known = [self._marks[one] for one in old.fragment.types]
+            known = (self._marks.get(one, TIME_MIN) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(_Leaving(name, old, until))
         self._evaluations[name] = new
+        alone = _Arrangement((new,))
         for stored in self._history:
-            _let_pass(stored, fragment.plain)
-            _take(stored, new)
+            self._sift(stored, alone)
+        self._rearrange()
 
     def remove(self, name: str) -> None:
         """Evaluate a rule's fragment no more; KeyError when there is none."""
         del self._evaluations[name]
         self._leaving = [one for one in self._leaving if one.name != name]
+        self._rearrange()
+
+    def _rearrange(self) -> None:
+        leaving = [one.evaluation for one in self._leaving]
+        self._arrangement = _Arrangement(list(self._evaluations.values()), leaving)
+        running = self._arrangement.running
+        self._waiting = {one: None for one in self._waiting if one in set(running)}
+        names = {name for one in running for name in one.fragment.types}
+        self._marks = {name: self._marks.get(name, TIME_MIN) for name in names}
 
     # --- events ------------------------------------------------------------------------------
 
     def push(self, batch: EventBatch) -> None:
         """Take events in, of a type that fragments look at; others are dropped at once."""
-        running = [one for one in self._running() if batch.type.name in one.fragment.types]
-        if not running or len(batch) == 0:
+        name = batch.type.name
+        if name not in self._arrangement.users or len(batch) == 0:
             return
         self._front = max(self._front, greatest_time(batch))
-        plain = dict.fromkeys(one for user in running for one in user.fragment.plain)
-        bound = [one for one in running if batch.type.name in one.fragment.binds]
-        if not bound:
-            self._ready += _selected(batch, _satisfying(plain, batch))
+        if name in self._arrangement.bound:
+            self._sift(self._history.add(batch), self._arrangement)
             return
-        stored = self._history.add(batch)
-        _let_pass(stored, plain)
-        for evaluation in bound:
-            _take(stored, evaluation)
+        passing = np.zeros(len(batch), np.bool_)
+        for _, places in self._arrangement.sieves[name].sift(batch):
+            passing[places] = True
+        if passing.any():
+            self._ready.append(batch if passing.all() else batch.take(passing))
+
+    def _sift(self, stored: Stored, arrangement: _Arrangement) -> None:
+        """Let events of a batch pass that do by themselves, and fragments take in the others."""
+        name = stored.batch.type.name
+        if name not in arrangement.users:
+            return
+        users = arrangement.users[name]
+        for predicate, places in arrangement.sieves[name].sift(stored.batch):
+            if users[predicate].passes:
+                stored.passing[places] = True
+            for evaluation, place in users[predicate].looking:
+                evaluation.take(place, stored, places)
+                self._waiting[evaluation] = None
 
     def advance(self, marks: int | Mapping[str, int]) -> Forwarded:
         """Raise the marks, and give what is to be sent; marks never go back.
@@ -119,98 +181,48 @@ class Forwarder:
         A type that a mapping lacks keeps its mark. The marks given back are those of all types
         that the fragments forward.
         """
-        fragments = [one.fragment for one in self._evaluations.values()]
-        self._marks = marks_of(marks, (one.fragment for one in self._running()), self._marks)
-        for evaluation in self._running():
-            if evaluation.fragment.binds:
-                self._history.let_pass(evaluation.advance(self._mark_of(evaluation.fragment.binds)))
+        given = dict.fromkeys(self._marks, marks) if isinstance(marks, int) else marks
+        for name, mark in given.items():
+            if name in self._marks:
+                self._marks[name] = max(mark, self._marks[name])
+        group_marks = {binds: self._mark_of(binds) for binds in self._arrangement.reach}
+        for evaluation in list(self._waiting):
+            mark = group_marks[evaluation.fragment.binds]
+            if evaluation.earliest < mark:
+                self._history.let_pass(evaluation.advance(mark))
+                if evaluation.earliest == TIME_MAX:
+                    del self._waiting[evaluation]
         batches = (*self._ready, *self._history.take_passing())
         self._ready = []
-        self._forget()
-        for name, mark in marks_after(self._marks, fragments).items():
-            self._given[name] = max(mark, self._given.get(name, TIME_MIN))
-        return Forwarded(batches, dict(self._given))
+        self._forget(group_marks)
+        return Forwarded(batches, self._marks_up(group_marks))
 
-    def _running(self) -> Sequence[Evaluation]:
-        return (*self._evaluations.values(), *(one.evaluation for one in self._leaving))
+    def _marks_up(self, group_marks: Mapping[frozenset[str], int]) -> dict[str, int]:
+        """The marks that go up (Law 2); what has gone up never goes back."""
+        up = {}
+        for name, company in self._arrangement.company.items():
+            mark = min([self._marks[name], *(group_marks[binds] for binds in company)])
+            up[name] = self._given[name] = max(mark, self._given.get(name, TIME_MIN))
+        return up
 
     def _mark_of(self, names: Iterable[str]) -> int:
-        return min((self._marks[name] for name in names), default=TIME_MIN)
+        return min((self._marks.get(name, TIME_MIN) for name in names), default=TIME_MIN)
 
-    def _forget(self) -> None:
-        self._leaving = [
-            one
-            for one in self._leaving
-            if self._mark_of(self._evaluations[one.name].fragment.types) < one.until
-        ]
+    def _forget(self, group_marks: Mapping[frozenset[str], int]) -> None:
+        if self._leaving:
+            left = [
+                one
+                for one in self._leaving
+                if self._mark_of(self._evaluations[one.name].fragment.types) < one.until
+            ]
+            if len(left) < len(self._leaving):
+                self._leaving = left
+                self._rearrange()
         if not self._history.is_due:
             return
         horizons: dict[str, int] = {}
-        for evaluation in self._running():
-            fragment = evaluation.fragment
-            horizon = self._mark_of(fragment.binds) - fragment.reach
-            for name in fragment.binds:
+        for binds, reach in self._arrangement.reach.items():
+            horizon = group_marks.get(binds, TIME_MIN) - reach
+            for name in binds:
                 horizons[name] = min(horizons.get(name, horizon), horizon)
         self._history.forget(horizons)
-
-
-def marks_of(
-    marks: int | Mapping[str, int], fragments: Iterable[Fragment], old: Mapping[str, int]
-) -> dict[str, int]:
-    """The marks of the types that fragments look at, raised by those given."""
-    names = {name for fragment in fragments for name in fragment.types}
-    given = dict.fromkeys(names, marks) if isinstance(marks, int) else marks
-    return {name: max(old.get(name, TIME_MIN), given.get(name, TIME_MIN)) for name in sorted(names)}
-
-
-def marks_after(marks: Mapping[str, int], fragments: Collection[Fragment]) -> dict[str, int]:
-    """The marks that go up (Law 2)."""
-    after = {name: marks[name] for fragment in fragments for name in sorted(fragment.forwards)}
-    for fragment in fragments:
-        if fragment.binds:
-            mark = min(marks[name] for name in fragment.binds)
-            after.update((name, min(after[name], mark)) for name in fragment.binds)
-    return after
-
-
-# --- the way of an event ------------------------------------------------------------------------
-
-
-def _satisfying(predicates: Iterable[Predicate], batch: EventBatch) -> Bools:
-    """bool[n]: which events satisfy one of the predicates."""
-    passing = np.zeros(len(batch), np.bool_)
-    for predicate in predicates:
-        if predicate.type == batch.type:
-            passing |= satisfied(predicate.conditions, batch)
-    return passing
-
-
-def _selected(batch: EventBatch, passing: Bools) -> list[EventBatch]:
-    if passing.all():
-        return [batch]
-    return [batch.take(passing)] if passing.any() else []
-
-
-def _let_pass(stored: Stored, plain: Iterable[Predicate]) -> None:
-    """Let those events of a batch pass that do by themselves."""
-    stored.passing |= _satisfying(plain, stored.batch) & ~stored.sent
-
-
-def _take(stored: Stored, evaluation: Evaluation) -> None:
-    """Let a fragment take in those events of a batch that it has to look at together."""
-    for place, predicate in enumerate(evaluation.predicates):
-        if predicate.type != stored.batch.type:
-            continue
-        chosen = np.flatnonzero(satisfied(predicate.conditions, stored.batch))
-        times = stored.batch.time[chosen].tolist()
-        rows = (stored.first + chosen).tolist()
-        columns = [_values(stored.batch, one, chosen) for one in evaluation.kept(place)]
-        values = zip(*columns, strict=True) if columns else itertools.repeat(())
-        for time, row, own in zip(times, rows, values, strict=False):
-            evaluation.take(place, time, row, own)
-
-
-def _values(batch: EventBatch, attribute: int, chosen: Int64s) -> list[Any]:
-    column = batch.time if attribute == TIME else batch.columns[attribute]
-    part = column.take(chosen) if isinstance(column, StringColumn) else column[chosen]
-    return part.tolist()

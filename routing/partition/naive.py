@@ -6,14 +6,14 @@ docstrings of ``fragment``; the other forwarder is held to it by tests.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch
-from routing.partition.forwarder import Forwarded, marks_after, marks_of
+from routing.partition.forwarder import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
 from routing.partition.predicates import Predicate
 from rules.pattern import Policy
@@ -73,7 +73,7 @@ class NaiveForwarder:
 
     def advance(self, marks: int | Mapping[str, int]) -> Forwarded:
         """Give what has now to be sent, and up to where it is complete."""
-        self._marks = marks_of(marks, self._fragments.values(), self._marks)
+        self._marks = _marks_of(marks, self._fragments.values(), self._marks)
         passing = set()
         for fragment in self._fragments.values():
             mark = min((self._marks[name] for name in fragment.binds), default=TIME_MIN)
@@ -86,7 +86,7 @@ class NaiveForwarder:
             places = [row.place for row in new if row.batch == number]
             if places:
                 batches.append(batch.take(np.array(places, np.int64)))
-        return Forwarded(tuple(batches), marks_after(self._marks, self._fragments.values()))
+        return Forwarded(tuple(batches), _marks_after(self._marks, self._fragments.values()))
 
 
 def _passes_plainly(row: _Row, fragment: Fragment) -> bool:
@@ -187,3 +187,22 @@ class _Evaluation:
     def _occurs(self, predicate: Predicate, after: int, until: int) -> bool:
         """Whether something that satisfies the predicate lies in (after, until]."""
         return any(after < row.time <= until and row.fits(predicate) for row in self.rows)
+
+
+def _marks_of(
+    marks: int | Mapping[str, int], fragments: Iterable[Fragment], old: Mapping[str, int]
+) -> dict[str, int]:
+    """The marks of the types that fragments look at, raised by those given."""
+    names = {name for fragment in fragments for name in fragment.types}
+    given = dict.fromkeys(names, marks) if isinstance(marks, int) else marks
+    return {name: max(old.get(name, TIME_MIN), given.get(name, TIME_MIN)) for name in sorted(names)}
+
+
+def _marks_after(marks: Mapping[str, int], fragments: Collection[Fragment]) -> dict[str, int]:
+    """The marks that go up (Law 2)."""
+    after = {name: marks[name] for fragment in fragments for name in sorted(fragment.forwards)}
+    for fragment in fragments:
+        if fragment.binds:
+            mark = min(marks[name] for name in fragment.binds)
+            after.update((name, min(after[name], mark)) for name in fragment.binds)
+    return after

@@ -7,7 +7,8 @@ deliver when they like. REXMQ_TREES sets how many cases are tried and REXMQ_SEED
 import os
 
 import pytest
-from tree_cases import TreeCase
+from agreement import same
+from tree_cases import TreeCase, rows
 
 from matcher.model import Event
 from routing.partition.forwarder import Forwarder
@@ -16,13 +17,6 @@ from routing.partition.naive import NaiveForwarder
 COUNT = int(os.environ.get("REXMQ_TREES", "300"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 6
-
-
-def rows(events: list[Event]) -> list[tuple]:
-    return sorted(
-        (one.time, one.type, one.source, one.id, one.cause_full, tuple(one.data.items()))
-        for one in events
-    )
 
 
 def seeds(part: int, count: int = COUNT) -> range:
@@ -48,3 +42,17 @@ def test_less_is_forwarded_than_everything():
         network.run()
         carried, hops = carried + network.carried, hops + case.hops
     assert carried < 0.95 * hops, f"{carried} of {hops}"
+
+
+@pytest.mark.timeout(3600)
+def test_nodes_may_run_the_other_engine():
+    for seed in range(FIRST, FIRST + COUNT // 5):
+        case = TreeCase(seed)
+        got = sorted(case.distributed(engine="cdp").run(), key=place)
+        expected = sorted(case.centralised(), key=place)
+        assert len(got) == len(expected), f"seed {seed}\n{case}"
+        assert all(map(same, got, expected)), f"seed {seed}\n{case}"
+
+
+def place(event: Event) -> tuple:
+    return event.time, event.source, event.id

@@ -1,0 +1,62 @@
+"""Which events of a batch satisfy which of many predicates.
+
+Rules of one kind mostly differ in a constant (``area = "a7"``). So predicates with an equality of
+an attribute and a constant are found by the values that a batch has of that attribute; only those
+that are found, and those without one, are evaluated, each once for all fragments that ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from matcher.model import EventBatch, Int64s, StringColumn
+from routing.partition.predicates import Predicate
+from rules.columnar import satisfied
+from rules.pattern import TIME, AttributeOf, Compare, Comparison, Expression, Literal
+
+
+class Sieve:
+    """The predicates of one type."""
+
+    def __init__(self, predicates: Iterable[Predicate]) -> None:
+        self._open: list[Predicate] = []
+        self._by_value: dict[int, dict[Any, list[Predicate]]] = {}  # by attribute
+        for predicate in predicates:
+            found = next(filter(None, map(_constant, predicate.conditions)), None)
+            if found is None:
+                self._open.append(predicate)
+            else:
+                attribute, value = found
+                self._by_value.setdefault(attribute, {}).setdefault(value, []).append(predicate)
+
+    def sift(self, batch: EventBatch) -> Iterator[tuple[Predicate, Int64s]]:
+        """The predicates that some events satisfy, and the places of these in the batch."""
+        for predicate in (*self._open, *self._found(batch)):
+            places = np.flatnonzero(satisfied(predicate.conditions, batch))
+            if len(places):
+                yield predicate, places
+
+    def _found(self, batch: EventBatch) -> Iterator[Predicate]:
+        for attribute, by_value in self._by_value.items():
+            column = batch.columns[attribute]
+            if isinstance(column, StringColumn):
+                present = set(column.compact().values)
+            else:
+                present = set(column.tolist())
+            for value in present & by_value.keys():
+                yield from by_value[value]
+
+
+def _constant(condition: Expression) -> tuple[int, Any] | None:
+    """The attribute and the value of a condition ``attribute = constant``."""
+    if not (isinstance(condition, Compare) and condition.comparison is Comparison.EQUAL):
+        return None
+    left, right = condition.left, condition.right
+    if isinstance(left, Literal):
+        left, right = right, left
+    if isinstance(left, AttributeOf) and left.attribute != TIME and isinstance(right, Literal):
+        return left.attribute, right.value
+    return None
