@@ -124,3 +124,44 @@ def test_a_mark_never_goes_back():
     node = forwarder(JOIN, "A", "B")
     assert node.advance(5).marks == {"A": 5, "B": 5}
     assert node.advance({"A": 3, "B": 7}).marks == {"A": 5, "B": 5}
+
+
+def fragments(text: str, *soles: str):
+    """The fragments of one rule for a node with A and B, of which those named come from nowhere
+    else."""
+    rule = rules.load(f"event {A} event {B} event {C} define X() from {text}").rules[0]
+    return [fragment_of(rule, frozenset("AB"), frozenset(sole)) for sole in soles]
+
+
+def test_a_fragment_that_binds_more_leaves_time_to_warm_up():
+    """B@1 was sent by the first fragment; the second never saw it, and A@4 needs it."""
+    loose, tight = fragments(JOIN, "A", "AB")
+    node = Forwarder()
+    node.deploy("X", loose)
+    node.push(events_of(B, 1, [1], [7]))
+    assert ids(node.advance(2 * MICROSECONDS)) == ["B#1"]
+    node.deploy("X", tight)
+    node.push(events_of(A, 1, [4], [7]))
+    assert ids(node.advance(5 * MICROSECONDS)) == ["A#1"]
+    node.advance(20 * MICROSECONDS)
+    node.push(events_of(A, 2, [21], [7]))
+    assert ids(node.advance(30 * MICROSECONDS)) == []
+
+
+def test_a_fragment_that_binds_less_sends_what_was_held_back():
+    """A@4 has no B here; a source of B elsewhere may still have had one."""
+    loose, tight = fragments(JOIN, "A", "AB")
+    node = Forwarder()
+    node.deploy("X", tight)
+    node.push(events_of(A, 1, [4], [7]))
+    assert ids(node.advance(5 * MICROSECONDS)) == []
+    node.deploy("X", loose)
+    assert ids(node.advance(6 * MICROSECONDS)) == ["A#1"]
+
+
+def test_what_is_removed_forwards_nothing_more():
+    node = forwarder(JOIN, "A", "B")
+    node.remove("X")
+    node.push(events_of(B, 1, [1], [7]))
+    sent = node.advance(9)
+    assert (sent.batches, sent.marks, len(node)) == ((), {}, 0)
