@@ -2,7 +2,8 @@
 
 The text is cut into tokens, the tokens into statements, and each statement is parsed by itself:
 so a statement that is no TESLA costs one message, and the statements around it are read all the
-same. Nothing is nested deeper than ``NESTING_MAX``; whatever else a text may hold, the outcome is
+same. Nothing is nested deeper than ``NESTING_MAX``, and no more than ``CHAIN_MAX`` operators apply
+one upon another; whatever else a text may hold, the outcome is
 a tree or :class:`RuleErrors`.
 """
 
@@ -25,6 +26,9 @@ from rules.tokens import NESTING_MAX, Token, tokenize
 
 if TYPE_CHECKING:
     from lark import Lark
+
+CHAIN_MAX = 2 * NESTING_MAX
+"""Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +129,12 @@ def _parse(tokens: Sequence[Token], start: str) -> Any:
     if isinstance(node, Unexpected):
         return _problem(tokens, node.place, start)
     # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
-    if len(tokens) > NESTING_MAX and ast.depth(node) > 2 * NESTING_MAX:
-        return Problem(f"nested deeper than {NESTING_MAX} levels", tokens[0].span)
+    if len(tokens) > NESTING_MAX and ast.depth(node) > CHAIN_MAX:
+        return Problem(
+            f"more than {CHAIN_MAX} operators one upon another; "
+            "a long chain such as 1 + 1 + 1 + 1 may be grouped: (1 + 1) + (1 + 1)",
+            tokens[0].span,
+        )
     return node
 
 

@@ -294,15 +294,21 @@ def test_a_byte_order_mark_is_no_text() -> None:
     assert parse(decode(b"\xef\xbb\xbfevent A()")) == parse("event A()")
 
 
+def test_a_long_chain_that_is_grouped_is_taken() -> None:
+    """150 terms in a row are within the bound, and groups of so many are one level each."""
+    chain = "(" + " + ".join(["1"] * 150) + ")"
+    rules.load(f"event E(x: int)\ndefine A() from E(x = {' + '.join([chain] * 20)})")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("(" * 10_000 + "x" + ")" * 10_000, "nested deeper than 100 levels"),
         ("(" * 10_000, "nested deeper than 100 levels"),
         (")" * 10_000, "expected"),
-        ("not " * 10_000 + "x", "nested deeper than 100 levels"),
-        ("-" * 10_000 + "x", "nested deeper than 100 levels"),
-        ("x" + " + 1" * 10_000, "nested deeper than 100 levels"),
+        ("not " * 10_000 + "x", "more than 200 operators one upon another"),
+        ("-" * 10_000 + "x", "more than 200 operators one upon another"),
+        ("x" + " + 1" * 10_000, "may be grouped: (1 + 1) + (1 + 1)"),
         ("x = 1" + " = 1" * 30_000 + " =", "expected an expression"),
         ("x = 1" + " = 1" * 3_000, "more than 100 comparisons in one chain"),
         ("x = " + "9" * 100_000, "an integer beyond 64 bits"),
