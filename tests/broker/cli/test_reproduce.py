@@ -32,7 +32,13 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert "| the thesis says | measured here | holds |" in (tmp_path / "matching.md").read_text()
 
 
-@pytest.mark.parametrize("name", ["thesis-table-4.2", "thesis-4.6", "thesis-4.13", "thesis-4.14"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("thesis-table-4.2", "thesis-4.6", "thesis-4.13", "thesis-4.14"),
+        *("growth-window", "growth-rules", "growth-states"),
+    ],
+)
 def test_the_experiments_that_are_no_sweeps_run(name: str) -> None:
     outcome = EXPERIMENTS[name].run(True)
     columns = outcome.table.columns
