@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import Any, Self
 
 from broker.client import publisher as synchronous
 from broker.client.looped import Looped
 from broker.client.publisher import Acks, blocked, new_source
+from broker.client.scope import AsyncScoped
 from matcher.model import Event, EventType
 from matcher.times import time_of
 
 
-class AsyncPublisher:
+class AsyncPublisher(AsyncScoped):
     """A source of events in an asyncio loop; see ``Publisher`` for what the arguments mean.
 
     It connects when it is entered or ``open`` is awaited.
@@ -146,20 +146,6 @@ class AsyncPublisher:
             if self._source.connection.failure is None:
                 await self._see_off()
         finally:
-            self._driver.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            await self.close()
-        else:
             self._driver.close()
 
     async def _see_off(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from broker.client.connection import Connection
 from broker.client.endpoint import endpoint_or_default
 from broker.client.looped import Looped
+from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
 from routing.config import SessionConfig
 
@@ -22,7 +22,7 @@ def _connection(endpoint: str | None) -> Connection:
     return Connection(endpoint_or_default(endpoint), config, lambda result: None)
 
 
-class RuleManager:
+class RuleManager(Scoped):
     """Deploys, lists and removes the rules of a running broker.
 
     Raises BrokerUnreachable when no broker answers, and RefusedError, with every problem and its
@@ -78,26 +78,11 @@ class RuleManager:
         """What the broker does: plain data, as docs/protocol.md describes it."""
         return self._ask(self._session.status)
 
-    def close(self) -> None:
-        """Leave; the rules stay."""
-        self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def _ask(self, request: Any) -> Mapping[str, Any]:
         return self._driver.ask(request, self._timeout_s)
 
 
-class AsyncRuleManager:
+class AsyncRuleManager(AsyncScoped):
     """``RuleManager`` for asyncio; it connects when it is entered or ``open`` is awaited.
 
     >>> import asyncio
@@ -149,21 +134,6 @@ class AsyncRuleManager:
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
         return await self._ask(self._session.status)
-
-    async def close(self) -> None:
-        """Leave; the rules stay."""
-        self._driver.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._driver.close()
 
     async def _ask(self, request: Any) -> Mapping[str, Any]:
         return await self._driver.ask(request, self._timeout_s)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from broker.client.endpoint import endpoint_or_default
+from broker.client.scope import Scoped
 from broker.client.source import Source
 from broker.client.threaded import Threaded
 from broker.errors import PublishBlocked
@@ -57,7 +57,7 @@ def new_source(
     return Source(endpoint_or_default(endpoint), config, batch_events, delay_s)
 
 
-class Publisher:
+class Publisher(Scoped):
     """A source of events.
 
     ``name`` is the source of its events, unique among the live clients of the network; ``types``
@@ -230,20 +230,6 @@ class Publisher:
             if self._source.connection.failure is None:
                 self._see_off()
         finally:
-            self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
             self._driver.close()
 
     def _see_off(self) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator, Iterator
-from types import TracebackType
 from typing import Self
 
 from broker.client.endpoint import endpoint_or_default
 from broker.client.looped import Looped
+from broker.client.scope import AsyncScoped, Scoped, until_closed, until_closed_async
 from broker.client.sink import Sink, WhenFullName
 from broker.client.threaded import Threaded
-from broker.errors import ClientClosed
 from matcher.model import Event
 from routing.config import SessionConfig
 from routing.messages import Delivery
@@ -27,7 +26,7 @@ def _sink(endpoint: str | None, name: str, when_full: str, queue: int, credit: i
     return Sink(endpoint_or_default(endpoint), config, when_full, queue)
 
 
-class Subscriber:
+class Subscriber(Scoped):
     """A sink of events: what matches any of its ``filters``, as rows or in columns.
 
     A filter is written as in a rule: ``Temp(value > 20 and area = "a1")``, ``Fire()``. Events of
@@ -110,40 +109,17 @@ class Subscriber:
 
     def deliveries(self) -> Iterator[Delivery]:
         """Deliveries until the subscriber is closed."""
-        while True:
-            try:
-                yield self.receive_delivery()
-            except ClientClosed:
-                return
+        return until_closed(self.receive_delivery)
 
     def __iter__(self) -> Iterator[Event]:
-        while True:
-            try:
-                yield self.receive()
-            except ClientClosed:
-                return
-
-    def close(self) -> None:
-        """Leave; events not yet taken are given up."""
-        self._driver.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
+        return until_closed(self.receive)
 
     def _await_delivery(self, timeout_s: float | None) -> None:
         self._driver.wait_until(self._sink.has_something, timeout_s)
         self._sink.check(timeout_s)
 
 
-class AsyncSubscriber:
+class AsyncSubscriber(AsyncScoped):
     """A sink of events in an asyncio loop; see ``Subscriber`` for what the arguments mean.
 
     It connects when it is entered or ``open`` is awaited.
@@ -222,35 +198,12 @@ class AsyncSubscriber:
         """See ``Subscriber.dropped``."""
         return self._sink.dropped
 
-    async def deliveries(self) -> AsyncIterator[Delivery]:
+    def deliveries(self) -> AsyncIterator[Delivery]:
         """See ``Subscriber.deliveries``."""
-        while True:
-            try:
-                yield await self.receive_delivery()
-            except ClientClosed:
-                return
+        return until_closed_async(self.receive_delivery)
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
-        while True:
-            try:
-                yield await self.receive()
-            except ClientClosed:
-                return
-
-    async def close(self) -> None:
-        """See ``Subscriber.close``."""
-        self._driver.close()
-
-    async def __aenter__(self) -> Self:
-        return await self.open()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._driver.close()
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return until_closed_async(self.receive)
 
     async def _await_delivery(self, timeout_s: float | None) -> None:
         await self._driver.wait_until(self._sink.has_something, timeout_s)
