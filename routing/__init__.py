@@ -7,6 +7,6 @@ only move bytes and time (docs/protocol.md). What they say is in ``messages``, h
 ``link`` (who is connected), ``sources`` and ``advertisements`` (who publishes what, and promises),
 ``deployment``, ``watermark`` and ``detection`` (rules, marks, engine), ``sinks`` with
 ``subscriptions``, ``parcel`` and ``holdback`` (who gets what, in which order), ``credit`` (who may
-send). How brokers are joined into a network is in :mod:`routing.overlay`; rule deployment and
-push/pull forwarding of thesis chapter 7 will live here too.
+send). How brokers are joined into a network is in :mod:`routing.overlay`, what they do
+there together in :mod:`routing.network`. Push and pull of thesis chapter 7 will live here too.
 """

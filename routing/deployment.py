@@ -143,6 +143,11 @@ class Deployments:
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         return tuple(added)
 
+    def adopt(self, rules: Iterable[Deployed], published: Iterable[str]) -> None:
+        """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
+        self._rules = {deployed.rule.name: deployed for deployed in rules}
+        self.rearrange(published)
+
     def remove(self, name: str) -> Deployed:
         """Take a rule out of force. ``rearrange`` must follow."""
         return self._rules.pop(name)

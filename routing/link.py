@@ -29,6 +29,8 @@ class Link:
     heard_at: float
     sent_at: float
     source: Source | None = None
+    home: str = ""
+    """In a network: the client's broker, where it is another one."""
 
     def is_silent(self, now: float) -> bool:
         """Whether nothing was heard for longer than the client promised."""

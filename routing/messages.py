@@ -378,7 +378,74 @@ class TreeNack:
     epoch: Sequence
 
 
-Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack
+class RuleFacts(Struct, array_like=True, frozen=True):
+    """A deployed rule, for brokers that do not evaluate it: its canonical text, since when."""
+
+    name: Name
+    text: Document
+    since: Time | None
+    version: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the root knows: all event types, and all rules in force in their order (E4)."""
+
+    types: tuple[EventType, ...]
+    rules: tuple[RuleFacts, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """The sender is to get the events that one of these filters matches, and no others."""
+
+    filters: tuple[Text, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Events on their way along a tree, and what is promised behind them.
+
+    ``order`` as in Delivery. ``promises``: sources and their promises; one beyond everything says
+    that the source has closed. ``marks``: rules, and up to where the receiver has all their
+    composite events that it wants.
+    """
+
+    batches: tuple[EventBatch, ...] = ()
+    order: Int64s | None = None
+    promises: tuple[tuple[Name, Time], ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+
+
+Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
+"""What a client asks of the whole network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of a client of another broker, for the root. ``path``: the brokers on the way.
+
+    ``number`` is the first broker's own, by which it knows the answer.
+    """
+
+    path: tuple[Name, ...]
+    number: Request
+    client: Name
+    request: Asking
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The root's answer; ``path``: the brokers that it has still to pass."""
+
+    path: tuple[Name, ...]
+    number: Request
+    answer: Confirmed | Refused
+
+
+Routed: TypeAlias = (
+    LinkStates | CreateTree | TreeAck | TreeNack | Known | Want | Flow | Asked | Answered
+)
 """What goes in packets."""
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
 """What comes over a link between brokers."""

@@ -3,7 +3,7 @@
 ``receive`` or ``receive_frames`` for what came, ``lose`` for a link that broke, ``handle_timer``
 when ``next_timer`` is due; after each of them the host carries out ``take_effects``.
 
-Law 1: a conversation is Hello, then anything that ``HANDLERS`` has, then Goodbye. What is not in
+Law 1: a conversation is Hello, then anything that ``handlers`` has, then Goodbye. What is not in
 the table for a link's state costs its sender the link. A request that is refused changes nothing;
 malformed bytes and broken contracts change nothing but their sender's link.
 
@@ -16,7 +16,7 @@ credit. Who waits for events is served before who waits to hear that they came.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import EventBatch
@@ -72,6 +72,9 @@ CREDIT_MAX = 2**31 - 1
 class Node:
     """One broker. ``now`` is in seconds and never goes back; event time is in the events."""
 
+    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
+    """What a welcomed client may send, and what is done about it."""
+
     def __init__(self, config: NodeConfig, engine: Detector, now: float = 0.0) -> None:
         self._config = config
         self._now = self._started_at = self._ticked_at = now
@@ -82,14 +85,7 @@ class Node:
         self._advertisements = Advertisements(config)
         self._deployments = Deployments(config)
         self._sinks = Sinks(config, self._deployments)
-        self._detection = Detection(
-            config,
-            engine,
-            self._advertisements,
-            self._deployments,
-            on_types=self._check_interests,
-            on_rules=self._sinks.index,
-        )
+        self._detection = self._make_detection(engine)
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
         self._overview = Overview(
             self._detection, self._deployments, self._advertisements, self._sources, self._sinks
@@ -97,6 +93,16 @@ class Node:
         self._rates = Rates(now)
         self._unacknowledged: Link | None = None
         """Whose Publish was taken in, while that is not yet said."""
+
+    def _make_detection(self, engine: Detector) -> Detection:
+        return Detection(
+            self._config,
+            engine,
+            self._advertisements,
+            self._deployments,
+            on_types=self._check_interests,
+            on_rules=self._sinks.index,
+        )
 
     # --- inputs ---
 
@@ -110,7 +116,7 @@ class Node:
                 self._greet(peer, message)
                 return
             link.heard_at = now
-            handler = HANDLERS.get(type(message))
+            handler = self.handlers.get(type(message))
             if handler is None:
                 raise ProtocolError(Code.PROTOCOL, f"{type(message).__name__} is not for a broker")
             handler(self, link, message)
@@ -467,9 +473,13 @@ class Node:
         for sink in self._sinks.take_touched():
             self._deliver(sink)
         self._acknowledge()
-        for grant in self._credit.grants():
+        for grant in () if self._is_congested() else self._credit.grants():
             assert grant.source.peer is not None
             self._send(grant.source.peer, Credit(grant.events))
+
+    def _is_congested(self) -> bool:
+        """Whether no source gets credit for now."""
+        return False
 
     def _acknowledge(self) -> None:
         link, self._unacknowledged = self._unacknowledged, None
@@ -515,7 +525,7 @@ _WHEN_FULL: Mapping[WhenFull, Callable[[Node, Sink], None]] = {
     WhenFull.DISCONNECT: Node._disconnect,
 }
 
-HANDLERS: Mapping[type, Callable[[Node, Link, Any], None]] = {
+Node.handlers = {
     Hello: Node._receive_hello,
     Advertise: Node._receive_advertise,
     Unadvertise: Node._receive_unadvertise,
@@ -532,4 +542,3 @@ HANDLERS: Mapping[type, Callable[[Node, Link, Any], None]] = {
     Heartbeat: Node._receive_heartbeat,
     Goodbye: Node._receive_goodbye,
 }
-"""What a welcomed client may send."""

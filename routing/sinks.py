@@ -143,6 +143,8 @@ class Sinks:
         self._by_type: dict[str, list[Sink]] = {}
         self._composite: list[Sink] = []
         self._touched: dict[Peer, Sink] = {}
+        self.version = 0
+        """Counts up whenever subscriptions, types or rules have changed."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
@@ -216,6 +218,7 @@ class Sinks:
 
     def index(self) -> None:
         """Work out anew who wants what: subscriptions or rules have changed."""
+        self.version += 1
         self._by_type = {}
         for sink in self._sinks.values():
             names = sink.interests.type_names

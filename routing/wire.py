@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import msgspec
 import numpy as np
@@ -32,19 +32,25 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
+    Answered,
+    Asked,
+    Asking,
     Confirmed,
     CreateTree,
     Credit,
     Delivery,
     Deploy,
+    Flow,
     Goodbye,
     Heartbeat,
     Hello,
+    Known,
     LinkAck,
     LinkHello,
     LinkStates,
     ListRules,
     Message,
+    Name,
     Number,
     Packet,
     Promise,
@@ -53,6 +59,8 @@ from routing.messages import (
     Rejected,
     Remove,
     Request,
+    Routed,
+    RuleFacts,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -62,6 +70,7 @@ from routing.messages import (
     TreeNack,
     Unadvertise,
     Unsubscribe,
+    Want,
     Welcome,
 )
 from routing.messages import (
@@ -218,10 +227,100 @@ def _decode_batches(
     return tuple([decode_batch(header, reader) for header in headers]), reader
 
 
+# --- messages along a tree -------------------------------------------------------------------
+
+
+class _Known(msgspec.Struct, array_like=True, frozen=True):
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+    rules: tuple[RuleFacts, ...]
+
+
+class _Flow(msgspec.Struct, array_like=True, frozen=True):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    ordered: bool
+    promises: tuple[tuple[Name, Time], ...]
+    marks: tuple[tuple[Name, Time], ...]
+
+
+class _Nested(msgspec.Struct, array_like=True, frozen=True):
+    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    number: Request
+    client: Name
+    message: bytes
+
+
+_KNOWN, _FLOW, _ASKED, _ANSWERED = 55, 57, 58, 59
+_ASKING = frozenset(get_args(Asking))
+_unpack_known = msgspec.msgpack.Decoder(_Known).decode
+_unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
+_unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
+
+
+def _encode_known(message: Known) -> Frames:
+    types = tuple(tuple(flat_schema(event_type)) for event_type in message.types)
+    return [_prefix(_KNOWN) + _pack(_Known(types, message.rules))]
+
+
+def _decode_known(data: Buffer, body: Buffer | None) -> Known:
+    _no_body(body)
+    plain = _unpack_known(data)
+    return Known(tuple(map(event_type_of, plain.types)), plain.rules)
+
+
+def _encode_flow(message: Flow) -> Frames:
+    headers, bodies = _encode_batches(message.batches)
+    if message.order is not None:
+        bodies.append(message.order.astype("<i8", copy=False).tobytes())
+    plain = _Flow(headers, message.order is not None, message.promises, message.marks)
+    first = _prefix(_FLOW) + _pack(plain)
+    return [first, b"".join(bodies)] if headers else [first]
+
+
+def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
+    plain = _unpack_flow(data)
+    if not plain.batches:
+        _no_body(body)
+        return Flow((), None, plain.promises, plain.marks)
+    batches, reader = _decode_batches(plain.batches, body)
+    order = _take_order(reader, sum(map(len, batches))) if plain.ordered else None
+    reader.finish()
+    return Flow(batches, order, plain.promises, plain.marks)
+
+
+def _encode_asked(message: Asked) -> Frames:
+    (request,) = encode(message.request)
+    return [_prefix(_ASKED) + _pack(_Nested(message.path, message.number, message.client, request))]
+
+
+def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
+    plain, request = _decode_nested(data, body)
+    if type(request) not in _ASKING:
+        raise WireError(f"a request for the root that is {type(request).__name__}")
+    return Asked(plain.path, plain.number, plain.client, cast(Any, request))
+
+
+def _encode_answered(message: Answered) -> Frames:
+    (answer,) = encode(message.answer)
+    return [_prefix(_ANSWERED) + _pack(_Nested(message.path, message.number, "", answer))]
+
+
+def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
+    plain, answer = _decode_nested(data, body)
+    if not isinstance(answer, Confirmed | Refused):
+        raise WireError(f"an answer of the root that is {type(answer).__name__}")
+    return Answered(plain.path, plain.number, answer)
+
+
+def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[_Nested, Message]:
+    _no_body(body)
+    plain = _unpack_nested(data)
+    return plain, _decode((plain.message,))
+
+
 # --- packets ---------------------------------------------------------------------------------
 
 _PACKET = 49
-_ROUTED = frozenset({LinkStates, CreateTree, TreeAck, TreeNack})
+_ROUTED = frozenset(get_args(Routed))
 _unpack_packet = msgspec.msgpack.Decoder(tuple[Tag, SequenceNumber, SequenceNumber]).decode
 
 
@@ -268,6 +367,11 @@ CODECS: tuple[Codec, ...] = (
     _plain(52, CreateTree),
     _plain(53, TreeAck),
     _plain(54, TreeNack),
+    Codec(_KNOWN, Known, _encode_known, _decode_known),
+    _plain(56, Want),
+    Codec(_FLOW, Flow, _encode_flow, _decode_flow),
+    Codec(_ASKED, Asked, _encode_asked, _decode_asked),
+    Codec(_ANSWERED, Answered, _encode_answered, _decode_answered),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,

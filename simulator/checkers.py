@@ -57,7 +57,7 @@ def check_network(experiment: Experiment) -> Iterator[str]:
 
 
 def _check_part(experiment: Experiment, names: frozenset[str]) -> Iterator[str]:
-    overlays = {name: experiment.brokers[name].overlay for name in sorted(names)}
+    overlays = {name: experiment.brokers[name].broker.overlay for name in sorted(names)}
     centres = {overlay.part.centre for overlay in overlays.values()}
     for name, overlay in overlays.items():
         if overlay.part.nodes != names:

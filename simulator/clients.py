@@ -68,7 +68,7 @@ class Client:
             self._simulation,
             there,
             self._quality,
-            lambda frames: self.broker.arrive_from_client(peer, frames),
+            lambda frames: self.broker.arrive(peer, frames),
         )
         to_client = Lane(
             self._simulation, back, self._quality, lambda frames: self._arrive(peer, frames)

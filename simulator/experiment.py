@@ -17,9 +17,9 @@ import rules.engine
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
 from routing.config import NodeConfig
-from routing.node import Node
+from routing.network import strategy
+from routing.network.broker import Broker
 from routing.overlay.config import OverlayConfig
-from routing.overlay.overlay import Overlay
 from rules.language import declared_in
 from rules.parser import decode, read
 from rules.pattern import RuleSet
@@ -143,7 +143,9 @@ class Experiment:
         """Counts that stand still when nothing happens any more."""
         delivered = sum(len(sink.arrivals) for sink in self.sinks.values())
         published = sum(source.published for source in self.sources)
-        floods = sum(sum(one.version for one in host.overlay.states) for host in self._running())
+        floods = sum(
+            sum(one.version for one in host.broker.overlay.states) for host in self._running()
+        )
         return delivered, published, floods
 
     def _running(self) -> list[BrokerHost]:
@@ -153,7 +155,7 @@ class Experiment:
 
     def _refuse_what_is_not_there(self) -> None:
         scenario = self.scenario
-        if scenario.strategy != "centralized":
+        if scenario.strategy not in strategy.names():
             raise ScenarioError(f"{scenario.file}: strategy: {scenario.strategy} comes later")
         if scenario.ordering != "watermark":
             raise ScenarioError(f"{scenario.file}: ordering: {scenario.ordering} comes later")
@@ -161,12 +163,6 @@ class Experiment:
             expected = ", ".join(rules.engine.ENGINES)
             raise ScenarioError(
                 f"{scenario.file}: engine: expected one of {expected}, found {scenario.engine!r}"
-            )
-        used = self._used_brokers()
-        if len(used) > 1:
-            raise ScenarioError(
-                f"{scenario.file}: sources and sinks at several brokers come later; "
-                f"these are at {', '.join(sorted(used))}"
             )
 
     def _used_brokers(self) -> Mapping[str, None]:
@@ -204,17 +200,17 @@ class Experiment:
         costs = FREE
         if scenario.message_cost_s or scenario.byte_cost_s:
             costs = Costs(scenario.message_cost_s, scenario.byte_cost_s)
-        return BrokerHost(self.simulation, name, self._node_of(name), self._overlay_of(name), costs)
+        return BrokerHost(self.simulation, name, self._making(name), costs)
 
-    def _node_of(self, name: str) -> Callable[[float], Node]:
-        config = NodeConfig(name=name, heartbeat_s=self.scenario.heartbeat_s)
-        return lambda now: Node(config, rules.engine.make(self.scenario.engine), now)
+    def _making(self, name: str) -> Callable[[float], Broker]:
+        scenario = self.scenario
+        config = NodeConfig(name=name, heartbeat_s=scenario.heartbeat_s)
 
-    def _overlay_of(self, name: str) -> Callable[[float], Overlay]:
-        def make(now: float) -> Overlay:
+        def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)
-            config = OverlayConfig(name, life, heartbeat_s=self.scenario.heartbeat_s)
-            return Overlay(config, now)
+            overlay = OverlayConfig(name, life, heartbeat_s=scenario.heartbeat_s)
+            engine = rules.engine.make(scenario.engine)
+            return Broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 
         return make
 

@@ -16,8 +16,7 @@ from simpy.events import Timeout
 
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
-from routing.node import Node
-from routing.overlay.overlay import Overlay
+from routing.network.broker import Broker
 from simulator.lanes import Frames, Lane
 from simulator.simulation import Simulation
 
@@ -150,32 +149,29 @@ class Processor:
 
 
 class BrokerHost:
-    """One broker: a Node for its clients and an Overlay for its neighbours, and their lanes.
+    """One broker, its clients' lanes and its neighbours'.
 
-    ``start`` makes both anew: what a crashed broker without a store knew is lost.
+    ``start`` makes the broker anew: what a crashed one without a store knew is lost.
     """
 
     def __init__(
         self,
         simulation: Simulation,
         name: str,
-        make_node: Callable[[float], Node],
-        make_overlay: Callable[[float], Overlay],
+        make: Callable[[float], Broker],
         costs: Costs = FREE,
     ) -> None:
         self.name = name
         self.is_running = False
-        self.links: dict[str, tuple[Lane, int]] = {}
+        self.links: dict[Peer, tuple[Lane, int]] = {}
         """By neighbour: the lane to it, and the delay that the overlay is told, in us."""
         self.clients: dict[Peer, Lane] = {}
         """By the client's address: the lane to it."""
         self.starts = 0
         self._simulation = simulation
-        self._make_node = make_node
-        self._make_overlay = make_overlay
+        self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
         self.processor = Processor(simulation, costs, self._take)
-        self._drivers: tuple[Driver, ...] = ()
 
     # --- life ---
 
@@ -185,23 +181,18 @@ class BrokerHost:
         now = self._simulation.now
         self.is_running = True
         self.starts += 1
-        self.node = self._make_node(now)
-        self.overlay = self._make_overlay(now)
-        for name, (_, delay_us) in self.links.items():
-            self.overlay.add_link(name.encode(), now, delay_us)
-        self._drivers = (
-            Driver(self._simulation, self.node, self._send_to_client, self._close_client),
-            Driver(self._simulation, self.overlay, self._send_to_neighbour, lambda peer: None),
-        )
-        self._settle()
+        self.broker = self._make(now)
+        for peer, (_, delay_us) in self.links.items():
+            self.broker.add_link(peer, now, delay_us)
+        self._driver = Driver(self._simulation, self.broker, self._send, self._close)
+        self._driver.settle()
 
     def crash(self) -> None:
         """Stop without a word, and forget everything."""
         assert self.is_running
         self.is_running = False
         self.processor.clear()
-        for driver in self._drivers:
-            driver.stop()
+        self._driver.stop()
         self.clients.clear()
         lost, self._on_close = self._on_close, {}
         for lose in lost.values():
@@ -214,70 +205,38 @@ class BrokerHost:
         self.clients[peer] = lane
         self._on_close[peer] = lose
 
-    def disconnect(self, peer: Peer) -> None:
-        """A client's link is gone."""
-        self._on_close.pop(peer, None)
-        if self.clients.pop(peer, None) is not None and self.is_running:
-            self.node.lose(peer, self._simulation.now)
-            self._settle()
-
-    def arrive_from_client(self, peer: Peer, frames: Frames) -> None:
-        """Frames of a client have arrived."""
-        if self.is_running and peer in self.clients:
+    def arrive(self, peer: Peer, frames: Frames) -> None:
+        """Frames of a client or of a neighbour have arrived."""
+        if self.is_running and (peer in self.clients or peer in self.links):
             self.processor.arrive(peer, frames)
 
-    def arrive_from_neighbour(self, name: str, frames: Frames) -> None:
-        """Frames of a neighbour have arrived."""
-        if self.is_running:
-            self.processor.arrive(_NEIGHBOUR + name.encode(), frames)
-
     def _take(self, peer: Peer, frames: Frames) -> None:
-        now = self._simulation.now
-        if peer.startswith(_NEIGHBOUR):
-            self.overlay.receive_frames(peer[len(_NEIGHBOUR) :], frames, now)
-            self._drivers[1].settle()
-        elif peer in self.clients:
-            self.node.receive_frames(peer, frames, now)
-            self._drivers[0].settle()
-
-    def _settle(self) -> None:
-        for driver in self._drivers:
-            driver.settle()
+        self.broker.receive_frames(peer, frames, self._simulation.now)
+        self._driver.settle()
 
     # --- what is sent ---
 
-    def _send_to_client(self, peer: Peer, frames: Frames) -> None:
-        lane = self.clients.get(peer)
+    def _send(self, peer: Peer, frames: Frames) -> None:
+        link = self.links.get(peer)
+        lane = self.clients.get(peer) if link is None else link[0]
         if lane is not None:
             lane.send(frames)
 
-    def _close_client(self, peer: Peer) -> None:
+    def _close(self, peer: Peer) -> None:
         self.clients.pop(peer, None)
         self._on_close.pop(peer, None)
-
-    def _send_to_neighbour(self, peer: Peer, frames: Frames) -> None:
-        found = self.links.get(peer.decode())
-        if found is not None:
-            found[0].send(frames)
-
-
-_NEIGHBOUR = b"\0"
-"""Marks peers that are brokers; clients' addresses do not start so."""
 
 
 def join(
     one: BrokerHost, other: BrokerHost, make_lane: LaneMaker, delay_us: int
 ) -> tuple[Lane, Lane]:
     """Join two brokers that have not started; gives the lanes from each to the other."""
-    there = make_lane(f"{one.name}>{other.name}", lambda frames: _pass(one, other, frames))
-    back = make_lane(f"{other.name}>{one.name}", lambda frames: _pass(other, one, frames))
-    one.links[other.name] = there, delay_us
-    other.links[one.name] = back, delay_us
+    first, second = one.name.encode(), other.name.encode()
+    there = make_lane(f"{one.name}>{other.name}", lambda frames: other.arrive(first, frames))
+    back = make_lane(f"{other.name}>{one.name}", lambda frames: one.arrive(second, frames))
+    one.links[second] = there, delay_us
+    other.links[first] = back, delay_us
     return there, back
-
-
-def _pass(sender: BrokerHost, receiver: BrokerHost, frames: Frames) -> None:
-    receiver.arrive_from_neighbour(sender.name, frames)
 
 
 class LaneMaker(Protocol):

@@ -28,6 +28,8 @@ class Floods:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
+        self.revision = 0
+        """Counts up with everything that is news here."""
         self.refused = 0
         self.surpassed = 0
         """The greatest version of this broker's own that it has met, of an earlier life (Law 2)."""
@@ -93,6 +95,7 @@ class Floods:
         gone = [one for one, at in self._missed.items() if now - at >= self._config.forget_s]
         for name in gone:
             del self._states[name], self._missed[name]
+            self.revision += 1
         return gone
 
     def join(self, neighbour: str) -> None:
@@ -118,6 +121,7 @@ class Floods:
         self._spread(state.origin)
 
     def _spread(self, origin: str, teller: str = "") -> None:
+        self.revision += 1
         for neighbour in self._news:
             if neighbour != teller:
                 self._news[neighbour][origin] = None

@@ -23,21 +23,27 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
+    Answered,
+    Asked,
     Code,
     CreateTree,
+    Flow,
     FromNeighbour,
     Goodbye,
+    Known,
     LinkHello,
     LinkState,
     LinkStates,
-    Routed,
+    TreeAck,
     TreeNack,
+    Want,
 )
 from routing.overlay.channel import Channel, Down, Result, Up
 from routing.overlay.config import OverlayConfig
@@ -49,7 +55,19 @@ BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
-Change: TypeAlias = Up | Down
+Carried: TypeAlias = Known | Want | Flow | Asked | Answered
+"""What neighbours send one another that is not the overlay's own business."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A neighbour has sent something."""
+
+    neighbour: str
+    message: Carried
+
+
+Change: TypeAlias = Up | Down | Heard
 
 
 class Overlay:
@@ -64,6 +82,9 @@ class Overlay:
         self._due: dict[Peer, float] = {}
         """When a channel's timer is due, kept since most inputs touch one channel only."""
         self._floods = Floods(config)
+        self._revision = -1
+        self._central: list[str] = []
+        """Who takes itself for the centre, as of that revision of the link states."""
         self._trees = Trees(config.name)
         self._broken: dict[str, int] = {}
         self._wanted = False
@@ -103,8 +124,10 @@ class Overlay:
     @property
     def single_tree(self) -> Tree | None:
         """The tree of the centre (Law 2)."""
-        roots = sorted(one.origin for one in self._floods if one.central)
-        trees = (self._trees.find(root) for root in roots)
+        if self._revision != self._floods.revision:
+            self._revision = self._floods.revision
+            self._central = sorted(one.origin for one in self._floods if one.central)
+        trees = (self._trees.find(root) for root in self._central)
         return next((tree for tree in trees if tree is not None and not tree.orphan), None)
 
     @property
@@ -171,12 +194,17 @@ class Overlay:
             channel.lose(now)
             self._collect(channel)
 
-    def send(self, neighbour: str, message: Routed, now: float) -> None:
-        """Send to a neighbour that is up."""
+    def has_link(self, peer: Peer) -> bool:
+        """Whether ``peer`` is a broker that this one is, or wants to be, linked to."""
+        return peer in self._channels
+
+    def send(self, neighbour: str, message: Carried, now: float) -> None:
+        """Send to a neighbour; nothing is sent to one that is not up."""
         self._now = now
-        channel = self._neighbours[neighbour]
-        channel.send(message, now)
-        self._collect(channel)
+        channel = self._neighbours.get(neighbour)
+        if channel is not None:
+            channel.send(message, now)
+            self._collect(channel)
 
     def want_tree(self, wanted: bool, now: float) -> None:
         """Whether this broker is to be a root even where it is not the centre."""
@@ -217,7 +245,7 @@ class Overlay:
         return effects
 
     def take_changes(self) -> list[Change]:
-        """The neighbours that came and went, in order."""
+        """The neighbours that came and went, and what they sent, in order."""
         changes, self._changes = self._changes, []
         return changes
 
@@ -281,8 +309,10 @@ class Overlay:
             self._take_down(result)
         elif isinstance(result, LinkStates):
             self._hear(channel.neighbour, result)
-        else:
+        elif isinstance(result, CreateTree | TreeAck | TreeNack):
             self._hear_of_tree(channel.neighbour, result)
+        else:
+            self._changes.append(Heard(channel.neighbour, result))
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel

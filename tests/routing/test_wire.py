@@ -25,15 +25,19 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
+    Answered,
+    Asked,
     Code,
     Confirmed,
     CreateTree,
     Credit,
     Delivery,
     Deploy,
+    Flow,
     Goodbye,
     Heartbeat,
     Hello,
+    Known,
     LinkAck,
     LinkHello,
     LinkState,
@@ -46,6 +50,7 @@ from routing.messages import (
     Refused,
     Rejected,
     Remove,
+    RuleFacts,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -53,6 +58,7 @@ from routing.messages import (
     TreeNack,
     Unadvertise,
     Unsubscribe,
+    Want,
     Welcome,
     WhenFull,
 )
@@ -89,6 +95,13 @@ PLAIN: tuple[Message, ...] = (
     CreateTree("b1", 3),
     TreeAck("b1", 3),
     TreeNack("b1", 3),
+    Known((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0),)),
+    Want(("Temp(value > 20)", "Smoke")),
+    Flow((), None, (("sensor/7", 2**63 - 1),), (("fire", -5),)),
+    Asked(("b1", "b2"), 9, "sensor/7", Advertise(1, (TEMP,))),
+    Asked(("b1",), 9, "", Deploy(5, "define ...")),
+    Answered((), 9, Confirmed(1, {"from": {"Temp": None}})),
+    Answered(("b1",), 9, Refused(1, Code.SCHEMA, "no")),
     Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
     Packet(7, 1, 2**63 - 1, CreateTree("b2", 1)),
 )
@@ -167,7 +180,15 @@ def rows(batches: tuple[EventBatch, ...]) -> list[tuple[EventType, Event, tuple[
 def test_plain_messages_cross_unchanged(message: Message) -> None:
     frames = wire.encode(message)
     assert len(frames) == 1 + isinstance(message, Packet)
-    assert wire.decode(frames) == message
+    got = wire.decode(frames)
+    assert facts(got) == facts(message)
+
+
+def facts(message: Message) -> object:
+    """What compares equal, of messages whose columns do not."""
+    if isinstance(message, Flow):
+        return (message.batches, message.order, message.promises, message.marks)
+    return message
 
 
 def test_every_kind_of_message_is_tried() -> None:
@@ -192,6 +213,11 @@ def test_events_cross_unchanged(seed: int) -> None:
     assert isinstance(published, Publish)
     assert (published.promise, published.acks) == (5, Acks.NONE)
     assert rows(published.batches) == rows(sent.batches)
+    flow = wire.decode(wire.encode(Packet(1, 2, 3, Flow(sent.batches, sent.order, (("s", 4),)))))
+    assert isinstance(flow, Packet)
+    assert isinstance(flow.message, Flow)
+    assert rows(flow.message.batches) == rows(sent.batches)
+    assert flow.message.promises == (("s", 4),)
     # Frames that a host hands over as views of its own memory, wherever they lie.
     shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
     again = wire.decode(shifted)

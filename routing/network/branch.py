@@ -1,0 +1,132 @@
+"""One neighbour in the tree: what is wanted beyond it, and what is about to be sent there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
+from routing.deployment import Deployed
+from routing.errors import Refusal
+from routing.messages import Flow, Known
+from routing.subscriptions import PER_TYPE_MAX, Interest, Interests, interest
+
+Marks = tuple[tuple[str, int], ...]
+
+
+class Branch:
+    """What lies beyond one neighbour."""
+
+    def __init__(self, neighbour: str) -> None:
+        self.neighbour = neighbour
+        self.filters: tuple[str, ...] = ()
+        """What is wanted there."""
+        self.told: tuple[str, ...] | None = None
+        """What it was told to send, None before it was told anything."""
+        self.known: Known | None = None
+        """What it was told that the root knows."""
+        self.rules: tuple[Deployed, ...] = ()
+        """The rules whose composite events are wanted there."""
+        self._interests = Interests()
+        self._flows: list[Flow] = []
+        self._promises: dict[str, int] = {}
+        self._marks: dict[str, int] = {}
+        self._latest = TIME_MIN
+
+    def index(
+        self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
+    ) -> None:
+        """Filters, types or rules have changed: work out anew what is wanted."""
+        self._interests = Interests()
+        for number, one in enumerate(_bounded(_checked(self.filters, schemas))):
+            self._interests.add(replace_number(one, number))
+        names = dict.fromkeys(self._interests.type_names)
+        self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
+        self._marks = {
+            rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
+        }
+
+    # --- what is about to be sent ---
+
+    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> int | None:
+        """Send what is wanted of these events; the greatest time of it, None for nothing."""
+        parcel = self._interests.match(batches, order)
+        if parcel is None:
+            return None
+        self._flows.append(Flow(parcel.batches, parcel.order))
+        return max(int(batch.time.max()) for batch in parcel.batches)
+
+    def offer_detected(
+        self, batches: Sequence[EventBatch], order: Int64s | None, marks: Mapping[str, int]
+    ) -> None:
+        """The same for composite events, with the marks that say when they are due.
+
+        A mark is told only until it has passed everything that was sent: further on there is
+        nothing that waits for it.
+        """
+        latest = self.offer(batches, order) if batches else None
+        if latest is not None:
+            self._latest = max(self._latest, latest)
+        news = {
+            name: marks[name]
+            for name, told in self._marks.items()
+            if told <= self._latest and marks.get(name, TIME_MIN) > told
+        }
+        if news:
+            self._marks.update(news)
+            self.add_marks(tuple(news.items()))
+
+    def add_marks(self, marks: Marks) -> None:
+        """Send marks behind the events."""
+        self._last_flow(marks=marks)
+
+    def promise(self, source: str, mark: int) -> None:
+        """Send a promise behind the events."""
+        self._promises[source] = mark
+
+    def take_flows(self) -> list[Flow]:
+        """What is to be sent now."""
+        if self._promises:
+            self._last_flow(promises=tuple(self._promises.items()))
+            self._promises = {}
+        flows, self._flows = self._flows, []
+        return flows
+
+    def _last_flow(self, *, marks: Marks = (), promises: Marks = ()) -> None:
+        flow = self._flows.pop() if self._flows else Flow()
+        self._flows.append(
+            replace(flow, marks=flow.marks + marks, promises=flow.promises + promises)
+        )
+
+
+def replace_number(one: Interest, number: int) -> Interest:
+    """The same interest under another number."""
+    return Interest(number, one.text, one.type_name, one.filter)
+
+
+def _checked(filters: Iterable[str], schemas: Mapping[str, EventType]) -> list[Interest]:
+    """The filters that fit the types as they are known here; the others match nothing yet."""
+    found = []
+    for text in filters:
+        try:
+            found.append(interest(0, text, schemas))
+        except Refusal:
+            continue
+    return found
+
+
+def _bounded(interests: Sequence[Interest]) -> list[Interest]:
+    """At most PER_TYPE_MAX a type: beyond that, all of its events are wanted.
+
+    What nobody wants after all is found out where it is delivered.
+    """
+    by_type: dict[str, list[Interest]] = {}
+    for one in interests:
+        by_type.setdefault(one.type_name, []).append(one)
+    bounded = []
+    for name, same in by_type.items():
+        if len(same) > PER_TYPE_MAX and (first := same[0]).filter is not None:
+            every = replace(first.filter, conditions=())
+            same = [Interest(0, name, name, every)]
+        bounded += same[:PER_TYPE_MAX]
+    return bounded

@@ -1,0 +1,486 @@
+"""A broker in a network: a Node for its clients, part of an overlay, and of its single tree.
+
+Law 1: what concerns the whole network is decided at the root: which types are known, which rules
+are in force since when. A client's request goes there and its answer comes back the same way;
+while there is no way to the root, requests wait. What the root knows is told to all.
+
+Law 2: a source's events enter the network at its own broker, which checks, counts and acknowledges
+them. At the root they pass the same checks again, under the source's name and numbers, so that
+nothing counts twice whatever way it came.
+
+Law 3: a single broker is the root of a tree of one, and then does just what a Node does.
+
+What is lost on the way when a link of the tree breaks is not sent again yet, and a new root does
+not know the rules of the former one: networks are whole where links hold.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from matcher.model import TIME_MIN, EventBatch, EventType
+from routing.config import NodeConfig
+from routing.deployment import Deployed
+from routing.effects import Effect, Peer
+from routing.errors import ProtocolError, Refusal
+from routing.intake import take_in
+from routing.link import Link
+from routing.messages import (
+    Advertise,
+    Answered,
+    Asked,
+    Asking,
+    Code,
+    Confirmed,
+    Deploy,
+    Flow,
+    Known,
+    ListRules,
+    Message,
+    Refused,
+    Remove,
+    RuleFacts,
+    ShowRule,
+    Unadvertise,
+    Want,
+)
+from routing.network.detection import NetworkDetection
+from routing.network.router import CLOSED, Router
+from routing.network.strategy import Strategy
+from routing.node import Node
+from routing.order import in_sequence
+from routing.overlay.config import OverlayConfig
+from routing.overlay.overlay import Heard, Overlay
+from routing.sources import Source
+from routing.wire import MAGIC
+from rules.engine.engine import NOTHING, Detector
+from rules.language import load
+
+REQUESTS_MAX = 10_000
+"""Requests of this broker's clients that wait for the root, or for its answer."""
+ELSEWHERE: Peer = b"\0elsewhere"
+"""In place of the link of a client of another broker."""
+_LINK_HELLO = 48
+
+
+class Broker(Node):
+    """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
+
+    handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
+    _detection: NetworkDetection
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        overlay: OverlayConfig,
+        engine: Detector,
+        strategy: Strategy,
+        now: float = 0.0,
+    ) -> None:
+        self.overlay = Overlay(overlay, now)
+        self._strategy = strategy
+        self._router = Router(overlay.name)
+        self._visitors: dict[str, Link] = {}
+        """At the root: the sources at other brokers, by name."""
+        self._known = Known((), ())
+        self._adopted: tuple[EventType, ...] = ()
+        self._told_version = -1
+        self._requests: dict[int, tuple[Peer, Asking]] = {}
+        self._last_number = 0
+        self._waiting: deque[tuple[Peer, Asking]] = deque()
+        self._answers: list[Message] = []
+        self._buffer_max = overlay.buffer_max
+        self._held_back = False
+        self._reigns = False
+        """Whether this broker was the root when it last looked."""
+        self._registered_at: str | None = None
+        """The root that knows this broker's sources."""
+        super().__init__(config, engine, now)
+
+    def _make_detection(self, engine: Detector) -> NetworkDetection:
+        return NetworkDetection(
+            self._router,
+            self._config,
+            engine,
+            self._advertisements,
+            self._deployments,
+            on_types=self._check_interests,
+            on_rules=self._sinks.index,
+        )
+
+    # --- inputs ---
+
+    def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
+        """Decode and take in one message, of a client or of a neighbour."""
+        if self.overlay.has_link(peer) or (self._links.find(peer) is None and _greets(frames)):
+            self.overlay.receive_frames(peer, frames, now)
+            self._follow_overlay(now)
+        else:
+            super().receive_frames(peer, frames, now)
+
+    def lose(self, peer: Peer, now: float) -> None:
+        """The link broke, be it a client's or a neighbour's."""
+        if self.overlay.has_link(peer):
+            self.overlay.lose(peer, now)
+            self._follow_overlay(now)
+        else:
+            super().lose(peer, now)
+
+    def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
+        """Be linked to the broker at ``peer``."""
+        self.overlay.add_link(peer, now, delay_us)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due, for clients and for neighbours."""
+        due = self.overlay.next_timer()
+        if due is not None and due <= now:
+            self.overlay.handle_timer(now)
+            self._follow_overlay(now)
+        due = super().next_timer()
+        if due is not None and due <= now:
+            super().handle_timer(now)
+
+    def next_timer(self) -> float | None:
+        """When ``handle_timer`` is due next."""
+        due = (super().next_timer(), self.overlay.next_timer())
+        return min((one for one in due if one is not None), default=None)
+
+    def close(self, reason: str, now: float) -> None:
+        """Say Goodbye to clients and neighbours."""
+        super().close(reason, now)
+        self.overlay.close(reason, now)
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        return super().take_effects() + self.overlay.take_effects()
+
+    # --- the network ---
+
+    def _follow_overlay(self, now: float) -> None:
+        self._now = now
+        if self._router.follow(self.overlay.single_tree):
+            self._change_root()
+        changes = self.overlay.take_changes()
+        for change in changes:
+            if isinstance(change, Heard):
+                _HEARD[type(change.message)](self, change.neighbour, change.message)
+        if any(branch.told is None for branch in self._router.branches.values()):
+            self._told_version = -1
+        elif not changes and not self._held_back:
+            return  # acknowledgements, mostly
+        self._settle()
+
+    def _is_congested(self) -> bool:
+        """Whether what goes to the root piles up, so that sources get no more credit."""
+        father = self.overlay.neighbours.get(self._router.father or "")
+        self._held_back = father is not None and father.room < self._buffer_max // 2
+        return self._held_back
+
+    def _change_root(self) -> None:
+        """There is another way to the root, or none: what was asked may be lost with the old."""
+        if self._router.is_root != self._reigns:
+            self._reigns = self._router.is_root
+            self._change_role()
+        self._register()
+        lost, self._requests = self._requests, {}
+        for peer, request in lost.values():
+            reason = "the network has changed before the answer came"
+            self._send_to(peer, Refused(request.request, Code.SILENT, reason))
+        waiting, self._waiting = self._waiting, deque()
+        for peer, request in waiting:
+            link = self._links.find(peer)
+            if link is not None:
+                self.receive(peer, request, self._now)
+
+    def _change_role(self) -> None:
+        """The broker is the root from now on, or no longer: rules do not move with it yet."""
+        if len(self._deployments):
+            names = [one.rule.name for one in self._deployments.rules]
+            self._log("error", "rules are lost with their root", rules=names)
+        for visitor in self._visitors.values():
+            if visitor.source is not None:
+                self._sources.close(visitor.source)
+                self._detection.withdraw(visitor.source, list(visitor.source.floors))
+        self._visitors.clear()
+        self._advertisements.exchange(self._mentioned(), ())
+        self._adopted = ()
+        self._detection.forget_rules()
+        self._deployments.adopt((), ())
+        self._check_interests()
+
+    def _mentioned(self) -> list[EventType]:
+        """The types that are known here since rules name them, or the root does."""
+        if self._adopted:
+            return list(self._adopted)
+        return [schema for one in self._deployments.rules for schema in one.mentions]
+
+    def _register(self) -> None:
+        """Another root does not know this broker's sources yet."""
+        tree = self.overlay.single_tree
+        if tree is None or tree.root == self._registered_at:
+            return
+        self._registered_at = tree.root
+        for source in self._sources:
+            if source.is_open and source.floors and not self._router.is_root:
+                types = tuple(self._advertisements[name].schema for name in source.floors)
+                self._ask_root(b"", source.name, Advertise(0, types))
+                self._router.promise(source.name, source.promise)
+
+    def _settle(self) -> None:
+        super()._settle()
+        if self._told_version != self._sinks.version and self._router.has_tree:
+            self._told_version = self._sinks.version
+            self._tell()
+        for neighbour, flow in self._router.take_flows():
+            self.overlay.send(neighbour, flow, self._now)
+
+    def _tell(self) -> None:
+        """Types, rules, subscriptions or neighbours have changed: tell what follows."""
+        schemas = self._advertisements.schemas
+        defining: dict[str, list[Deployed]] = {}
+        for one in self._deployments.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one)
+        self._router.index(schemas, defining)
+        own = [one.text for sink in self._sinks for one in sink.interests]
+        if self._router.is_root:
+            self._known = self._knowledge()
+            own += self._strategy.asks_for(self._advertisements, self._deployments)
+        for branch in self._router.children:
+            if branch.known is not self._known and branch.known != self._known:
+                branch.known = self._known
+                self.overlay.send(branch.neighbour, self._known, self._now)
+        for neighbour, filters in self._router.wants(own):
+            self.overlay.send(neighbour, Want(filters), self._now)
+        if self._router.is_root:
+            self._detection.tell(NOTHING)
+
+    def _knowledge(self) -> Known:
+        schemas = self._advertisements.schemas
+        rules = sorted(self._deployments.rules, key=lambda one: one.serial)
+        return Known(
+            tuple(schemas[name] for name in sorted(schemas)),
+            tuple(RuleFacts(one.rule.name, one.rule.text, one.since, one.version) for one in rules),
+        )
+
+    def _hear_known(self, neighbour: str, known: Known) -> None:
+        """Law 1: take over what the root knows, and tell it on."""
+        if neighbour != self._router.father:
+            return
+        self._known = known
+        self._advertisements.exchange(self._adopted, known.types)
+        self._adopted = known.types
+        schemas = {schema.name: schema for schema in known.types}
+        adopted = []
+        for serial, facts in enumerate(known.rules, start=1):
+            (rule,) = load(facts.text, file=facts.name, known=schemas).rules
+            rule = replace(rule, name=facts.name)
+            adopted.append(Deployed(rule, facts.since, facts.version, serial))
+        self._deployments.adopt(adopted, schemas)
+        self._check_interests()
+        self._follow()
+
+    def _hear_want(self, neighbour: str, want: Want) -> None:
+        if self._router.want(neighbour, want.filters):
+            self._told_version = -1
+
+    # --- events of other brokers ---
+
+    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
+        super()._take(source, batches, events)
+        self._router.route(batches, in_sequence(batches), self._sender)
+
+    _sender: str | None = None
+    """The neighbour from which the events came that are being taken in; None: from a client."""
+
+    def _hear_flow(self, neighbour: str, flow: Flow) -> None:
+        if neighbour not in self._router.branches:
+            return  # of a tree that is no more
+        if any(batch.is_composite for batch in flow.batches):
+            self._router.take_in_detected(flow.batches, flow.order)
+        elif self._router.is_root:
+            self._sender = neighbour
+            for name, batches in _by_source(flow.batches).items():
+                self._take_in(name, batches)
+            self._sender = None
+        elif flow.batches:
+            self._sinks.offer(flow.batches, flow.order)
+            self._router.route(flow.batches, flow.order, neighbour)
+        if flow.marks:
+            self._router.take_in_marks(flow.marks)
+        for name, mark in flow.promises:
+            self._hear_promise(name, mark)
+
+    def _hear_promise(self, name: str, mark: int) -> None:
+        if not self._router.is_root:
+            self._router.promise(name, mark)
+            return
+        visitor = self._visitors.get(name)
+        if visitor is None or visitor.source is None:
+            return
+        visitor.source.spoke_at = self._now
+        if mark == CLOSED:
+            self._sources.close(visitor.source)
+            self._detection.withdraw(visitor.source, list(visitor.source.floors))
+            del self._visitors[name]
+        else:
+            self._detection.keep_promise(visitor.source, mark, self._now)
+
+    def _take_in(self, name: str, batches: Sequence[EventBatch]) -> None:
+        """Law 2, at the root."""
+        visitor = self._visitors.get(name)
+        if visitor is None or visitor.source is None:
+            self._log("warning", "events of an unknown source", source=name)
+            return
+        source = visitor.source
+        source.spoke_at = self._now
+        intake = take_in(source, batches)
+        source.last_sequence = intake.last_sequence
+        source.duplicates += intake.duplicates
+        source.rejected += intake.rejected
+        if intake.taken:
+            self._take(source, intake.taken, sum(map(len, intake.taken)))
+        if intake.late:
+            self._report_late(source, intake.late)
+
+    # --- requests ---
+
+    def _ask(self, link: Link, request: Asking) -> None:
+        """A client asks what the root has to answer (Law 1)."""
+        if self._router.is_root:
+            Node.handlers[type(request)](self, link, request)
+            return
+        if len(self._requests) + len(self._waiting) >= REQUESTS_MAX:
+            raise Refusal(Code.LIMIT, f"{REQUESTS_MAX} requests wait for the root already")
+        if not self._router.has_tree:
+            self._waiting.append((link.peer, request))
+            return
+        if isinstance(request, Advertise):
+            self._advertisements.check(request.types, link.name)
+            self._source_of(link)
+        self._ask_root(link.peer, link.name, request)
+
+    def _ask_root(self, peer: Peer, client: str, request: Asking) -> None:
+        assert self._router.father is not None
+        self._last_number += 1
+        self._requests[self._last_number] = peer, request
+        asked = Asked((self.overlay.name,), self._last_number, client, request)
+        self.overlay.send(self._router.father, asked, self._now)
+
+    def _hear_asked(self, neighbour: str, asked: Asked) -> None:
+        if not self._router.is_root:
+            if self._router.father is not None:
+                on = replace(asked, path=(*asked.path, self.overlay.name))
+                self.overlay.send(self._router.father, on, self._now)
+            return
+        answer = self._answer(asked)
+        answered = Answered(asked.path[:-1], asked.number, answer)
+        self.overlay.send(neighbour, answered, self._now)
+
+    def _answer(self, asked: Asked) -> Confirmed | Refused:
+        """Do what a client of another broker asks, as if it were a client of this one."""
+        request = asked.request
+        self._answers = []
+        try:
+            Node.handlers[type(request)](self, self._visitor(asked), request)
+        except Refusal as refusal:
+            return Refused(request.request, refusal.code, str(refusal))
+        except ProtocolError as error:
+            return Refused(request.request, error.code, str(error))
+        (answer,) = self._answers
+        assert isinstance(answer, Confirmed | Refused)
+        return answer
+
+    def _visitor(self, asked: Asked) -> Link:
+        """What stands for the client of another broker here."""
+        name, now = asked.client, self._now
+        home = asked.path[0]
+        if not isinstance(asked.request, Advertise | Unadvertise):
+            return Link(ELSEWHERE, name, 0, 0.0, now, now, now)
+        if self._links.named(name) is not None:
+            raise Refusal(Code.NAME_TAKEN, f"a live client of the root is named {name!r}")
+        link = self._visitors.get(name)
+        if link is None:
+            link = self._visitors[name] = Link(ELSEWHERE, name, 0, 0.0, now, now, now, home=home)
+        elif link.source is None:
+            link.home = home
+        elif link.home != home:
+            raise Refusal(Code.NAME_TAKEN, f"a live client of broker {link.home} is named {name!r}")
+        return link
+
+    def _hear_answered(self, neighbour: str, answered: Answered) -> None:
+        if answered.path:
+            on = replace(answered, path=answered.path[:-1])
+            self.overlay.send(answered.path[-1], on, self._now)
+            return
+        peer, request = self._requests.pop(answered.number, (b"", None))
+        if request is None:
+            return
+        answer = answered.answer
+        link = self._links.find(peer)
+        if link is not None and isinstance(answer, Confirmed):
+            self._carry_out(link, request, answer)
+        self._send_to(peer, replace(answer, request=request.request))
+
+    def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> None:
+        """What the root has confirmed is true here, too."""
+        if isinstance(request, Advertise):
+            source, floors = self._source_of(link), answer.detail["from"]
+            for schema in request.types:
+                floor = floors[schema.name]
+                self._advertisements.advertise(source, schema, TIME_MIN if floor is None else floor)
+            self._check_interests()
+        elif isinstance(request, Unadvertise) and link.source is not None:
+            names = [name for name in request.types if name in link.source.floors]
+            self._detection.withdraw(link.source, names)
+
+    # --- outputs ---
+
+    def _send_to(self, peer: Peer, message: Message) -> None:
+        """Send to a client that may be gone."""
+        if self._links.find(peer) is not None:
+            self._send(peer, message)
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        if peer == ELSEWHERE:
+            self._answers.append(message)
+        else:
+            super()._send(peer, message)
+
+
+def _greets(frames: Sequence[bytes | memoryview]) -> bool:
+    """Whether frames are, by their looks, the greeting of a neighbour."""
+    first = frames[0] if frames else b""
+    return len(first) > 3 and bytes(first[:2]) == MAGIC and first[3] == _LINK_HELLO
+
+
+def _by_source(batches: Sequence[EventBatch]) -> Mapping[str, list[EventBatch]]:
+    """The events of each source; usually there is one."""
+    found: dict[str, list[EventBatch]] = {}
+    for batch in batches:
+        source = batch.ids.source
+        if len(source.values) == 1:
+            found.setdefault(source.values[0], []).append(batch)
+            continue
+        for code in np.unique(source.codes).tolist():
+            found.setdefault(source.values[code], []).append(batch.take(source.codes == code))
+    return found
+
+
+Broker.handlers = {
+    **Node.handlers,
+    **dict.fromkeys((Advertise, Unadvertise, Deploy, Remove, ListRules, ShowRule), Broker._ask),
+}
+
+_HEARD: Mapping[type, Callable[[Broker, str, Any], None]] = {
+    Known: Broker._hear_known,
+    Want: Broker._hear_want,
+    Flow: Broker._hear_flow,
+    Asked: Broker._hear_asked,
+    Answered: Broker._hear_answered,
+}
+"""What neighbours send."""

@@ -1,0 +1,349 @@
+"""Clients of different brokers: what one asks holds for all (routing.network.broker, Law 1)."""
+
+from random import Random
+
+import pytest
+from conversation import batches_of, events_of, printed, schema_of, seconds
+from mesh import Mesh, Wire
+
+import rules.engine
+from routing.config import NodeConfig, SessionConfig
+from routing.effects import BROKER, Log
+from routing.messages import Acknowledged, Confirmed, Delivery, Refused, Rejected
+from routing.network.broker import Broker
+from routing.network.strategy import Centralized, make, names, register
+from routing.overlay.config import OverlayConfig
+from routing.session import Session
+
+TEMP = schema_of("Temp(room: string, value: float)")
+SMOKE = schema_of("Smoke(room: string)")
+SCHEMAS = {"Temp": TEMP, "Smoke": SMOKE}
+FIRE = """
+rule fire: define Fire(room: string, value: float)
+from Smoke(room = $r) and last Temp(room = $r and value > 45) within 5 min from Smoke
+where room = Smoke.room, value = Temp.value
+"""
+HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room = t.room"
+
+
+class Network:
+    """Brokers in a line b1 - b2 - ..., whose centre is in the middle, and clients anywhere."""
+
+    def __init__(self, count: int, **options: int) -> None:
+        self.mesh = Mesh(Random(0))
+        self.mesh.after = self._note
+        self.brokers: dict[str, Broker] = {}
+        self.clients: dict[str, Session] = {}
+        self.lines: list[str] = []
+        for number in range(1, count + 1):
+            name = f"b{number}"
+            broker = Broker(
+                NodeConfig(name=name, wall_clock=False, **options),
+                OverlayConfig(name),
+                rules.engine.make("naive"),
+                make("centralized"),
+            )
+            self.brokers[name] = self.mesh.parties[name] = broker  # type: ignore[assignment]
+            if number > 1:
+                self._link(f"b{number - 1}", name)
+        self.run(2)
+
+    def _link(self, one: str, other: str) -> None:
+        for name, far in ((one, other), (other, one)):
+            self._wire(name, far.encode(), far, name.encode(), 0.005)
+            self.brokers[name].add_link(far.encode(), self.mesh.now, 5_000)
+
+    def _wire(self, name: str, peer: bytes, far: str, known_as: bytes, delay_s: float) -> None:
+        def deliver(frames: list[bytes], now: float) -> None:
+            party = self.mesh.parties[far]
+            if isinstance(party, Session):
+                party.receive_frames(frames, now)
+            else:
+                party.receive_frames(known_as, frames, now)  # type: ignore[attr-defined]
+
+        self.mesh.wires[name, peer] = Wire(deliver, delay_s)
+
+    def connect(self, name: str, broker: str) -> Session:
+        session = Session(SessionConfig(name))
+        self.clients[name] = self.mesh.parties[name] = session  # type: ignore[assignment]
+        peer = f"client {name}".encode()
+        self._wire(name, BROKER, broker, peer, 0.0)
+        self._wire(broker, peer, name, BROKER, 0.0)
+        session.connect(self.mesh.now)
+        self.run(0.1)
+        return session
+
+    def publish(self, name: str, text: str, promise: float | None = None) -> None:
+        mark = None if promise is None else round(promise * 1e6)
+        self.clients[name].publish_all(batches_of(text, SCHEMAS), self.mesh.now, mark)
+        self.run(0.1)
+
+    def run(self, time_s: float) -> None:
+        self.mesh.run(self.mesh.now + time_s)
+
+    def take_lines(self) -> list[str]:
+        lines, self.lines = self.lines, []
+        return lines
+
+    def _note(self, name: str) -> None:
+        session = self.clients.get(name)
+        for result in session.take_results() if session is not None else ():
+            match result:
+                case Delivery():
+                    session.consume(len(result))  # type: ignore[union-attr]
+                    self.lines += [f"{name}: {printed(one)}" for one, _ in events_of(result)]
+                case Confirmed(_, detail):
+                    facts = "".join(
+                        f" {one['name']} since {seconds(one['since'])}"
+                        for one in detail.get("rules", ())
+                    )
+                    self.lines.append(f"{name}: confirmed{facts}")
+                case Refused(_, code, reason):
+                    self.lines.append(f"{name}: refused ({code.value}): {reason.splitlines()[0]}")
+                case Rejected(code, _, reason):
+                    self.lines.append(f"{name}: rejected ({code.value}): {reason}")
+                case Acknowledged():
+                    pass
+
+
+def furnished() -> Network:
+    """Temp at b1, Smoke at b3, the rule from b2's client, a sink at b3; all of it confirmed."""
+    network = Network(3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    network.run(0.2)
+    network.connect("m", "b2").deploy(FIRE)
+    network.connect("k", "b3").subscribe("Fire()")
+    network.run(0.2)
+    assert network.take_lines() == [
+        "t: confirmed",
+        "s: confirmed",
+        "m: confirmed fire since none",
+        "k: confirmed",
+    ]
+    return network
+
+
+def test_a_rule_joins_events_of_two_brokers_for_a_sink_of_a_third() -> None:
+    network = furnished()
+    network.publish("t", 'Temp@1("a", 50) Temp@2("b", 60)', 10)
+    network.publish("s", 'Smoke@3("a")')
+    assert network.take_lines() == []
+    network.publish("s", 'Smoke@5("b")', 6)
+    assert network.take_lines() == [
+        'k: Fire@3("a", 50.0) <- s#1 t#1',
+        'k: Fire@5("b", 60.0) <- s#2 t#2',
+    ]
+
+
+def test_a_source_that_closes_holds_nothing_up() -> None:
+    network = furnished()
+    network.publish("t", 'Temp@1("a", 50)')
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert network.take_lines() == []
+    network.clients["t"].close(network.mesh.now)
+    network.run(0.1)
+    assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
+
+
+def test_published_events_take_the_way_to_who_wants_them_and_no_other() -> None:
+    network = furnished()
+    network.connect("r", "b1").subscribe('Temp(room = "a")')
+    network.run(0.2)
+    network.take_lines()
+    before = network.mesh.wires["b2", b"b1"].bytes
+    network.publish("t", 'Temp@1("a", 50) Temp@2("b", 60)')
+    assert network.take_lines() == ['r: t#1 Temp@1("a", 50.0)']
+    assert network.mesh.wires["b2", b"b1"].bytes - before < 40, "acknowledgements alone"
+    network.clients["k"].subscribe("Temp(value > 55)")
+    network.run(0.2)
+    network.publish("t", 'Temp@3("c", 50) Temp@4("d", 60)')
+    assert network.take_lines() == ["k: confirmed", 'k: t#4 Temp@4("d", 60.0)']
+    network.clients["k"].unsubscribe(2)
+    network.run(0.2)
+    before = network.mesh.wires["b2", b"b3"].bytes
+    network.publish("t", 'Temp@5("d", 60)')
+    assert network.take_lines() == ["k: confirmed"]
+    assert network.mesh.wires["b2", b"b3"].bytes - before < 40
+
+
+def test_a_rule_deployed_later_holds_from_beyond_what_was_published_anywhere() -> None:
+    network = furnished()
+    network.publish("t", 'Temp@1("a", 50)', 7)
+    network.clients["k"].subscribe("Hot()")
+    network.connect("n", "b1").deploy(HOT)
+    network.run(0.2)
+    assert network.take_lines() == ["k: confirmed", "n: confirmed hot since 7"]
+    network.publish("t", 'Temp@8("a", 51)', 20)
+    # Fire's rule could still give something earlier: Smoke has promised nothing.
+    assert network.take_lines() == []
+    network.publish("s", 'Smoke@9("b")', 20)
+    assert network.take_lines() == ['k: Hot@8("a") <- t#2']
+
+
+def test_what_the_root_refuses_is_refused_everywhere() -> None:
+    network = furnished()
+    other = schema_of("Temp(room: string)")
+    network.connect("u", "b3").advertise([other])
+    network.run(0.2)
+    network.connect("v", "b1").deploy(FIRE)
+    network.connect("w", "b3").deploy("define X( from")
+    network.connect("x", "b3").remove("nothing")
+    network.run(0.2)
+    u, v, w, x = network.take_lines()
+    assert u.startswith("u: refused (schema): event Temp(room: string) is refused")
+    assert v == "v: refused (in-use): a rule named fire is deployed; replace it, or remove it first"
+    assert w.startswith("w: refused (bad-rules): ")
+    assert x == "x: refused (unknown): no rule is named nothing"
+
+
+def test_a_name_is_one_source_in_the_whole_network() -> None:
+    network = furnished()
+    network.connect("t", "b3").advertise([TEMP])
+    network.run(0.2)
+    (line,) = network.take_lines()
+    assert line == "t: refused (name-taken): a live client of broker b1 is named 't'"
+
+
+def test_rules_can_be_listed_replaced_and_removed_from_anywhere() -> None:
+    network = furnished()
+    m = network.clients["m"]
+    network.connect("n", "b1").list_rules()
+    network.run(0.2)
+    assert network.take_lines() == ["n: confirmed fire since none"]
+    m.deploy(FIRE.replace("45", "70"), replace=True)
+    network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50) Temp@1("b", 80)', 10)
+    network.publish("s", 'Smoke@3("a") Smoke@3("b")', 10)
+    assert [line[:30] for line in network.take_lines()] == [
+        "m: confirmed fire since none",
+        'k: Fire@3("b", 80.0) <- s#2 t#',
+    ]
+    network.clients["n"].remove("fire")
+    network.run(0.2)
+    network.publish("s", 'Smoke@14("b")', 20)
+    network.publish("t", 'Temp@15("b", 80)', 20)
+    assert network.take_lines() == ["n: confirmed"]
+    assert network.brokers["b3"].status(0.0)["rules"] == []
+
+
+def test_late_events_are_refused_at_their_own_broker() -> None:
+    network = furnished()
+    network.publish("t", 'Temp@5("a", 50)', 5)
+    network.publish("t", 'Temp@4("a", 50)')
+    (line,) = network.take_lines()
+    assert line.startswith("t: rejected (late): 1 late Temp")
+    network.publish("s", 'Smoke@6("a")', 7)
+    network.publish("t", 'Temp@7("a", 40)', 7)
+    assert network.take_lines() == ['k: Fire@6("a", 50.0) <- s#1 t#1']
+
+
+def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
+    network = Network(1)
+    broker = Broker(
+        NodeConfig(name="b1", wall_clock=False),
+        OverlayConfig("b1", 9),
+        rules.engine.make("naive"),
+        make("centralized"),
+        network.mesh.now,
+    )
+    network.brokers["b1"] = network.mesh.parties["b1"] = broker  # type: ignore[assignment]
+    session = network.connect("t", "b1")
+    session.advertise([TEMP])
+    network.run(0.1)
+    assert network.take_lines() == []
+    network.run(1.0)
+    assert network.take_lines() == ["t: confirmed"]
+
+
+def cut(network: Network, one: str, other: str, cut: bool = True) -> None:
+    for sender, peer in ((one, other), (other, one)):
+        network.mesh.wires[sender, peer.encode()].cut = cut
+    network.run(6)
+
+
+def test_a_tree_that_is_rebuilt_is_told_everything_anew() -> None:
+    """b4 is cut off for a while; what is published afterwards arrives."""
+    network = Network(4)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b4").advertise([SMOKE])
+    network.run(0.2)
+    network.connect("m", "b3").deploy(FIRE)
+    network.connect("k", "b4").subscribe("Fire()")
+    network.run(0.2)
+    cut(network, "b3", "b4")
+    alone = network.brokers["b4"].overlay.single_tree
+    assert alone is not None
+    assert alone.root == "b4"
+    cut(network, "b3", "b4", cut=False)
+    tree = network.brokers["b4"].overlay.single_tree
+    assert tree is not None
+    assert (tree.root, tree.father) == ("b2", "b3")
+    network.publish("t", 'Temp@1("a", 50)', 10)
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert network.take_lines()[-1:] == ['k: Fire@3("a", 50.0) <- s#1 t#1']
+
+
+def test_a_new_root_takes_sources_and_new_rules_over() -> None:
+    """The centre of what is left is another broker: rules are lost, and can be deployed again."""
+    network = furnished()
+    cut(network, "b2", "b3")
+    assert network.brokers["b2"].overlay.part.centre == "b1"
+    assert network.brokers["b1"].status(0.0)["rules"] == []
+    cut(network, "b2", "b3", cut=False)
+    assert network.brokers["b1"].overlay.part.centre == "b2"
+    lost = [one.text for one in network.mesh.log if isinstance(one, Log) and one.level == "error"]
+    assert set(lost) == {"rules are lost with their root"}
+    network.clients["m"].deploy(FIRE)
+    network.run(0.2)
+    assert network.take_lines() == ["m: confirmed fire since none"]
+    network.publish("t", 'Temp@1("a", 50)', 10)
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
+
+
+def test_the_marks_of_waiting_rules_hold_back_whom_they_must_alone() -> None:
+    """A rule that waits holds the events of a sink that wants both, not those of another."""
+    network = furnished()
+    network.connect("n", "b2").deploy(
+        "event Never(n: int) rule w: define Waits(n: int) from Never() as e where n = e.n"
+    )
+    network.connect("both", "b3").subscribe("Fire()")
+    network.clients["both"].subscribe("Waits()")
+    network.run(0.2)
+    network.take_lines()
+    network.publish("t", 'Temp@1("a", 50)', 10)
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
+    network.clients["m"].remove("w")
+    network.run(0.2)
+    assert network.take_lines() == ["m: confirmed", 'both: Fire@3("a", 50.0) <- s#1 t#1']
+
+
+def test_a_single_broker_does_what_a_node_does() -> None:
+    network = Network(1)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("m", "b1").deploy(HOT)
+    network.connect("k", "b1").subscribe("Hot()")
+    network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50)', 2)
+    assert network.take_lines()[-1] == 'k: Hot@1("a") <- t#1'
+
+
+class Mine(Centralized):
+    name = "mine"
+
+
+class Another(Centralized):
+    name = "mine"
+
+
+def test_strategies_are_known_by_name() -> None:
+    register(Mine)
+    register(Mine)
+    assert {"centralized", "mine"} <= set(names())
+    assert isinstance(make("mine"), Mine)
+    with pytest.raises(ValueError, match="a strategy named 'mine' is registered already"):
+        register(Another)
+    with pytest.raises(ValueError, match="no strategy is called 'best'"):
+        make("best")

@@ -1,0 +1,97 @@
+"""Tables of the tree: what is told, and what is left out (routing.network.router)."""
+
+import pytest
+from conversation import batches_of, schema_of
+
+from routing.network.branch import Branch
+from routing.network.router import Router, covering
+from routing.overlay.trees import Tree
+from routing.subscriptions import PER_TYPE_MAX
+
+TEMP = schema_of("Temp(room: string, value: float)")
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ([], ()),
+        (["Temp(value > 1)", "Temp(value > 1)"], ("Temp(value > 1)",)),
+        (["Temp(value > 1)", "Temp"], ("Temp",)),
+        (["Temp(value > 1)", "Temp()"], ("Temp",)),
+        (["Temp2(value > 1)", "Temp"], ("Temp", "Temp2(value > 1)")),
+    ],
+)
+def test_what_a_whole_type_covers_is_not_told(filters: list[str], told: tuple[str, ...]) -> None:
+    assert covering(filters) == told
+
+
+def router(father: str | None, *children: str) -> Router:
+    made = Router("b0")
+    made.follow(Tree("r" if father else "b0", 1, father, children=set(children)))
+    return made
+
+
+def test_each_neighbour_is_told_what_the_others_want() -> None:
+    made = router("f", "c", "d")
+    made.want("c", ("Temp(value > 5)",))
+    made.want("f", ("Smoke",))
+    assert dict(made.wants(["Own"])) == {
+        "c": ("Own", "Smoke"),
+        "d": ("Own", "Smoke", "Temp(value > 5)"),
+        "f": ("Own", "Temp(value > 5)"),
+    }
+    assert dict(made.wants(["Own"])) == {}, "it is no news any more"
+    made.want("c", ())
+    assert dict(made.wants(["Own"])) == {"d": ("Own", "Smoke"), "f": ("Own",)}
+    assert not made.want("x", ("Temp",)), "not a neighbour in the tree"
+
+
+def test_events_go_to_who_wants_them_but_not_back() -> None:
+    made = router("f", "c", "d")
+    made.want("c", ("Temp(value > 5)",))
+    made.want("d", ("Temp",))
+    made.index({"Temp": TEMP}, {})
+    batches = batches_of('Temp@1("a", 4) Temp@2("a", 6)', {"Temp": TEMP})
+    made.route(batches, None, "d")
+    assert [(name, len(flow.batches[0])) for name, flow in made.take_flows()] == [("c", 1)]
+    made.route(batches, None, None)
+    sent = {name: sum(map(len, flow.batches)) for name, flow in made.take_flows()}
+    assert sent == {"c": 1, "d": 2}
+
+
+def test_promises_go_to_the_father_behind_the_events_in_one_message() -> None:
+    made = router("f")
+    made.want("f", ("Temp",))
+    made.index({"Temp": TEMP}, {})
+    made.route(batches_of('Temp@1("a", 4)', {"Temp": TEMP}), None, None)
+    made.promise("s", 5)
+    made.promise("t", 6)
+    made.promise("s", 7)
+    ((name, flow),) = made.take_flows()
+    assert (name, flow.promises, len(flow.batches)) == ("f", (("s", 7), ("t", 6)), 1)
+    assert list(made.take_flows()) == []
+
+
+def test_a_new_epoch_forgets_what_was_told() -> None:
+    made = router("f")
+    assert dict(made.wants(["Own"])) == {"f": ("Own",)}
+    assert not made.follow(Tree("r", 1, "f"))
+    assert not made.follow(Tree("r", 2, "f")), "the way to the root is the same"
+    assert dict(made.wants(["Own"])) == {"f": ("Own",)}
+    assert made.follow(Tree("r", 2, "g"))
+    assert made.follow(None)
+    assert not made.has_tree
+
+
+def test_very_many_filters_of_a_type_are_the_whole_type() -> None:
+    branch = Branch("b")
+    branch.filters = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
+    branch.index({"Temp": TEMP}, {})
+    assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) == 3_000_000
+
+
+def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:
+    branch = Branch("b")
+    branch.filters = ("Temp(depth > 3)", "Other()")
+    branch.index({"Temp": TEMP}, {})
+    assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None

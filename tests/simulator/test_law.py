@@ -1,0 +1,109 @@
+"""The main law in a network: what sinks get is what one engine finds in the whole input.
+
+Random rules and events (tests/cases.py), without Timer, whose ticks end with a recording; random
+overlays of 2 to 12 brokers, cycles included, with random delays; sources, sinks and the rule
+manager wherever. Every sink gets the composite events that it asked for, in order, and every
+published one.
+"""
+
+import itertools
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from cases import Deploy, Push, random_case
+from rule_texts import SCHEMAS
+from timeline import batches
+
+from matcher.model import Event
+from matcher.printing import json_lines
+from simulator import scenario
+from simulator.checkers import check
+from simulator.experiment import Experiment, Outcome
+
+CASES = int(os.environ.get("REXMQ_NETWORKS", "25"))
+FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
+
+
+def usable(seed: int) -> tuple[str, list[Event]] | None:
+    """Rules and events of a case; None for one that needs Timer or deploys a rule twice."""
+    case = random_case(seed)
+    texts = [str(text) for step in case.steps if isinstance(step, Deploy) for text in step.rules]
+    if len(set(texts)) < len(texts) or any("Timer" in text for text in texts):
+        return None
+    events = {
+        (event.source, event.sequence): event
+        for step in case.steps
+        if isinstance(step, Push)
+        for event in step.events
+    }
+    return "\n\n".join(texts), list(events.values())
+
+
+def write(folder: Path, seed: int, rules: str, events: list[Event]) -> Path:
+    """A scenario of a random network with these rules and events."""
+    random = Random(f"network {seed}")
+    declared = "\n".join(f"event {schema}" for schema in SCHEMAS.values())
+    (folder / "rules.tesla").write_text(f"{declared}\n{rules}")
+    brokers = [f"n{number}" for number in range(random.randint(2, 12))]
+    text = f'seed = {seed}\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "".join(f'[[broker]]\nname = "{name}"\n' for name in brokers)
+    links = {frozenset((brokers[random.randrange(n)], brokers[n])) for n in range(1, len(brokers))}
+    for _ in range(random.randint(0, len(brokers))):
+        links.add(frozenset(random.sample(brokers, 2)))
+    for one, other in sorted(map(sorted, links)):
+        delay_ms = random.choice([0.5, 5.0, 40.0, 400.0])
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    for source in sorted({event.source for event in events}):
+        own = [event for event in events if event.source == source]
+        lines = json_lines(batches(own, SCHEMAS.values()))
+        (folder / f"{source}.jsonl").write_bytes(lines)
+        broker = random.choice(brokers)
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+    for number in range(random.randint(1, 4)):
+        chosen = random.sample(FILTERS, random.randint(1, len(FILTERS)))
+        filters = ", ".join(f'"{one}"' for one in chosen)
+        text += f'[[sink]]\nname = "k{number}"\nbroker = "{random.choice(brokers)}"\n'
+        text += f"subscribe = [{filters}]\n"
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def run(path: Path) -> Outcome:
+    return Experiment(scenario.read(path)).run()
+
+
+SEEDS = list(itertools.islice(filter(usable, itertools.count()), CASES))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int) -> None:
+    found = usable(seed)
+    assert found is not None
+    path = write(tmp_path, seed, *found)
+    outcome = run(path)
+    assert outcome.settled, path.read_text()
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
+
+
+def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
+    """The law above is not kept by networks in which nothing happens."""
+    composite = far = 0
+    for seed in range(30):
+        if (found := usable(seed)) is None:
+            continue
+        experiment = run(write(tmp_path, seed, *found)).experiment
+        (centre,) = {host.broker.overlay.part.centre for host in experiment.brokers.values()}
+        for sink in experiment.sinks.values():
+            count = sum(
+                len(batch)
+                for one in sink.arrivals
+                for batch in one.delivery.batches
+                if batch.is_composite
+            )
+            composite += count
+            far += count if sink.broker.name != centre else 0
+    assert composite > 100
+    assert far > composite / 3
