@@ -11,7 +11,7 @@ from benchmarks.files import temperatures
 from benchmarks.report import Row, seconds_of
 from rules import load, parse
 from rules.checker import check
-from rules.plan import compile_rule
+from rules.planner import compile_rule
 from rules.printer import print_file
 from rules.subscription import parse_subscription
 

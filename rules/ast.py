@@ -306,14 +306,29 @@ Node: TypeAlias = (
 )
 
 
+_INNER: dict[type, tuple[str, ...]] = {}
+"""By type of node, the fields that hold nodes or may: all but places and plain values."""
+
+
 def children(node: Node) -> Iterator[Node]:
     """The nodes right below a node, in the order of its fields."""
-    for name in node.__dataclass_fields__:
+    names = _INNER.get(type(node))
+    if names is None:
+        fields = node.__dataclass_fields__.values()
+        names = tuple(one.name for one in fields if one.type not in _PLAIN)
+        _INNER[type(node)] = names
+    for name in names:
         value = getattr(node, name)
         if isinstance(value, tuple):
             yield from (item for item in value if hasattr(item, "__dataclass_fields__"))
-        elif hasattr(value, "__dataclass_fields__"):
+        elif value is not None:
             yield value
+
+
+_PLAIN = frozenset(
+    {"Span", "str", "int", "Value", "Kind", "Kind | None", "Operator", "Function", "Policy"}
+)
+"""The types of fields that hold no nodes, as they are written above."""
 
 
 def depth(node: Node) -> int:

@@ -95,7 +95,7 @@ class _Rules:
         self.checked[place], defined = check_rule(
             rule, self.names[place], self.schemas.drafted(name), self.types, self.report
         )
-        if name in self.schemas.open:
+        if self.schemas.is_open(name):
             if defined is None:
                 self.schemas.lost.add(name)  # what is wrong with it has been reported
             else:
@@ -114,7 +114,7 @@ class _Rules:
         """No waiting rule can settle the types that they all wait for."""
         for place in self.waiting:
             rule = self.rules[place]
-            if rule.type.text in self.schemas.open:
+            if self.schemas.is_open(rule.type.text):
                 kinds = self.schemas.drafted(rule.type.text)
                 for declared in rule.attributes:
                     if kinds.get(declared.name.text) is None:

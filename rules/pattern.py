@@ -2,7 +2,7 @@
 
 The checker makes these values from the syntax tree; both engines start from them. The naive
 engine reads them as they stand, so a :class:`Rule` is as close to tesla.md section 3 as data can
-be; ``plan`` flattens them into tables for the kernels.
+be; ``planner`` flattens them into tables for the kernels.
 
 Events of a rule are numbered as they are introduced in the text: 0 is the terminator, then the
 selected events. A negated or aggregated event has no number; inside its own conditions it is

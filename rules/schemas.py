@@ -62,6 +62,10 @@ class Schemas:
         """The types whose attributes are not all known yet."""
         return frozenset(self._drafts.keys() - self.known.keys() - self.lost)
 
+    def is_open(self, name: str) -> bool:
+        """Whether the attributes of a type are not all known yet."""
+        return name in self._drafts and name not in self.known and name not in self.lost
+
     def drafted(self, name: str) -> Mapping[str, Kind | None]:
         """What is known of a type's attributes, in their order."""
         draft = self._drafts.get(name)

@@ -156,21 +156,22 @@ def _scan(text: str) -> tuple[list[Token], list[Problem]]:
     tokens: list[Token] = []
     problems: list[Problem] = []
     line, line_start = 1, 0
+    new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
     for match in _PATTERN.finditer(text):
-        group, word = match.lastgroup, match.group()
-        start = match.start()
+        group, word = match.lastgroup, match[0]
+        start, end = match.span()
         if group == "blank":
             newlines = word.count("\n")
             if newlines:
                 line += newlines
                 line_start = start + word.rindex("\n") + 1
             continue
-        span = Span(start, match.end(), line, start - line_start + 1)
+        span = new(Span, (start, end, line, start - line_start + 1))
         if group == "symbol":
-            tokens.append(Token(_SYMBOLS[word], word, SPELLINGS.get(word, word), span))
+            tokens.append(new(Token, (_SYMBOLS[word], word, SPELLINGS.get(word, word), span)))
         elif group == "name":
             kind = RESERVED.get(word.lower(), "NAME")
-            tokens.append(Token(kind, word, word, span))
+            tokens.append(new(Token, (kind, word, word, span)))
         elif group == "number":
             tokens.append(Token("NUMBER", word, _number(word, span, problems), span))
         else:

@@ -30,7 +30,8 @@ from rules.pattern import (
     Literal,
     kind_of,
 )
-from rules.plan import AccessPlan, ColumnPlan, conjunction
+from rules.plan import AccessPlan, ColumnPlan
+from rules.program import conjunction
 
 
 @dataclass(slots=True)

@@ -26,7 +26,9 @@ from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import Policy, Rule
-from rules.plan import TRUE, Op, Program, RulePlan, StepKind, compile_rule
+from rules.plan import RulePlan, StepKind
+from rules.planner import compile_rule
+from rules.program import TRUE, Op, Program
 from rules.variants import variants
 
 

@@ -9,7 +9,8 @@ from matcher.compiling import Function, KernelCache, compiled, stamp_of
 __all__ = ["STAMP", "KernelCache", "kernel"]
 
 _FOLDER = Path(__file__).parent
-STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _FOLDER.parent.parent / "plan.py"])
+_RULES = _FOLDER.parent.parent
+STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _RULES / "plan.py", _RULES / "program.py"])
 """Changes whenever any source of the kernels does."""
 
 

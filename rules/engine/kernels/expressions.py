@@ -1,4 +1,4 @@
-"""The stack machine that runs the programs of ``plan`` (tesla.md S9, S10).
+"""The stack machine that runs the programs of ``rules.program`` (tesla.md S9, S10).
 
 A word is an int, the bits of a float, 0 or 1, or the code of a string. Beside every word on the
 stack stands whether it is defined: division by zero, int overflow and a float that is not finite
@@ -15,7 +15,7 @@ from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.pattern import Comparison
-from rules.plan import COMPARISONS, Op
+from rules.program import COMPARISONS, Op
 
 END, CHECK, LOAD, CONST, SLOT = (
     int(Op.END),

@@ -28,8 +28,8 @@ from rules.pattern import (
     Operator,
     Or,
 )
-from rules.plan import Instruction, Op, conjunction
-from rules.plan import _program as program_of
+from rules.program import Instruction, Op, conjunction
+from rules.program import program as program_of
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 INTS = [0, 1, -1, 2, 3, -7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, INT_MAX, INT_MIN]
