@@ -18,6 +18,7 @@ from matcher.kernels.grouping import groupable, type_hash
 from matcher.kernels.groups import group_match
 from matcher.kernels.hashing import key_of, mix
 from matcher.kernels.layout import (
+    BATCH,
     BLOOM_BITS,
     BY_FLOAT,
     BY_INT,
@@ -49,6 +50,7 @@ from matcher.kernels.layout import (
     VERIFIED,
     WAITING,
 )
+from matcher.kernels.prefetch import prefetch
 from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
 from matcher.kernels.signatures import signature_key, signature_probes
@@ -217,9 +219,37 @@ def head_of(heads, key):
 
 
 @inlined
+def sieve(candidates, count, arena, rows, event, cells, at, texts, bits, wanted, counts):
+    """Keep the candidates whose own row holds and whose interface is not selected yet.
+
+    Their other rows are asked for. Gives how many there are.
+    """
+    hit_offsets, hits, ranks, test_ranks = texts
+    kept = 0
+    counts[VERIFIED] += count
+    for number in range(count):
+        entry = candidates[number]
+        interface = arena[entry, 3] & TERM_MASK
+        if not wanted and bits[event, interface >> 6] >> (interface & 63) & 1:
+            continue
+        run = arena[entry, 2]
+        if run & TERM_MASK:
+            word, operand = arena[entry, 0], arena[entry, 1]
+            cell = at[word & TERM_MASK]
+            if cell < 0 or not holds(
+                word, operand, cells[cell, 0], cells[cell, 1], hit_offsets, hits, ranks, test_ranks
+            ):
+                continue
+            prefetch(rows, 2 * (run >> 32))
+            prefetch(rows, 2 * (run >> 32) + 8)
+        candidates[kept] = entry
+        kept += 1
+    return kept
+
+
+@inlined
 def verify(
-    candidates, count, arena, rows, event, cells, at, texts, bits, found, size, wanted, left,
-    counts,
+    candidates, count, arena, rows, event, cells, at, texts, bits, found, size, wanted, left
 ):  # fmt: skip
     """Test whole the filters whose entries are candidates.
 
@@ -233,27 +263,20 @@ def verify(
         known = bits[event, interface >> 6] >> (interface & 63) & 1
         if known and not wanted:
             continue
-        counts[VERIFIED] += 1
         run = arena[entry, 2]
         row, end = run >> 32, (run >> 32) + (run & TERM_MASK)
-        # The entry's own row first: it mostly fails, and then the rows need not be fetched.
-        word, operand, more = arena[entry, 0], arena[entry, 1], row < end
-        row -= more
-        while more:
+        while row < end:
+            word = rows[row, 0]
             cell = at[word & TERM_MASK]
             if cell < 0 or not holds(
-                word, operand, cells[cell, 0], cells[cell, 1], hit_offsets, hits, ranks, test_ranks
-            ):
+                word, rows[row, 1], cells[cell, 0], cells[cell, 1],
+                hit_offsets, hits, ranks, test_ranks,
+            ):  # fmt: skip
                 break
             row += 1
-            more = row < end
-            if more:
-                word, operand = rows[row, 0], rows[row, 1]
         if row == end:
             left -= 1 - known
             size = hit(event, packed >> 32, interface, bits, found, size, wanted)
-            if left == 0 and not wanted:
-                break
     return size, left
 
 
@@ -294,10 +317,15 @@ def match_buckets(
             candidates[gathered] = one
             gathered += masks[one] & absent == 0
         entry = stop
-        if gathered == CANDIDATES or (entry == end and number == count):
+        if gathered >= BATCH or (entry == end and number == count):
+            for candidate in range(gathered):
+                prefetch(arena, 4 * candidates[candidate])
+            kept = sieve(
+                candidates, gathered, arena, rows, event, cells, at, texts, bits, wanted, counts
+            )
             size, left = verify(
-                candidates, gathered, arena, rows, event, cells, at, texts,
-                bits, found, size, wanted, left, counts,
+                candidates, kept, arena, rows, event, cells, at, texts,
+                bits, found, size, wanted, left,
             )  # fmt: skip
             gathered = 0
             if entry == end and number == count:
@@ -357,6 +385,9 @@ def index_match(
             counts[PROBED] += count
             for start in range(0, count, PROBES):
                 part = min(count - start, PROBES)
+                if not every:
+                    for number in range(part):
+                        prefetch(table, 2 * (probes[number] & (len(table) - 1)))
                 for number in range(part):
                     place = start + number
                     if every:
@@ -364,6 +395,7 @@ def index_match(
                     else:
                         place = place_of(table, probes[number])
                     spans[number] = table[place, SPAN]
+                    prefetch(masks, first_of(spans[number]))
                     if every and probes[number] == typed:
                         spans[number] = 0  # was looked up
                 size, left = match_groups(

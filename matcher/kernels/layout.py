@@ -48,12 +48,15 @@ depth."""
 WALK_MAX = 2**16
 """Subsets of an event's terms that may be visited; beyond them it costs less to verify every
 filter, and so beyond PROBES keys."""
+PAIRS_OF = 8
+"""The walk over subsets asks beforehand for the pairs of so many terms, the rarest."""
 END = 0x5851F42D4C957F2D
 """What tells the hash of a whole signature from that of a prefix, in the Bloom filter."""
 PROBES = 4_096
 """Keys that an event may look up. All are hashed before the first is, so that misses overlap."""
-CANDIDATES = 512
-"""Candidates that are gathered before they are verified, so that their misses overlap, too."""
+CANDIDATES, BATCH = 512, 32
+"""Candidates that are gathered at most before they are verified, and so many that it is worth it:
+their misses overlap, too, and yet those of a selected interface need not be looked at."""
 
 # --- groups -------------------------------------------------------------------------------------
 

@@ -16,12 +16,14 @@ from matcher.kernels.layout import (
     END,
     HASH,
     LEARNT,
+    PAIRS_OF,
     SIGNATURE_MAX,
     SPAN,
     TERM_MASK,
     VISITED,
     WALK_MAX,
 )
+from matcher.kernels.prefetch import prefetch
 
 
 @kernel
@@ -79,6 +81,11 @@ def signature_probes(cells, first, last, bloom, longest, probes, depths, keys, c
 
     How many there are, or -1 when that would take too long to say.
     """
+    for one in range(first, min(last, first + PAIRS_OF)):
+        hashed = 1 + mix(cells[one, 0] & TERM_MASK)
+        for other in range(one + 1, min(last, first + PAIRS_OF)):
+            pair = hashed + mix(cells[other, 0] & TERM_MASK)
+            prefetch(bloom, (pair >> 6) & (len(bloom) - 1))
     probes[0] = key = 1
     count, depth, cell = int(in_bloom(bloom, key ^ END)), 0, first
     for visited in range(WALK_MAX):
