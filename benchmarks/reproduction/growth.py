@@ -6,13 +6,14 @@ CPU time on one thread, after a warm-up of a whole window: the median over chunk
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from statistics import median
 
 import numpy as np
 
-from benchmarks.reproduction.experiment import Chart, Experiment, Outcome, Table
+from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
@@ -113,7 +114,23 @@ def outcome(
     """A table of costs in microseconds an event, and its chart."""
     columns = tuple(f"{line} [us]" for line in lines)
     chart = Chart(columns, "CPU time an event [us]", logarithmic)
-    return Outcome(Table((first, *columns), tuple(rows)), (chart,), ())
+    table = Table((first, *columns), tuple(rows))
+    claims = tuple(is_slow(table, line) for line in columns)
+    return Outcome(table, (chart,), claims)
+
+
+def is_slow(table: Table, line: str) -> Claim:
+    """That a cost grows as a logarithm at most: with each ten times more, by no more than it was
+    at first. This is a claim of ours, not of the thesis.
+    """
+    sizes, costs = table.column(table.columns[0]), table.column(line)
+    decades = math.log10(sizes[-1] / sizes[0])
+    factor = costs[-1] / costs[0]
+    return Claim(
+        f"(ours) {line.removesuffix(' [us]')}: flat, or a logarithm",
+        f"{factor:.2f} times the cost at {sizes[-1] / sizes[0]:,.0f} times the size",
+        factor <= 1 + decades,
+    )
 
 
 def cost(
