@@ -41,12 +41,9 @@ class TreeCase:
         self.end = max(event.time for event in events) + 3 * MICROSECONDS
 
     def _housed(self, events: list[Event]) -> dict[str, list[Event]]:
-        """The events by node: each type comes from one node, or from two."""
+        """The events by node."""
         random, nodes = self.random, sorted(self.tree.depths)
-        self.homes = {
-            name: [random.choice(nodes) for _ in range(random.choice((1, 1, 1, 2)))]
-            for name in sorted(self.types)
-        }
+        self.homes = self._homes()
         housed: dict[str, list[Event]] = {node: [] for node in nodes}
         for event in events:
             home = random.choice(self.homes[event.type])
@@ -54,6 +51,14 @@ class TreeCase:
             name = f"n{number}" if event.id.startswith("n") else str(number)
             housed[home].append(replace(event, source=home, sequence=number, id=name))
         return housed
+
+    def _homes(self) -> dict[str, list[str]]:
+        """Each type comes from one node, or from two."""
+        random, nodes = self.random, sorted(self.tree.depths)
+        return {
+            name: [random.choice(nodes) for _ in range(random.choice((1, 1, 1, 2)))]
+            for name in sorted(self.types)
+        }
 
     def sources(self) -> list[Source]:
         found = []

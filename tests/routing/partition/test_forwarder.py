@@ -165,3 +165,11 @@ def test_what_is_removed_forwards_nothing_more():
     node.push(events_of(B, 1, [1], [7]))
     sent = node.advance(9)
     assert (sent.batches, sent.marks, len(node)) == ((), {}, 0)
+
+
+def test_what_is_simultaneous_with_the_last_is_sent_too():
+    """Which of them is the last is for the evaluating node to say (E4)."""
+    node = forwarder("A() and last B() within 5 s from A and last C() within 5 s from A", "A", "B")
+    node.push(events_of(B, 1, [1, 2, 2, 2], [7, 7, 8, 9]))
+    node.push(events_of(A, 1, [3], [7]))
+    assert ids(node.advance(4 * MICROSECONDS)) == ["A#1", "B#2", "B#3", "B#4"]

@@ -1,13 +1,15 @@
 """The law of the project for a tree: what its nodes detect together is what one engine detects.
 
-Random rules and events (tests/cases.py), trees of 1 to 12 nodes, sources anywhere, links that
-deliver when they like. REXMQ_TREES sets how many cases are tried and REXMQ_SEED where they begin.
+Random rules and events (tests/cases.py, tests/sharp_cases.py), trees of 1 to 12 nodes, sources
+anywhere, links that deliver when they like. REXMQ_TREES sets how many cases are tried and
+REXMQ_SEED where they begin.
 """
 
 import os
 
 import pytest
 from agreement import same
+from sharp_cases import SharpCase
 from tree_cases import TreeCase, rows
 
 from matcher.model import Event
@@ -42,6 +44,21 @@ def test_less_is_forwarded_than_everything():
         network.run()
         carried, hops = carried + network.carried, hops + case.hops
     assert carried < 0.95 * hops, f"{carried} of {hops}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_a_tree_detects_what_one_engine_does_where_every_event_counts(part: int):
+    """Rules made to be divided (tests/sharp_cases.py): they fire often, and much is left out."""
+    fired = carried = hops = 0
+    for seed in seeds(part, 4 * COUNT):
+        case = SharpCase(seed)
+        network = case.distributed()
+        got, expected = rows(network.run()), rows(case.centralised())
+        assert got == expected, f"seed {seed}\n{case}\n{network.partition}"
+        fired, carried, hops = fired + bool(expected), carried + network.carried, hops + case.hops
+    assert fired > 0.4 * 4 * COUNT / PARTS
+    assert carried < 0.6 * hops, f"{carried} of {hops}"
 
 
 @pytest.mark.timeout(3600)
