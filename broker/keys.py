@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.errors import ConfigurationError
 
-ENGINES = ("auto", "cdp", "naive")
+ENGINES = ("auto", "cdp", "aip", "naive")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NEVER = "never"

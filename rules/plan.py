@@ -25,8 +25,16 @@ import enum
 from dataclasses import dataclass
 
 from matcher.model import EventType, Kind
-from rules.pattern import Expression, Function, Policy, Rule
+from rules.pattern import Expression, Function, Policy, Rule, kind_of
 from rules.program import TRUE, Program
+
+IDENTITY = (-2, -3)
+"""Beside the numbers of attributes: the two words by which an event is known from all others."""
+
+
+def key_kind(type_: EventType, key: int) -> Kind:
+    """The kind of what an access is keyed by: an attribute, or a word of the identity."""
+    return Kind.INT if key in IDENTITY else kind_of(type_, key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +54,15 @@ class ColumnPlan:
 class AccessPlan:
     """A column by the values of the attributes ``keys`` (numbers or TIME, ascending; none: all).
 
-    ``reach`` is how long, in microseconds, the rule may look back for an entry.
+    ``reach`` is how long, in microseconds, the rule may look back for an entry. ``derived`` names
+    what an automaton alone enters here, some of the column's events (``sequences``); it is empty
+    where all of them enter as they come.
     """
 
     column: ColumnPlan
     keys: tuple[int, ...]
     reach: int
+    derived: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +119,8 @@ class Step:
     """One step of a rule. Which fields mean something depends on ``kind``.
 
     SELECT: ``event``, ``policy``, ``rank``, ``access``, ``probes``, ``ordered``, ``residue``,
-    ``span``, ``strict``, ``inner`` (aggregates to compute per candidate, before the residue).
+    ``span``, ``strict``, ``inner`` (aggregates to compute per candidate, before the residue);
+    access, probes and residue together are what ``conditions`` say.
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
     LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute``,
     ``attribute_kind``, access and span as above.
@@ -130,6 +142,7 @@ class Step:
     function: Function = Function.COUNT
     attribute: int | None = None
     attribute_kind: Kind = Kind.INT
+    conditions: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ class _Compiler:
             span=_span(clause.window),
             strict=clause.strict,
             inner=tuple(inner),
+            conditions=tuple(conditions),
         )
         return [*before, selection]
 
@@ -159,30 +160,12 @@ class _Compiler:
     ) -> tuple[AccessPlan, tuple[Probe, ...], Range | None, Program]:
         """Divide conditions into column, key, range and residue."""
         static: list[Expression] = []
-        keys: dict[int, Expression] = {}
-        residue: list[Expression] = []
-        ranges: list[Known] = []
+        rest: list[Expression] = []
         for condition in conditions:
-            if _concerns_only(condition, event):
-                static.append(condition)
-                continue
-            known = known_comparison(condition, event, set(waiting))
-            is_equality = known is not None and known.comparison is Comparison.EQUAL
-            if known and is_equality and len(keys) < KEY_MAX:
-                if keys.setdefault(known.attribute.attribute, known.value) is known.value:
-                    continue
-            elif known:
-                ranges.append(known)
-            residue.append(condition)
+            (static if concerns_only(condition, event) else rest).append(condition)
         column = self._column(type_, _as_candidate(static, event))
-        order = sorted(keys)
-        probes = tuple(Probe(program(keys[attribute]), keys[attribute].kind) for attribute in order)
-        return (
-            AccessPlan(column, tuple(order), self._reach(window)),
-            probes,
-            _range(ranges),
-            conjunction(residue),
-        )
+        keys, probes, ordered, residue = divided(rest, event, waiting)
+        return AccessPlan(column, keys, self._reach(window)), probes, ordered, residue
 
     def _reach(self, window: Window) -> int:
         if isinstance(window, Within):
@@ -296,7 +279,31 @@ def _timer_conditions(rule: Rule) -> list[Expression]:
 # --- expressions -----------------------------------------------------------------------------
 
 
-def _concerns_only(node: Expression, event: int) -> bool:
+def divided(
+    conditions: Iterable[Expression], event: int, waiting: Iterable[int] = ()
+) -> tuple[tuple[int, ...], tuple[Probe, ...], Range | None, Program]:
+    """Divide conditions of candidates for an event into keys with their values, range and residue.
+
+    ``waiting`` are slots that are filled for each candidate.
+    """
+    keys: dict[int, Expression] = {}
+    residue: list[Expression] = []
+    ranges: list[Known] = []
+    for condition in conditions:
+        known = known_comparison(condition, event, set(waiting))
+        is_equality = known is not None and known.comparison is Comparison.EQUAL
+        if known and is_equality and len(keys) < KEY_MAX:
+            if keys.setdefault(known.attribute.attribute, known.value) is known.value:
+                continue
+        elif known:
+            ranges.append(known)
+        residue.append(condition)
+    order = tuple(sorted(keys))
+    probes = tuple(Probe(program(keys[attribute]), keys[attribute].kind) for attribute in order)
+    return order, probes, _range(ranges), conjunction(residue)
+
+
+def concerns_only(node: Expression, event: int) -> bool:
     """Whether an expression reads nothing but attributes of ``event`` and literals."""
     for part in nodes_of(node):
         if isinstance(part, AttributeOf):

@@ -122,13 +122,18 @@ def random_case(seed: int, *, long: bool = False) -> Case:
     published = primitives + (composites[:1] if random.random() < 0.15 else [])
     number = random.randint(100, 200) if long else random.randint(10, 36)
     seconds = random.choice((40, 80, 200) if long else (4, 8, 12))
-    events = _random_events(random, published, number, seconds)
+    events = random_events(random, published, number, seconds)
+    return scheduled(random, seed, texts, events)
+
+
+def scheduled(random: Random, seed: int, texts: tuple[RuleText, ...], events: list[Event]) -> Case:
+    """Rules and events on a random schedule."""
     schedule = random.choice((_whole, _whole, _in_order, _by_type, _late, _live))
     is_orderly = schedule in (_whole, _in_order, _by_type)
     return Case(seed, tuple(schedule(random, texts, events)), is_orderly)
 
 
-def _random_events(random: Random, types: Sequence[str], count: int, seconds: int) -> list[Event]:
+def random_events(random: Random, types: Sequence[str], count: int, seconds: int) -> list[Event]:
     """Events in order of time, some of them twice."""
     named, numbers = random.random() < 0.2, {"a": 0, "b": 0}
     events = []

@@ -2,6 +2,6 @@
 
 from rules.engine import make
 
-NAMES = ("naive", "cdp")
+NAMES = ("naive", "cdp", "aip")
 
 __all__ = ["NAMES", "make"]

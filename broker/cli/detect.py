@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
 
-ENGINES = ("auto", "cdp", "naive")
-LATER_ENGINES = ("aip", "hybrid")
+ENGINES = ("auto", "cdp", "aip", "naive")
+LATER_ENGINES = ("hybrid",)
 FORMATS = ("jsonl", "parquet", "count", "checksum")
 
 
@@ -30,7 +30,7 @@ def command(
     ],
     more_events: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
     engine: Annotated[
-        str, typer.Option("--engine", metavar="auto|cdp|naive", help="Which engine detects.")
+        str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
     ] = "auto",
     device: Annotated[
         str, typer.Option("--device", metavar="auto|cpu", help="Where it computes.")

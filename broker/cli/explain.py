@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "rexmq explain --rules fire.tesla --events temps.jsonl --rule fire --event 17"
 
-ENGINES = ("auto", "cdp", "naive")
+ENGINES = ("auto", "cdp", "aip", "naive")
 FORMATS = ("text", "json")
 
 

@@ -6,7 +6,7 @@ from rules.engine.engine import NOTHING, Detections, Detector
 
 __all__ = ["ENGINES", "NOTHING", "Detections", "Detector", "make"]
 
-ENGINES = ("auto", "cdp", "naive")
+ENGINES = ("auto", "cdp", "aip", "naive")
 """The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
 
 
@@ -19,8 +19,8 @@ def make(name: str = "auto") -> Detector:
         from rules.engine.naive import NaiveEngine
 
         return NaiveEngine()
-    if name in ("auto", "cdp"):
+    if name in ("auto", "cdp", "aip"):
         from rules.engine.cdp import CdpEngine
 
-        return CdpEngine()
+        return CdpEngine(incremental=name == "aip")
     raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")

@@ -68,7 +68,8 @@ class _Pending:
 class CdpEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, incremental: bool = False) -> None:
+        self._incremental = incremental
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
@@ -123,7 +124,7 @@ class CdpEngine:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         for deployed in self._catalogue.deploy(rules, since, version):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
-            self._linker.link(deployed, source)
+            self._linker.link(deployed, source, incremental=self._incremental)
             if timers.uses_timer(deployed.rule):
                 self._timed.append(deployed.rule.name)
         self._rearrange()

@@ -11,7 +11,7 @@ others.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Kind
 from rules.engine.assembler import Assembler, word_of
@@ -28,9 +28,8 @@ from rules.pattern import (
     Comparison,
     Expression,
     Literal,
-    kind_of,
 )
-from rules.plan import AccessPlan, ColumnPlan
+from rules.plan import AccessPlan, ColumnPlan, key_kind
 from rules.program import conjunction
 
 
@@ -48,7 +47,7 @@ class LinkedColumn:
 @dataclass(slots=True)
 class _LinkedAccess:
     number: int
-    key: tuple[ColumnPlan, tuple[int, ...]]
+    plan: AccessPlan
     users: int = 0
 
 
@@ -70,12 +69,12 @@ class ColumnTables:
         self.width = layout.HEADER
         self._index = StaticIndex(self.types, self.columns)
         self._column_of: dict[ColumnPlan, LinkedColumn] = {}
-        self._access_of: dict[tuple[ColumnPlan, tuple[int, ...]], _LinkedAccess] = {}
+        self._access_of: dict[AccessPlan, _LinkedAccess] = {}  # whatever the reach
         self._access_by_number: dict[int, _LinkedAccess] = {}
 
     def owner(self, access: int) -> str:
         """The name of the rule that alone uses an access, or empty (S11)."""
-        return self._access_by_number[access].key[0].owner
+        return self._access_by_number[access].plan.column.owner
 
     def show(self, arrays: Arrays) -> None:
         """Let the kernels see the tables as they now are."""
@@ -101,6 +100,7 @@ class ColumnTables:
                 first_open=-1,
                 first_dispatch=-1,
                 ticks=type_.name == TIMER.name,
+                taken_in=TIME_MIN,
             )
             self.type_numbers[type_.name] = number
             self.event_types[number : number + 1] = [type_]
@@ -171,12 +171,12 @@ class ColumnTables:
 
     def use_access(self, plan: AccessPlan) -> int:
         """The number of a plan's access, with one more user."""
-        key = (plan.column, plan.keys)
-        linked = self._access_of.get(key)
+        plan = replace(plan, reach=0)
+        linked = self._access_of.get(plan)
         if linked is None:
             column = self.use_column(plan.column)
             offsets = [*map(layout.offset_of, plan.keys), 0, 0]
-            kinds = [kind_of(plan.column.type, attribute) for attribute in plan.keys]
+            kinds = [key_kind(plan.column.type, key) for key in plan.keys]
             number = self.accesses.add(
                 column=column.number,
                 next=self.columns.array[column.number]["first_access"],
@@ -186,8 +186,9 @@ class ColumnTables:
                 float_keys=sum((kind is Kind.FLOAT) << bit for bit, kind in enumerate(kinds)),
                 horizon=TIME_MIN,
             )
-            self.columns.array[column.number]["first_access"] = number
-            linked = self._access_of[key] = _LinkedAccess(number, key)
+            if not plan.derived:
+                self.columns.array[column.number]["first_access"] = number
+            linked = self._access_of[plan] = _LinkedAccess(number, plan)
             self._access_by_number[number] = linked
         linked.users += 1
         return linked.number
@@ -198,10 +199,11 @@ class ColumnTables:
         linked.users -= 1
         if linked.users:
             return False
-        del self._access_of[linked.key], self._access_by_number[number]
-        column = self._column_of[linked.key[0]]
-        unchain(self.accesses, number, self.columns, column.number, "first_access")
-        self.drop_column(linked.key[0])
+        del self._access_of[linked.plan], self._access_by_number[number]
+        column = self._column_of[linked.plan.column]
+        if not linked.plan.derived:
+            unchain(self.accesses, number, self.columns, column.number, "first_access")
+        self.drop_column(linked.plan.column)
         self.accesses.release(number)
         return True
 

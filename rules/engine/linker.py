@@ -16,6 +16,7 @@ import numpy as np
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.assembler import Assembler
+from rules.engine.automata import AutomatonTables, LinkedAutomaton
 from rules.engine.catalogue import Deployed, Groups
 from rules.engine.columns import ColumnTables
 from rules.engine.horizons import Horizons, Lookbacks
@@ -29,6 +30,7 @@ from rules.pattern import Policy, Rule
 from rules.plan import RulePlan, StepKind
 from rules.planner import compile_rule
 from rules.program import TRUE, Op, Program
+from rules.sequences import automaton_of
 from rules.variants import variants
 
 
@@ -47,6 +49,7 @@ class LinkedRule:
     texts: tuple[int, ...]
     holds: tuple[int, ...]  # how long the rule may look back in each access
     uses: tuple[int, ...]  # accesses, once a step
+    automaton: LinkedAutomaton | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Linker:
     def __init__(self, strings: Interner) -> None:
         self._strings = strings
         self.tables = ColumnTables(strings)
+        self._automata = AutomatonTables(self.tables)
         self.rules = RecordTable(layout.RULE)
         self.groups: AnyArray = np.zeros(0, layout.GROUP)
         self.steps = BlockTable(layout.STEP)
@@ -81,25 +85,38 @@ class Linker:
         self.slots = 1
         self.events = 1
 
-    def link(self, deployed: Deployed, source: int) -> None:
-        """Enter a deployed rule; ``source`` is the number of its composite events' source."""
+    def link(self, deployed: Deployed, source: int, *, incremental: bool = False) -> None:
+        """Enter a deployed rule; ``source`` is the number of its composite events' source.
+
+        An ``incremental`` one has an automaton, if it can (``sequences``).
+        """
         linked = tuple(
-            self._link(deployed, source, compile_rule(variant))
+            self._link(deployed, source, compile_rule(variant), incremental)
             for variant in variants(deployed.rule)
         )
         self.linked[deployed.rule.name] = linked
         self._share_private(linked)
 
-    def _link(self, deployed: Deployed, source: int, plan: RulePlan) -> LinkedRule:
+    def _link(
+        self, deployed: Deployed, source: int, plan: RulePlan, incremental: bool
+    ) -> LinkedRule:
         """Enter a rule, or one of its variants, by its plan."""
         tables, assembler = self.tables, Assembler(self._strings)
+        model = automaton_of(plan) if incremental else None
+        plan = plan if model is None else model.plan
         values = [_value(program, assembler) for program in plan.values]
-        steps = StepRecords(plan.steps, assembler, tables)
+        links = () if model is None else model.enumerations
+        steps = StepRecords(plan.steps, assembler, tables, links)
         code = tables.code.add(assembler.instructions)
         value_block = self._values.add([value.placed(code) for value in values])
         first = steps.place(self.steps, code)
         last = first + steps.outer
-        private = [access for access in steps.reaches if tables.owner(access)]
+        reaches, uses = steps.reaches, steps.uses
+        automaton = None
+        if model is not None:
+            automaton = self._automata.add(model, first + steps.before_links)
+            reaches, uses = automaton.joined(reaches, uses)
+        private = [access for access in reaches if tables.owner(access)]
         private_block = self._private.add([*private, -1])
         column = tables.use_column(plan.terminator).number
         number = self.rules.add(
@@ -119,6 +136,7 @@ class Linker:
             latest=plan.rule.latest,
             private=private_block,
             final_each=_ends_in_each(plan) and all(value.event >= 0 for value in values),
+            automaton=-1 if automaton is None else automaton.number,
         )
         tables.columns.array[column]["first_rule"] = number
         self.depth = max(self.depth, assembler.depth)
@@ -134,8 +152,9 @@ class Linker:
             (value_block, len(values)),
             (private_block, len(private) + 1),
             tuple(assembler.texts),
-            self._lookbacks.add(number, source, steps.reaches),
-            tuple(steps.uses),
+            self._lookbacks.add(number, source, reaches),
+            tuple(uses),
+            automaton,
         )
         return linked
 
@@ -166,6 +185,8 @@ class Linker:
         self._lookbacks.remove(linked.number, linked.holds)
         tables.drop_column(linked.plan.terminator)
         gone = tuple(access for access in linked.uses if tables.drop_access(access))
+        if linked.automaton is not None:
+            self._automata.remove(linked.automaton)
         self.steps.release(*linked.steps)
         tables.code.release(*linked.code)
         self._values.release(*linked.values)
@@ -233,6 +254,7 @@ class Linker:
     def show(self, arrays: Arrays) -> None:
         """Let the kernels see the tables as they now are."""
         self.tables.show(arrays)
+        self._automata.show(arrays)
         arrays["rules"] = self.rules.array
         arrays["groups"] = self.groups
         arrays["steps"] = self.steps.array

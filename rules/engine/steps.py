@@ -14,8 +14,8 @@ from rules.engine.columns import ColumnTables
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
-from rules.pattern import Policy, kind_of
-from rules.plan import Range, Step, StepKind
+from rules.pattern import Policy
+from rules.plan import Range, Step, StepKind, key_kind
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -38,13 +38,19 @@ _PROGRAMS = ("residue", "program", "first_probe", "second_probe", "lower", "uppe
 
 
 class StepRecords:
-    """The records of one rule's steps, outer ones and inner ones, before they have places.
+    """The records of one rule's steps, before they have places: outer ones, inner ones, links.
 
     ``reaches`` is how long, in microseconds, the rule looks back in each access; ``uses`` are the
     accesses that it uses, once a step.
     """
 
-    def __init__(self, steps: Sequence[Step], assembler: Assembler, tables: ColumnTables) -> None:
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        assembler: Assembler,
+        tables: ColumnTables,
+        links: Sequence[Step] = (),
+    ) -> None:
         self._steps = steps
         self._assembler = assembler
         self._tables = tables
@@ -52,14 +58,20 @@ class StepRecords:
         self.uses: list[int] = []
         self._outer = [self._fields(step) for step in steps]
         self._inner = [[self._fields(step) for step in one.inner] for one in steps]
+        self._links = [self._fields(step) for step in links]
 
     @property
     def outer(self) -> int:
         """How many steps stand first, each after the other; inner ones stand behind them."""
         return len(self._outer)
 
-    def __len__(self) -> int:
+    @property
+    def before_links(self) -> int:
+        """How many steps stand before those that enumerate links (``sequences``)."""
         return len(self._outer) + sum(map(len, self._inner))
+
+    def __len__(self) -> int:
+        return self.before_links + len(self._links)
 
     def _fields(self, step: Step) -> dict[str, int]:
         """A step's record; its instructions still count from the rule's first."""
@@ -96,7 +108,7 @@ class StepRecords:
         places = zip(("first", "second"), step.probes, step.access.keys, strict=False)
         for name, probe, key in places:
             fields[f"{name}_probe"] = assembler.program(probe.program)
-            kinds = probe.kind, kind_of(type_, key)
+            kinds = probe.kind, key_kind(type_, key)
             fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
         if step.ordered is not None:
             fields.update(self._bounds(step.ordered))
@@ -125,7 +137,8 @@ class StepRecords:
             behind += len(self._inner[place])
             fields["inner_end"] = behind
             fields["previous"] = previous(self._steps, place, first)
-        everything = [*self._outer, *(fields for group in self._inner for fields in group)]
+        inner = (fields for group in self._inner for fields in group)
+        everything = [*self._outer, *inner, *self._links]
         for place, fields in enumerate(everything, first):
             for name in _PROGRAMS:
                 if fields[name] >= 0:

@@ -47,7 +47,7 @@ def run(capfdbinary: pytest.CaptureFixture[bytes], *arguments: str) -> tuple[int
     return status, out.decode(), err.decode()
 
 
-@pytest.mark.parametrize("engine", ["naive", "cdp", "auto"])
+@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "auto"])
 def test_composite_events_are_printed_in_order(here, capfdbinary, engine: str) -> None:
     status, out, err = run(capfdbinary, "--engine", engine)
     assert (status, err) == (0, "")
@@ -197,9 +197,9 @@ def test_chunks_change_no_result(
 
 
 WRONG = [
-    (["--engine", "aip"], 2, "engine aip comes later"),
     (["--engine", "hybrid"], 2, "engine hybrid comes later"),
-    (["--engine", "none"], 2, "expected auto or cdp or naive, found 'none'"),
+    (["--engine", "hybrid"], 2, "engine hybrid comes later"),
+    (["--engine", "none"], 2, "expected auto or cdp or aip or naive, found 'none'"),
     (["--device", "gpu"], 2, "--device gpu comes later"),
     (["--device", "tpu"], 2, "expected auto or cpu"),
     (["--format", "xml"], 2, "--format: expected"),

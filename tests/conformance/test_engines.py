@@ -12,6 +12,7 @@ import pytest
 from agreement import row, same
 from cases import Case, Outcome, random_case, run, shrink
 from engines import NAMES, make
+from sequence_cases import sequence_case
 
 from matcher.model import Event
 
@@ -124,6 +125,16 @@ def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.
     monkeypatch.setattr("rules.engine.cdp.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 2):
         case, check = random_case(seed, long=seed % 8 == 0), engines_differ("cdp")
+        if check(case):
+            pytest.fail(report(case, check))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.timeout(3600)
+def test_engines_agree_with_the_oracle_on_long_sequences(name: str, part: int):
+    for seed in seeds(part, COUNT // 12):
+        case, check = sequence_case(seed), engines_differ(name)
         if check(case):
             pytest.fail(report(case, check))
 

@@ -33,6 +33,9 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "accesses": layout.ACCESS,
     "rules": layout.RULE,
     "groups": layout.GROUP,
+    "automata": layout.AUTOMATON,
+    "states": layout.STATE,
+    "links": layout.LINK,
     "steps": layout.STEP,
     "code": layout.CODE,
     "values": layout.VALUE,  # of the attributes that rules define
@@ -147,6 +150,9 @@ columns = _accessor("columns")
 accesses = _accessor("accesses")
 rules = _accessor("rules")
 groups = _accessor("groups")
+automata = _accessor("automata")
+states = _accessor("states")
+links = _accessor("links")
 steps = _accessor("steps")
 code = _accessor("code")
 values = _accessor("values")

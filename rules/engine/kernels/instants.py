@@ -15,9 +15,10 @@ import numpy as np
 
 from matcher.model import Int64s
 from rules.engine.kernels import arrays
+from rules.engine.kernels.automata import begin_anew, catch_up, forget_from
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import detect
-from rules.engine.kernels.expressions import INT_MIN, run
+from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
     APPENDED,
     ARRIVAL,
@@ -51,17 +52,15 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import (
     allocate,
+    append,
     find_list,
     forget_list,
-    insert_entry,
     logarithm,
-    make_list,
     precedes,
-    prune,
     release,
     remove_entry,
+    row_key,
     row_offset,
-    sweep,
 )
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
@@ -106,6 +105,10 @@ def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-u
                 counters[PHASE] = CONSUME
                 continue
             rule = arrays.triggers(state)[0].rule
+            if arrays.rules(state)[rule].automaton >= 0:
+                status = catch_up(state, rule, counters[INSTANT])
+                if status != DONE:
+                    return status
             outlet = arrays.outlets(state)[arrays.rules(state)[rule].type]
             first = outlet.count
             status = detect(state, rule, arrays.triggers(state)[0].row)
@@ -196,6 +199,8 @@ def enter(state: Int64s, type_number: int, words, offset: int) -> int:  # type: 
                 counters[APPENDED] = step
             rule = arrays.rules(state)[rule].next
     counters[ROW_WRITTEN] = 0
+    if time < arrays.types(state)[type_number].taken_in:
+        begin_anew(state, type_number, time)
     return DONE
 
 
@@ -273,47 +278,6 @@ def dispatched(state: Int64s, dispatch: int, word: int) -> int:
         arrays.dispatch_keys(state), arrays.dispatch_heads(state), dispatch, word
     )
     return max(np.int64(-1), arrays.dispatch_heads(state)[place])
-
-
-@kernel
-def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
-    """A row's key words for an access; -0.0 counts as 0.0."""
-    first, second = np.int64(0), np.int64(0)
-    if access.keys > 0:
-        first = heap[start + access.first_key]
-        if access.float_keys & 1 and first == INT_MIN:
-            first = np.int64(0)
-    if access.keys > 1:
-        second = heap[start + access.second_key]
-        if access.float_keys & 2 and second == INT_MIN:
-            second = np.int64(0)
-    return first, second
-
-
-@kernel
-def append(state: Int64s, access: int, type_number: int, time: int, row: int) -> int:
-    """Enter a row into its list of an access; sweep other lists in passing.
-
-    Two for each new one: were it one, then as long as every event makes a list, the sweep would
-    follow the newest lists and never come back to the oldest.
-    """
-    record = arrays.accesses(state)[access]
-    if time < record.horizon:
-        return DONE
-    start = row_offset(state, type_number, row)
-    first, second = row_key(arrays.heap(state), record, start)
-    number = find_list(state, access, first, second)
-    count = 1
-    if number < 0:
-        number = make_list(state, access, first, second)
-        count = 2
-        if number < 0:
-            return -number
-    status = insert_entry(state, number, type_number, time, row)
-    if status == DONE:
-        prune(state, number, record.horizon)
-        sweep(state, count)
-    return status
 
 
 @kernel
@@ -490,4 +454,6 @@ def consume(state: Int64s) -> None:
             number = find_list(state, access, first, second)
             if number >= 0:
                 remove_entry(state, number, heap[start + ROW_TIME], row)
+        if arrays.rules(state)[rule].automaton >= 0:
+            forget_from(state, arrays.rules(state)[rule].automaton, heap[start + ROW_TIME])
     counters[CONSUMED] = 0

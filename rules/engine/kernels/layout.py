@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.pattern import TIME
+from rules.plan import IDENTITY
 
 # --- words of a row --------------------------------------------------------------------------
 
@@ -31,6 +32,7 @@ ID_IS_DIGEST = -2
 """In ``ROW_ID``: the id is the key."""
 
 ENTRY_WORDS = 2
+
 CAUSE_IS_SEQUENCE, CAUSE_IS_DIGEST, CAUSE_IS_TEXT = 0, 1, 2
 """How a cause of a composite event is named."""
 
@@ -38,8 +40,11 @@ _I = np.int64
 
 
 def offset_of(attribute: int) -> int:
-    """Where in a row an attribute stands, or the time of the event (X3)."""
-    return ROW_TIME if attribute == TIME else HEADER + attribute
+    """Where in a row an attribute stands, the time of the event (X3), or its identity."""
+    return _BESIDE_ATTRIBUTES.get(attribute, HEADER + attribute)
+
+
+_BESIDE_ATTRIBUTES = {TIME: ROW_TIME, IDENTITY[0]: ROW_KEY_HIGH, IDENTITY[1]: ROW_KEY_LOW}
 
 
 TYPE = np.dtype(
@@ -53,6 +58,7 @@ TYPE = np.dtype(
         ("first_open", _I),  # columns that every event of the type is tested against
         ("first_dispatch", _I),  # attributes by whose value columns are looked up
         ("ticks", _I),  # whether it is the Timer, whose events are made anew when needed
+        ("taken_in", _I),  # no automaton has taken in events of the type from here on
     ]
 )
 DISPATCH = np.dtype([("attribute", _I), ("next", _I)])
@@ -100,6 +106,33 @@ RULE = np.dtype(
         ("private", _I),  # first of its private accesses, in ``private``
         ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span
+        ("automaton", _I),  # or -1
+    ]
+)
+AUTOMATON = np.dtype(
+    [
+        ("first_state", _I),  # a free record has none
+        ("last_state", _I),  # exclusive
+        ("taken_in", _I),  # every event before it has been
+    ]
+)
+STATE = np.dtype(
+    [
+        ("event", _I),
+        ("type", _I),
+        ("arrivals", _I),  # access
+        ("reach", _I),
+        ("instances", _I),  # access
+        ("waits", _I),  # whether an event is an instance only with links of every kind
+        ("first_link", _I),
+        ("last_link", _I),  # exclusive
+    ]
+)
+LINK = np.dtype(
+    [
+        ("step", _I),  # that enumerates the candidates
+        ("kept", _I),  # how many of them are linked; 0: all
+        ("links", _I),  # access
     ]
 )
 GROUP = np.dtype(

@@ -13,6 +13,7 @@ from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import allocate, logarithm, release
 from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.expressions import INT_MIN
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
     DONE,
@@ -308,3 +309,44 @@ def sweep(state: Int64s, count: int) -> None:
         forget_stale(state, number)
         if capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
             resize(state, number, capacity // 2)
+
+
+@kernel
+def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    """A row's key words for an access; -0.0 counts as 0.0."""
+    first, second = np.int64(0), np.int64(0)
+    if access.keys > 0:
+        first = heap[start + access.first_key]
+        if access.float_keys & 1 and first == INT_MIN:
+            first = np.int64(0)
+    if access.keys > 1:
+        second = heap[start + access.second_key]
+        if access.float_keys & 2 and second == INT_MIN:
+            second = np.int64(0)
+    return first, second
+
+
+@kernel
+def append(state: Int64s, access: int, type_number: int, time: int, row: int) -> int:
+    """Enter a row into its list of an access; sweep other lists in passing.
+
+    Two for each new one: were it one, then as long as every event makes a list, the sweep would
+    follow the newest lists and never come back to the oldest.
+    """
+    record = arrays.accesses(state)[access]
+    if time < record.horizon:
+        return DONE
+    start = row_offset(state, type_number, row)
+    first, second = row_key(arrays.heap(state), record, start)
+    number = find_list(state, access, first, second)
+    count = 1
+    if number < 0:
+        number = make_list(state, access, first, second)
+        count = 2
+        if number < 0:
+            return -number
+    status = insert_entry(state, number, type_number, time, row)
+    if status == DONE:
+        prune(state, number, record.horizon)
+        sweep(state, count)
+    return status
