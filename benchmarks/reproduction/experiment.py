@@ -30,12 +30,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Columns ``lines`` of the table over its first: lines, or bars where that is text."""
+    """Columns ``lines`` of the table over its first: lines, or bars where that is text.
+
+    ``intervals`` are columns too, one for each line: half the width of its figures' intervals.
+    """
 
     lines: tuple[str, ...]
     y_label: str
     logarithmic: tuple[bool, bool] = (False, False)
     """Whether x and y are."""
+    intervals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,14 @@ To add some, write a module beside this one with ``EXPERIMENTS``, a tuple of
 
 from __future__ import annotations
 
-from benchmarks.reproduction import growth, matching
+from benchmarks.reproduction import engine, engine_joins, growth, matching
 from benchmarks.reproduction.experiment import Experiment
 
-MODULES = (matching, growth)
+MODULES = (matching, engine, engine_joins, growth)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for module in MODULES for experiment in module.EXPERIMENTS
 }
-PAGES: dict[str, str] = {module.PAGE: module.INTRODUCTION for module in MODULES}
-"""What stands at the head of each page."""
+PAGES: dict[str, str] = {
+    module.PAGE: module.INTRODUCTION for module in MODULES if module.INTRODUCTION
+}
+"""What stands at the head of each page: said once, where several modules share one."""

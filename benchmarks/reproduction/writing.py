@@ -12,6 +12,7 @@ import os
 import platform
 import re
 from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
@@ -100,10 +101,13 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
     if any(isinstance(place, str) for place in places):
         _draw_bars(axes, table, chart)
     else:
-        for line in chart.lines:
-            pairs = zip(places, table.column(line), strict=True)
-            known = [(x, y) for x, y in pairs if y is not None]
-            axes.plot(*zip(*known, strict=True), marker="o", markersize=3, label=line)
+        for line, interval in zip_longest(chart.lines, chart.intervals):
+            halves = table.column(interval) if interval else [None] * len(places)
+            rows = zip(places, table.column(line), halves, strict=True)
+            known = [(x, y, half or 0.0) for x, y, half in rows if y is not None]
+            if known:
+                x, y, half = zip(*known, strict=True)
+                axes.errorbar(x, y, half, marker="o", markersize=3, capsize=2, label=line)
         if chart.logarithmic[0]:
             axes.set_xscale("log")
         axes.set_xlabel(first)

@@ -1,0 +1,157 @@
+"""What both chapters on engines have in common: one parameter changed, and rates of arrival.
+
+A *sweep* gives for each value of a parameter the mean CPU time of an event, for each case (a policy
+of selection, say) and engine. Of the thesis's curves of throughput over the rate of arrival it keeps
+two points: the highest rate at which a queue of 100 loses nothing, and the composite events that an
+event brings. An *offering* has such curves whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.reproduction.engine_claims import COMPOSITES, half, sustained, us
+from benchmarks.reproduction.engine_runs import (
+    SEEDS,
+    Making,
+    Span,
+    engines,
+    offered,
+    processing,
+)
+from benchmarks.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
+
+PAGE = "engine"
+RATES = (1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
+Case = Callable[[float, bool], Making]
+"""A workload by the value of a parameter, small if it is to be quick."""
+LOST = 0.001
+"""A share of events dropped up to which a rate is called sustained."""
+
+
+def arrivals(rate: float, quick: bool) -> int:
+    """Events that arrive in one run at a rate: half a second's, within bounds."""
+    return int(np.clip(rate / 2, 500, 1_000 if quick else 40_000))
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A figure of the thesis: times as one parameter changes, and what it says of them.
+
+    ``cases`` are the workloads by the beginnings of their columns' names.
+    """
+
+    parameter: str
+    values: Sequence[float]
+    cases: Mapping[str, Case]
+    span: Callable[[float, bool], Span]
+    claims: Callable[[Table], tuple[Claim, ...]]
+    logarithmic: tuple[bool, bool] = (False, False)
+    with_rates: bool = True
+
+    def run(self, quick: bool) -> Outcome:
+        """Measure it."""
+        ends = (self.values[0], self.values[-1])
+        values = tuple(dict.fromkeys(ends)) if quick else self.values
+        lines = [case + engine for case in self.cases for engine in engines()]
+        columns = [self.parameter, *(one for line in lines for one in (us(line), half(line)))]
+        columns.extend(case + COMPOSITES for case in self.cases)
+        if self.with_rates:
+            columns.extend(map(sustained, lines))
+        table = Table(tuple(columns), tuple(tuple(self._row(value, quick)) for value in values))
+        times, intervals = tuple(map(us, lines)), tuple(map(half, lines))
+        charts = [Chart(times, "CPU time an event [us]", self.logarithmic, intervals)]
+        if self.with_rates:
+            rates = tuple(map(sustained, lines))
+            charts.append(Chart(rates, "rate sustained [events/s]", (self.logarithmic[0], True)))
+        return Outcome(table, tuple(charts), self.claims(table))
+
+    def _row(self, value: float, quick: bool) -> Iterator[Figure]:
+        span, seeds = self.span(value, quick), SEEDS[:1] if quick else SEEDS
+        makings = [case(value, quick) for case in self.cases.values()]
+        yield int(value) if float(value).is_integer() else value
+        composites = []
+        for making in makings:
+            for engine in engines().values():
+                measured = processing(making, engine, span, seeds)
+                yield measured.event_us.value
+                yield measured.event_us.half
+            composites.append(measured.composites.value)
+        yield from composites
+        if self.with_rates:
+            for making in makings:
+                for engine in engines().values():
+                    yield sustained_rate(making, engine, quick)
+
+
+def sustained_rate(making: Making, engine: str, quick: bool) -> float | None:
+    """The highest of RATES up to which nothing is lost; None if even the lowest loses."""
+    best = None
+    for rate in RATES[:2] if quick else RATES:
+        if offered(making, engine, rate, arrivals(rate, quick), SEEDS[:1]).dropped.value > LOST:
+            break
+        best = rate
+    return best
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """A figure of the thesis: throughput and loss as the rate of arrival grows."""
+
+    cases: Mapping[str, Callable[[bool], Making]]
+    claims: Callable[[Table], tuple[Claim, ...]]
+
+    def run(self, quick: bool) -> Outcome:
+        rates = (RATES[0], RATES[3]) if quick else RATES
+        lines = [f"{case}{name}" for case in self.cases for name in engines()]
+        columns = [RATE_OFFERED]
+        columns.extend(form.format(line) for line in lines for form in (OUT, OUT_HALF, DROPPED))
+        table = Table(tuple(columns), tuple(tuple(self._row(rate, quick)) for rate in rates))
+        charts = (
+            Chart(
+                tuple(map(OUT.format, lines)),
+                "composite events/s",
+                (True, True),
+                tuple(map(OUT_HALF.format, lines)),
+            ),
+            Chart(tuple(map(DROPPED.format, lines)), "events dropped [%]", (True, False)),
+        )
+        return Outcome(table, charts, self.claims(table))
+
+    def _row(self, rate: float, quick: bool) -> Iterator[Figure]:
+        seeds = SEEDS[:1] if quick else SEEDS
+        yield int(rate)
+        for making in self.cases.values():
+            for engine in engines().values():
+                one = offered(making(quick), engine, rate, arrivals(rate, quick), seeds)
+                yield one.throughput.value
+                yield one.throughput.half
+                yield 100 * one.dropped.value
+
+
+RATE_OFFERED = "events/s offered"
+OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
+
+
+def first_loss(table: Table, line: str) -> float:
+    """The least rate at which more than LOST is dropped; infinity if there is none."""
+    pairs = zip(table.column(RATE_OFFERED), table.column(DROPPED.format(line)), strict=True)
+    losing = [float(rate) for rate, dropped in pairs if dropped > 100 * LOST]  # type: ignore[arg-type,operator]
+    return min(losing, default=float("inf"))
+
+
+def spoken(rate: float) -> str:
+    return "never" if rate == float("inf") else f"from {rate:,.0f} events/s"
+
+
+def loss_claim(published: str, table: Table, *lines: str, holds: Callable[..., bool]) -> Claim:
+    if any(OUT.format(line) not in table.columns for line in lines):
+        return Claim(published, "there is no such engine here", None)
+    losses = [first_loss(table, line) for line in lines]
+    told = "; ".join(
+        f"{line} drops {spoken(loss)}" for line, loss in zip(lines, losses, strict=True)
+    )
+    return Claim(published, told, bool(holds(*losses)))
