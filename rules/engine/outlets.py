@@ -142,11 +142,14 @@ class Outlets:
             int(record[name]) for name in ("first", "count", "first_cause", "causes")
         )
         kept, kept_causes = count - first, last_cause - first_cause
+        had, had_causes = int(record["capacity"]), int(record["cause_capacity"])
+        # What is asked for would fit: the evaluation wrote more before it asked, and undid it.
+        undone = count + need <= had and last_cause + need_causes <= had_causes
         capacity = max(
             ROOM_MIN,
             2 * (kept + need),
             self._expected.pop(number, 0),
-            min(2 * int(record["capacity"]), ROOM_SMALL),
+            2 * had if undone else min(2 * had, ROOM_SMALL),
         )
         causes = max(2 * (kept_causes + need_causes), capacity * -(-need_causes // need))
         attributes = len(self._tables.event_types[number].attributes)

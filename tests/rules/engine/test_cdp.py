@@ -310,3 +310,25 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
         layout.GROW_CONSUMED,
         layout.GROW_RUNS,
     }
+
+
+def test_one_terminator_may_bring_thousands_of_composite_events():
+    rules_ = rules.load(
+        "event A(n: int)\n"
+        "rule r: define X(n: int) from A() as a and each A() as b within 1 s from a"
+        " and each A() as c within 1 s from b and each A() as d within 1 s from c where n = a.n"
+    )
+    engine = CdpEngine()
+    engine.deploy(rules_)
+    numbers = np.arange(30)
+    batch = EventBatch(
+        rules_.schemas["A"],
+        numbers * 1_000,
+        EventIds(StringColumn.constant("s", 30), numbers),
+        (numbers,),
+    )
+    engine.push(batch)
+    found = engine.advance(TIME_MAX)
+    # As many as there are ways to choose three others before each.
+    assert len(found) == sum(n * (n - 1) * (n - 2) // 6 for n in range(30))
+    assert len({event.id for event in found.events()}) == len(found)
