@@ -322,14 +322,14 @@ SWEEPS: dict[str, tuple[str, Sweep]] = {
 }
 DEFAULT = (
     "The default scenario: 1,000 rules, each a sequence of two events with a window of 14 to 16 s; "
-    "an event is relevant to ten (rule, state) pairs. 100 events a second of event time for each-within, "
-    "1,000 for the others; 20,000 events after the windows are full."
+    "an event is relevant to ten (rule, state) pairs. 100 events a second of event time for "
+    "each-within, 1,000 for the others; 20,000 events after the windows are full."
 )
 SETTINGS = {
     "thesis-5.25": (
-        "R8: 1,000 rules, ten kinds of fire by a hundred thresholds, 1,000 events a second of event "
-        "time. Windows of 10 ms: with the thesis's second and one area there is always a negated event "
-        "at such a rate."
+        "R8: 1,000 rules, ten kinds of fire by a hundred thresholds, 1,000 events a second of "
+        "event time. Windows of 10 ms: with the thesis's second and one area there is always a "
+        "negated event at such a rate."
     ),
 }
 

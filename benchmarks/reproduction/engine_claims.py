@@ -51,13 +51,21 @@ def course(table: Table, column: str) -> str:
 
 
 def claim(
-    published: str, table: Table, columns: tuple[str, ...], holds: Callable[..., bool]
+    published: str,
+    table: Table,
+    columns: tuple[str, ...],
+    holds: Callable[..., bool],
+    *,
+    why: str = "",
 ) -> Claim:
-    """A claim about some columns, whose figures ``holds`` is given."""
+    """A claim about some columns, whose figures ``holds`` is given; ``why``, if it does not."""
     if not has(table, *columns):
         return Claim(published, NO_ENGINE, None)
     measured = "; ".join(course(table, column) for column in columns)
-    return Claim(published, measured, bool(holds(*(figures(table, one) for one in columns))))
+    borne_out = bool(holds(*(figures(table, one) for one in columns)))
+    if why and not borne_out:
+        measured += f" ({why})"
+    return Claim(published, measured, borne_out)
 
 
 def grows(values: np.ndarray) -> bool:

@@ -1,8 +1,9 @@
 """How the engine experiments measure: the time of an event, and what a full queue drops.
 
-*Processing time* is CPU time for each event after a warm-up: mean and 95 % confidence over seeds. *Throughput* is the thesis's experiment of 5.8.1 on a virtual clock: events
-arrive at a constant rate, at most QUEUE wait, what arrives beyond is dropped, and the engine takes
-all that wait at once; the clock goes on by the time that this really took.
+*Processing time* is CPU time for each event after a warm-up: mean and 95 % confidence over seeds.
+*Throughput* is the thesis's experiment of 5.8.1 on a virtual clock: events arrive at a constant
+rate, at most QUEUE wait, what arrives beyond is dropped, and the engine takes all that wait at
+once; the clock goes on by the time that this really took.
 """
 
 from __future__ import annotations

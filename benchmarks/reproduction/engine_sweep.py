@@ -1,9 +1,9 @@
 """What both chapters on engines have in common: one parameter changed, and rates of arrival.
 
 A *sweep* gives for each value of a parameter the mean CPU time of an event, for each case (a policy
-of selection, say) and engine. Of the thesis's curves of throughput over the rate of arrival it keeps
-two points: the highest rate at which a queue of 100 loses nothing, and the composite events that an
-event brings. An *offering* has such curves whole.
+of selection, say) and engine. Of the thesis's curves of throughput over the rate of arrival it
+keeps two points: the highest rate at which a queue of 100 loses nothing, and the composite events
+that an event brings. An *offering* has such curves whole.
 """
 
 from __future__ import annotations

@@ -36,10 +36,12 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
     "name",
     [
         *("thesis-table-4.2", "thesis-4.6", "thesis-4.13", "thesis-4.14"),
+        *("thesis-5.10", "thesis-5.14", "thesis-5.25", "thesis-5.27"),
+        *("thesis-6.5", "thesis-6.9", "thesis-6.13"),
         *("growth-window", "growth-rules", "growth-states"),
     ],
 )
-def test_the_experiments_that_are_no_sweeps_run(name: str) -> None:
+def test_experiments_run(name: str) -> None:
     outcome = EXPERIMENTS[name].run(True)
     columns = outcome.table.columns
     assert all(set(chart.lines) <= set(columns) for chart in outcome.charts)
