@@ -14,7 +14,7 @@ from tree_cases import TreeCase, rows
 
 from routing.partition.placement import changes
 
-COUNT = int(os.environ.get("REXMQ_TREES", "300"))
+COUNT = int(os.environ.get("REXMQ_TREES", "300")) // 2
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 3
 
