@@ -8,7 +8,7 @@ appears; it waits again when the type is forgotten.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,6 +87,15 @@ class Interests:
         self._by_number: dict[int, Interest] = {}
         self._by_type: dict[str, list[Interest]] = {}
         self._wanted: dict[str, Wanted] = {}
+
+    @classmethod
+    def of(cls, interests: Iterable[Interest]) -> Interests:
+        """These subscriptions, at most PER_TYPE_MAX a type."""
+        made = cls()
+        made._by_number = {one.number: one for one in interests}
+        made._index()
+        assert all(len(same) <= PER_TYPE_MAX for same in made._by_type.values())
+        return made
 
     def __len__(self) -> int:
         return len(self._by_number)

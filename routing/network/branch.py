@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
@@ -37,9 +38,11 @@ class Branch:
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
     ) -> None:
         """Filters, types or rules have changed: work out anew what is wanted."""
-        self._interests = Interests()
-        for number, one in enumerate(_bounded(_checked(self.filters, schemas))):
-            self._interests.add(replace_number(one, number))
+        chosen = _bounded(_checked(self.filters, schemas))
+        self._interests = Interests.of(
+            Interest(number, one.text, one.type_name, one.filter)
+            for number, one in enumerate(chosen)
+        )
         names = dict.fromkeys(self._interests.type_names)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
         self._marks = {
@@ -99,20 +102,29 @@ class Branch:
         )
 
 
-def replace_number(one: Interest, number: int) -> Interest:
-    """The same interest under another number."""
-    return Interest(number, one.text, one.type_name, one.filter)
-
-
 def _checked(filters: Iterable[str], schemas: Mapping[str, EventType]) -> list[Interest]:
     """The filters that fit the types as they are known here; the others match nothing yet."""
-    found = []
-    for text in filters:
-        try:
-            found.append(interest(0, text, schemas))
-        except Refusal:
-            continue
-    return found
+    found = ((text, type_named(text)) for text in filters)
+    interests = (_interest(text, schemas.get(name)) for text, name in found if name is not None)
+    return [one for one in interests if one is not None]
+
+
+@lru_cache(maxsize=65_536)
+def type_named(text: str) -> str | None:
+    """The type that a filter is of; None when the text is no filter."""
+    try:
+        return interest(0, text, {}).type_name
+    except Refusal:
+        return None
+
+
+@lru_cache(maxsize=65_536)
+def _interest(text: str, schema: EventType | None) -> Interest | None:
+    # Remembered, since every change of anything makes all of them to be looked at again.
+    try:
+        return interest(0, text, {} if schema is None else {schema.name: schema})
+    except Refusal:
+        return None
 
 
 def _bounded(interests: Sequence[Interest]) -> list[Interest]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -94,6 +95,10 @@ class Broker(Node):
         self._last_number = 0
         self._waiting: deque[tuple[Peer, Asking]] = deque()
         self._answers: list[Message] = []
+        self._answered: list[tuple[str, Answered]] = []
+        """At the root: answers that wait until it has told what they are true of."""
+        self._tell_at: float | None = None
+        self._gather_s = overlay.flood_s
         self._buffer_max = overlay.buffer_max
         self._held_back = False
         self._reigns = False
@@ -141,13 +146,16 @@ class Broker(Node):
         if due is not None and due <= now:
             self.overlay.handle_timer(now)
             self._follow_overlay(now)
+        if self._tell_at is not None and self._tell_at <= now:
+            self._now = now
+            self._tell()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due = (super().next_timer(), self.overlay.next_timer())
+        due = (super().next_timer(), self.overlay.next_timer(), self._tell_at)
         return min((one for one in due if one is not None), default=None)
 
     def close(self, reason: str, now: float) -> None:
@@ -235,29 +243,52 @@ class Broker(Node):
         super()._settle()
         if self._told_version != self._sinks.version and self._router.has_tree:
             self._told_version = self._sinks.version
-            self._tell()
+            self._know()
+            self._tell_soon()
         for neighbour, flow in self._router.take_flows():
             self.overlay.send(neighbour, flow, self._now)
 
-    def _tell(self) -> None:
-        """Types, rules, subscriptions or neighbours have changed: tell what follows."""
+    def _know(self) -> None:
+        """Types, rules, subscriptions or neighbours have changed: see what follows here.
+
+        What the root knows goes on at once, so that it is everywhere before the events that it
+        speaks of; but what another broker's client has asked waits, with its answer, for others.
+        """
         schemas = self._advertisements.schemas
         defining: dict[str, list[Deployed]] = {}
         for one in self._deployments.rules:
             defining.setdefault(one.rule.defines.name, []).append(one)
         self._router.index(schemas, defining)
-        own = [one.text for sink in self._sinks for one in sink.interests]
+        if not self._answered:
+            self._tell_known()
+
+    def _tell_known(self) -> None:
         if self._router.is_root:
             self._known = self._knowledge()
-            own += self._strategy.asks_for(self._advertisements, self._deployments)
         for branch in self._router.children:
             if branch.known is not self._known and branch.known != self._known:
                 branch.known = self._known
                 self.overlay.send(branch.neighbour, self._known, self._now)
+        answered, self._answered = self._answered, []
+        for neighbour, message in answered:
+            self.overlay.send(neighbour, message, self._now)
+
+    def _tell_soon(self) -> None:
+        if self._tell_at is None:
+            self._tell_at = self._now + self._gather_s
+
+    def _tell(self) -> None:
+        """Tell what is wanted, and what was answered."""
+        self._tell_at = None
+        own = [one.text for sink in self._sinks for one in sink.interests]
+        if self._router.is_root:
+            own += self._strategy.asks_for(self._advertisements, self._deployments)
+            self._detection.tell(NOTHING)
         for neighbour, filters in self._router.wants(own):
             self.overlay.send(neighbour, Want(filters), self._now)
-        if self._router.is_root:
-            self._detection.tell(NOTHING)
+        self._tell_known()
+        for neighbour, flow in self._router.take_flows():
+            self.overlay.send(neighbour, flow, self._now)
 
     def _knowledge(self) -> Known:
         schemas = self._advertisements.schemas
@@ -274,13 +305,9 @@ class Broker(Node):
         self._known = known
         self._advertisements.exchange(self._adopted, known.types)
         self._adopted = known.types
-        schemas = {schema.name: schema for schema in known.types}
-        adopted = []
-        for serial, facts in enumerate(known.rules, start=1):
-            (rule,) = load(facts.text, file=facts.name, known=schemas).rules
-            rule = replace(rule, name=facts.name)
-            adopted.append(Deployed(rule, facts.since, facts.version, serial))
-        self._deployments.adopt(adopted, schemas)
+        self._deployments.adopt(
+            _deployed(known.types, known.rules), [schema.name for schema in known.types]
+        )
         self._check_interests()
         self._follow()
 
@@ -377,9 +404,9 @@ class Broker(Node):
                 on = replace(asked, path=(*asked.path, self.overlay.name))
                 self.overlay.send(self._router.father, on, self._now)
             return
-        answer = self._answer(asked)
-        answered = Answered(asked.path[:-1], asked.number, answer)
-        self.overlay.send(neighbour, answered, self._now)
+        answered = Answered(asked.path[:-1], asked.number, self._answer(asked))
+        self._answered.append((neighbour, answered))
+        self._tell_soon()
 
     def _answer(self, asked: Asked) -> Confirmed | Refused:
         """Do what a client of another broker asks, as if it were a client of this one."""
@@ -450,6 +477,18 @@ class Broker(Node):
             self._answers.append(message)
         else:
             super()._send(peer, message)
+
+
+@lru_cache(maxsize=8)
+def _deployed(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
+    """The rules that another broker evaluates; remembered for all brokers of a simulation."""
+    schemas = {schema.name: schema for schema in types}
+    found = []
+    for serial, facts in enumerate(rules, start=1):
+        (rule,) = load(facts.text, file=facts.name, known=schemas).rules
+        rule = replace(rule, name=facts.name)
+        found.append(Deployed(rule, facts.since, facts.version, serial))
+    return tuple(found)
 
 
 def _greets(frames: Sequence[bytes | memoryview]) -> bool:

@@ -1,0 +1,111 @@
+"""Simulated networks: what a delivered message costs, protocols, codec and engine included.
+
+Each broker of a random network (Waxman, mean degree 5, 5 ms) has a source of its own type and a
+sink of two other types; rules join two types each at the centre, and every broker has a sink of
+one of them. Events of all sources together come at the same rate whatever the number of brokers.
+A message is anything that arrives over a lane, signs of life included. Figures are CPU time.
+The baseline of each row is simpy alone: as many timeouts with one callback, in the same run.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+from benchmarks.report import Row
+from simulator import scenario
+from simulator.experiment import Experiment
+from simulator.simulation import Simulation
+
+SEED = 11
+EVENTS = 20_000
+RULES = 20
+GOAL_US = 40.0
+
+
+def run(quick: bool) -> list[Row]:
+    """Microseconds a message, at several sizes."""
+    sizes = ((20, EVENTS // 10),) if quick else ((1, EVENTS), (20, EVENTS), (100, EVENTS))
+    rows = []
+    for brokers, events in sizes:
+        for rules in (0, RULES):
+            rows.append(_measured(brokers, events, rules))
+    return rows
+
+
+def _measured(brokers: int, events: int, rules: int) -> Row:
+    with tempfile.TemporaryDirectory() as folder:
+        path = _scenario(Path(folder), brokers, events, rules)
+        experiment = Experiment(scenario.read(path))
+        begun = time.process_time()
+        experiment.run()
+        spent_s = time.process_time() - begun
+    messages = experiment.simulation.messages
+    return Row(
+        f"{brokers} brokers, {rules} rules",
+        spent_s / messages * 1e6,
+        "us a message",
+        "simpy alone",
+        _bare_us(messages),
+        f"{messages:,} messages, {spent_s / events * 1e6:,.0f} us an event; goal {GOAL_US:.0f} us",
+    )
+
+
+def _bare_us(messages: int) -> float:
+    """What simpy needs for as many timeouts, one after another, in microseconds each."""
+    simulation = Simulation(SEED)
+    left = messages
+
+    def step(_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left:
+            simulation.after(0.001, step)
+
+    begun = time.process_time()
+    simulation.after(0.001, step)
+    simulation.run(messages)
+    return (time.process_time() - begun) / messages * 1e6
+
+
+def _scenario(folder: Path, brokers: int, events: int, rules: int) -> Path:
+    random = Random(SEED)
+    names = [f"b{number:0{len(str(brokers))}}" for number in range(1, brokers + 1)]
+    text = [f'seed = {SEED}\n[topology]\nkind = "waxman"\nbrokers = {brokers}\n']
+    for place, name in enumerate(names):
+        lines = "\n".join(_lines(random, place, brokers, events))
+        (folder / f"{name}.jsonl").write_text(lines + "\n")
+        text.append(f'[[source]]\nname = "{name}"\nbroker = "{name}"\nevents = "{name}.jsonl"\n')
+        wanted = {f"T{random.randrange(brokers)}(v > 50)" for _ in range(2)}
+        wanted |= {f"C{random.randrange(rules)}"} if rules else set()
+        filters = ", ".join(f'"{one}"' for one in sorted(wanted))
+        text.append(f'[[sink]]\nname = "k{place}"\nbroker = "{name}"\nsubscribe = [{filters}]\n')
+    if rules:
+        types = [f"event T{place}(v: int)" for place in range(brokers)]
+        (folder / "rules.tesla").write_text("\n".join([*types, *_rules(random, brokers, rules)]))
+        text.insert(0, 'rules = "rules.tesla"\n')
+    path = folder / "scenario.toml"
+    path.write_text("".join(text))
+    return path
+
+
+def _lines(random: Random, place: int, brokers: int, events: int) -> Iterator[str]:
+    """One source's events: 1,000 a second from all of them, at random times."""
+    count = events // brokers
+    times = sorted(random.uniform(100, 100 + events / 1_000) for _ in range(count))
+    for moment in times:
+        data = {"v": random.randrange(100)}
+        yield json.dumps({"type": f"T{place}", "time": round(moment, 6), "data": data})
+
+
+def _rules(random: Random, brokers: int, rules: int) -> Iterator[str]:
+    for place in range(rules):
+        first, second = random.randrange(brokers), random.randrange(brokers)
+        yield (
+            f"rule r{place}: define C{place}(v: int) from T{first}(v > 95) as a "
+            f"and last T{second}(v > 95) as b within 1 s from a where v = b.v"
+        )
