@@ -64,6 +64,11 @@ class Single(EventBatch):
             _set(self, own, column)
         return columns[name]
 
+    @property
+    def is_composite(self) -> bool:
+        """Never: what an engine made has causes, and comes in columns."""
+        return False
+
     def __reduce__(self) -> tuple[Any, ...]:
         return Single, (self.type, self.row)
 

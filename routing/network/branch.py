@@ -10,6 +10,8 @@ from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import Flow, Known
+from routing.order import greatest_time
+from routing.parcel import Parcel
 from routing.subscriptions import PER_TYPE_MAX, Interest, Interests, interest
 
 Marks = tuple[tuple[str, int], ...]
@@ -51,13 +53,12 @@ class Branch:
 
     # --- what is about to be sent ---
 
-    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> int | None:
-        """Send what is wanted of these events; the greatest time of it, None for nothing."""
+    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
+        """Send what is wanted of these events, and give it; None for nothing."""
         parcel = self._interests.match(batches, order)
-        if parcel is None:
-            return None
-        self._flows.append(Flow(parcel.batches, parcel.order))
-        return max(int(batch.time.max()) for batch in parcel.batches)
+        if parcel is not None:
+            self._flows.append(Flow(parcel.batches, parcel.order))
+        return parcel
 
     def offer_detected(
         self, batches: Sequence[EventBatch], order: Int64s | None, marks: Mapping[str, int]
@@ -67,9 +68,9 @@ class Branch:
         A mark is told only until it has passed everything that was sent: further on there is
         nothing that waits for it.
         """
-        latest = self.offer(batches, order) if batches else None
-        if latest is not None:
-            self._latest = max(self._latest, latest)
+        wanted = self.offer(batches, order) if batches else None
+        if wanted is not None:
+            self._latest = max(self._latest, *map(greatest_time, wanted.batches))
         news = {
             name: marks[name]
             for name, told in self._marks.items()
@@ -105,7 +106,9 @@ class Branch:
 def _checked(filters: Iterable[str], schemas: Mapping[str, EventType]) -> list[Interest]:
     """The filters that fit the types as they are known here; the others match nothing yet."""
     found = ((text, type_named(text)) for text in filters)
-    interests = (_interest(text, schemas.get(name)) for text, name in found if name is not None)
+    interests = (
+        known_interest(text, schemas.get(name)) for text, name in found if name is not None
+    )
     return [one for one in interests if one is not None]
 
 
@@ -119,7 +122,8 @@ def type_named(text: str) -> str | None:
 
 
 @lru_cache(maxsize=65_536)
-def _interest(text: str, schema: EventType | None) -> Interest | None:
+def known_interest(text: str, schema: EventType | None) -> Interest | None:
+    """A filter checked against its type, if that is known; None when it does not fit."""
     # Remembered, since every change of anything makes all of them to be looked at again.
     try:
         return interest(0, text, {} if schema is None else {schema.name: schema})

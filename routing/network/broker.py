@@ -25,6 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.single import Single
 from routing.config import NodeConfig
 from routing.deployment import Deployed
 from routing.effects import Effect, Peer
@@ -501,6 +502,9 @@ def _by_source(batches: Sequence[EventBatch]) -> Mapping[str, list[EventBatch]]:
     """The events of each source; usually there is one."""
     found: dict[str, list[EventBatch]] = {}
     for batch in batches:
+        if isinstance(batch, Single):
+            found.setdefault(batch.row.source, []).append(batch)
+            continue
         source = batch.ids.source
         if len(source.values) == 1:
             found.setdefault(source.values[0], []).append(batch)

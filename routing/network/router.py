@@ -20,6 +20,7 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.messages import Flow
 from routing.network.branch import Branch, Marks
+from routing.network.covering import maximal
 from routing.overlay.trees import Tree
 from rules.engine.engine import NOTHING, Detections
 
@@ -34,6 +35,7 @@ class Router:
         self._name = name
         self._branches: dict[str, Branch] = {}
         self._detected: list[Detections] = []
+        self._schemas: Mapping[str, EventType] = {}
         self._epoch: tuple[str, int] | None = None
         self.root: str | None = None
         self.father: str | None = None
@@ -93,6 +95,7 @@ class Router:
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
     ) -> None:
         """Filters, types or rules have changed."""
+        self._schemas = schemas
         for branch in self._branches.values():
             branch.index(schemas, defining)
 
@@ -109,7 +112,7 @@ class Router:
                 if other is not branch
                 for text in other.filters
             ]
-            wanted = covering([*here, *others])
+            wanted = maximal([*here, *others], self._schemas)
             if wanted != branch.told:
                 branch.told = wanted
                 yield branch.neighbour, wanted
@@ -178,11 +181,3 @@ def _joined(found: Sequence[Detections]) -> Detections:
         tuple(batch for one in found for batch in one.batches),
         np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
     )
-
-
-def covering(filters: Iterable[str]) -> tuple[str, ...]:
-    """The filters, sorted, without those that a whole type among them makes superfluous."""
-    texts = sorted(set(filters))
-    whole = {text.removesuffix("()") for text in texts if "(" not in text.removesuffix("()")}
-    rest = [text for text in texts if text.partition("(")[0].strip() not in whole]
-    return tuple(sorted([*whole, *rest]))

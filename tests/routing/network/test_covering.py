@@ -1,0 +1,80 @@
+"""Filters that others cover are not told, and no event is missed for it (Laws 1 and 2)."""
+
+from random import Random
+
+import pytest
+from conversation import schema_of
+
+from matcher.model import EventBatch
+from matcher.rows import batch_of
+from routing.network.covering import maximal
+from rules.subscription import parse_subscription
+
+TEMP = schema_of("Temp(room: string, value: float, n: int, ok: bool)")
+SCHEMAS = {"Temp": TEMP}
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ([], ()),
+        (["Temp(value > 1)", "Temp(value > 1)"], ("Temp(value > 1)",)),
+        (["Temp(value > 1)", "Temp"], ("Temp",)),
+        (["Temp(value > 1)", "Temp(value > 5)", "Temp(5 < value)"], ("Temp(value > 1)",)),
+        (["Temp(value > 1)", "Temp(n > 5)"], ("Temp(n > 5)", "Temp(value > 1)")),
+        (["Temp(value > 1)", "Temp(value > 5 and room = 'a')"], ("Temp(value > 1)",)),
+        (["Temp(value > 1)", "Temp(value > 5 and n % 2 = 0)"], ("Temp(value > 1)",)),
+        (
+            ["Temp(value > 1 and n % 2 = 0)", "Temp(value > 5)"],
+            ("Temp(value > 1 and n % 2 = 0)", "Temp(value > 5)"),
+        ),
+        (["Temp(room prefix 'a')", "Temp(room = 'ab')"], ("Temp(room prefix 'a')",)),
+        (["Other(x > 1)", "Other"], ("Other", "Other(x > 1)")),
+        (["Temp(depth > 1)", "Temp(value > 1)"], ("Temp(depth > 1)", "Temp(value > 1)")),
+    ],
+)
+def test_what_is_covered_is_not_told(filters: list[str], told: tuple[str, ...]) -> None:
+    assert maximal(filters, SCHEMAS) == told
+
+
+def condition(random: Random) -> str:
+    name = random.choice(["value", "n", "value", "n", "room", "ok"])
+    if name == "ok":
+        return random.choice(["ok", "not ok", "ok = true"])
+    if name == "room":
+        operator = random.choice(["=", "!=", "prefix", "suffix", "contains", "<", ">="])
+        return f"room {operator} '{random.choice(['', 'a', 'ab', 'b'])}'"
+    operator = random.choice(["=", "!=", "<", "<=", ">", ">="])
+    number = random.choice(["0", "1", "2.5", "-1", "2"])
+    return random.choice(
+        [f"{name} {operator} {number}", f"{number} {operator} {name}", "n % 2 = 0"]
+    )
+
+
+def events() -> EventBatch:
+    rows = [
+        {"room": room, "value": value, "n": n, "ok": ok}
+        for room in ("", "a", "ab", "b", "abc")
+        for value in (-1.5, 0.0, 1.0, 2.0, 2.5, 3.0)
+        for n in (-1, 0, 1, 2, 3)
+        for ok in (False, True)
+    ]
+    return batch_of(TEMP, [{"time": 0, **row} for row in rows], source="s")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_told_asks_for_all_that_was_asked_for(seed: int) -> None:
+    random = Random(seed)
+    batch = events()
+    filters = [
+        f"Temp({' and '.join(condition(random) for _ in range(random.randint(0, 3)))})"
+        for _ in range(random.randint(1, 8))
+    ]
+
+    def matched(texts: list[str]) -> list[bool]:
+        masks = [parse_subscription(text, SCHEMAS).mask(batch) for text in texts]
+        return [any(row) for row in zip(*masks, strict=True)]
+
+    told = maximal(filters, SCHEMAS)
+    assert matched(list(told)) == matched(filters), f"seed {seed}: {filters} told as {told}"
+    assert set(told) <= set(filters)
