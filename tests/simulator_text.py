@@ -16,6 +16,7 @@ EVENTS = """
 """
 SMALL = """
 seed = 7
+engine = "naive"
 rules = "rules.tesla"
 [[broker]]
 name = "b1"

@@ -24,7 +24,7 @@ def rexmq(*words: object) -> subprocess.CompletedProcess[str]:
 
 def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:
     got, out, trace = tmp_path / "got.jsonl", tmp_path / "out", tmp_path / "trace.txt"
-    path = written(SMALL.replace("seed = 7", 'engine = "naive"'))
+    path = written()
     done = rexmq("simulate", path, "--check", "--deliveries", got, "--out", out, "--trace", trace)
     assert (done.returncode, done.stderr) == (0, "")
     assert "events delivered          3" in done.stdout
@@ -43,7 +43,7 @@ def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:
 
 def test_a_difference_exits_1(written) -> None:
     crash = '[[fault]]\nkind = "crash"\nat_s = 1.5\nfor_s = 0.1\nbrokers = ["b1"]\n'
-    done = rexmq("simulate", written('engine = "naive"\n' + SMALL + crash), "--check")
+    done = rexmq("simulate", written(SMALL + crash), "--check")
     assert done.returncode == 1
     assert "sink k1: 0 composite events, expected 1" in done.stderr
 
