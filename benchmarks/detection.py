@@ -57,7 +57,11 @@ def run(quick: bool) -> list[Row]:
         aggregate_join(100_000 // scale, 300_000 // scale, 317.0),
         join(200_000 // scale, 0.98e6),
     )
-    return [row for workload in workloads for row in measure(workload)]
+    rows = [row for workload in workloads for row in measure(workload)]
+    if not quick:
+        # As many events as before are relevant to each rule: what grows is what is deployed.
+        rows += measure(sequences(3, "last", 10_000, 100_000, None))
+    return [*rows, *measure_singly(sequences(3, "last", 1_000 // scale, 20_000 // scale, None))]
 
 
 def measure(workload: Workload) -> Iterable[Row]:
@@ -86,10 +90,38 @@ def measure(workload: Workload) -> Iterable[Row]:
     )
 
 
+def measure_singly(workload: Workload) -> Iterable[Row]:
+    """Microseconds of wall time for one event at a time, pushed as a batch of one."""
+    engine = make("cdp")
+    engine.deploy(load(workload.rules))
+    ones = [
+        batch.take(slice(place, place + 1))
+        for chunk in workload.chunks
+        for batch in chunk
+        for place in range(len(batch))
+    ]
+    ones.sort(key=lambda one: int(one.time[0]))
+    spent = []
+    for one in ones:
+        mark = int(one.time[0]) + 1
+        started = time.perf_counter_ns()
+        engine.push(one)
+        engine.advance(mark)
+        spent.append(time.perf_counter_ns() - started)
+    microseconds = np.array(spent[workload.warm_up :]) / 1e3
+    for name, value in (
+        ("mean", float(microseconds.mean())),
+        ("p99", float(np.percentile(microseconds, 99))),
+    ):
+        yield Row(f"detection/{workload.name}, one at a time, {name}", value, "us", "", None)
+
+
 # --- workloads ---------------------------------------------------------------------------------
 
 
-def sequences(states: int, policy: str, rules: int, events: int, baseline: float) -> Workload:
+def sequences(
+    states: int, policy: str, rules: int, events: int, baseline: float | None
+) -> Workload:
     """The sequence family: states, selection policy and number of rules."""
     rng = np.random.default_rng(SEED)
     types = 10
@@ -126,7 +158,8 @@ def sequences(states: int, policy: str, rules: int, events: int, baseline: float
                 columns = (value[chosen], chosen.astype(np.float64))
                 batches.append(batch(schema[number], at[chosen], chosen, columns))
         chunks.append(batches)
-    return Workload(f"{states} states {policy}", "\n".join(lines), chunks, warm_up, baseline)
+    name = f"{states} states {policy}" + (f", {rules:,} rules" if rules > 1_000 else "")
+    return Workload(name, "\n".join(lines), chunks, warm_up, baseline)
 
 
 def fire(thresholds: int, events: int, baseline: float) -> Workload:

@@ -40,6 +40,15 @@ class Assembler:
         return int(instruction.op), instruction.event, offset, word
 
 
+def loaded(program: Program) -> tuple[int, int] | None:
+    """Frame place and offset in the row of the attribute that a program merely reads, if so."""
+    match program.code:
+        case (Instruction(op=Op.LOAD, event=event, offset=offset), Instruction(op=Op.END)):
+            return event, layout.offset_of(offset)
+        case _:
+            return None
+
+
 def word_of(value: Value, strings: Interner) -> int:
     """A constant as the word that rows hold for it."""
     if isinstance(value, str):

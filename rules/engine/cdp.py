@@ -390,13 +390,18 @@ def _in_order(chosen: list[tuple[int, Int64s]], ranks: Int64s) -> tuple[Int64s, 
         types.append(np.full(count, number))
         first += rows.size
     places = np.concatenate(offsets)
+    times = inbox[places + layout.ROW_TIME]
+    order = np.argsort(times, kind="stable")  # it finds what is in order already, batch by batch
+    sorted_times = times[order]
+    if (sorted_times[1:] != sorted_times[:-1]).all():
+        return inbox, np.stack([np.concatenate(types)[order], places[order]], axis=1)
     classes = np.where(inbox[places + layout.ROW_ID] == layout.ID_IS_DIGEST, _COMPOSITE, _PRIMITIVE)
     order = np.lexsort(
         (
             inbox[places + layout.ROW_SEQUENCE],
             ranks[inbox[places + layout.ROW_SOURCE]],
             classes,
-            inbox[places + layout.ROW_TIME],
+            times,
         )
     )
     return inbox, np.stack([np.concatenate(types)[order], places[order]], axis=1)
@@ -420,6 +425,7 @@ def _new_arrays() -> Arrays:
     arrays["buckets"] = np.full(128, -1, np.int64)
     arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
+    arrays["accesses"]["list"] = -1
     return arrays
 
 
@@ -427,7 +433,7 @@ def _grow(arrays: Arrays, status: int) -> None:
     """Double what a kernel asked for."""
     if status == layout.GROW_BUCKETS:
         buckets = np.full(2 * len(arrays["buckets"]), -1, np.int64)
-        rehash(buckets, arrays["lists"], arrays["counters"][layout.LISTS_TOP])
+        rehash(arrays.state, buckets)
         arrays["buckets"] = buckets
         return
     for name in _GROWING[status]:
@@ -439,7 +445,7 @@ _GROWING = {
     layout.GROW_LISTS: ("lists",),
     layout.GROW_RUNS: ("runs",),
     layout.GROW_SUMMARIES: ("summaries",),
-    layout.GROW_TRIGGERS: ("triggers",),
+    layout.GROW_TRIGGERS: ("triggers", "queue"),
     layout.GROW_DEFERRED: ("deferred",),
     layout.GROW_CONSUMED: ("consumed",),
 }

@@ -185,6 +185,7 @@ class ColumnTables:
                 second_key=offsets[1],
                 float_keys=sum((kind is Kind.FLOAT) << bit for bit, kind in enumerate(kinds)),
                 horizon=TIME_MIN,
+                list=-1,
             )
             if not plan.derived:
                 self.columns.array[column.number]["first_access"] = number

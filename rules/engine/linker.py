@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import AnyArray, Int64s
-from rules.engine.assembler import Assembler
+from rules.engine.assembler import Assembler, loaded
 from rules.engine.automata import AutomatonTables, LinkedAutomaton
 from rules.engine.catalogue import Deployed, Groups
 from rules.engine.columns import ColumnTables
@@ -29,7 +29,7 @@ from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import Policy, Rule
 from rules.plan import RulePlan, StepKind
 from rules.planner import compile_rule
-from rules.program import TRUE, Op, Program
+from rules.program import TRUE, Program
 from rules.sequences import automaton_of
 from rules.variants import variants
 
@@ -264,9 +264,8 @@ class Linker:
 
 def _value(program: Program, assembler: Assembler) -> _Value:
     """The value that a program computes; a mere attribute needs none."""
-    first = program.code[0]
-    if first.op is Op.LOAD and program.code[1].op is Op.END:
-        return _Value(first.event, layout.offset_of(first.offset), 0)
+    if (attribute := loaded(program)) is not None:
+        return _Value(*attribute, 0)
     return _Value(-1, 0, assembler.program(program))
 
 

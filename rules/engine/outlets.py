@@ -12,8 +12,9 @@ Law 2: an outlet has room for about twice what an advance yields.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -279,14 +280,14 @@ class _Dictionary:
             self._places = np.full(2 * len(self._strings), -1, np.int32)
             self._used = grown(self._used, 2 * len(self._strings))
         count = renumber(codes, self._places, self._used)
-        return StringColumn(codes, tuple(map(self._string, self._used[:count].tolist())))
+        return StringColumn(codes, self._values(self._used[:count].tolist()))
 
     def _short(self, codes: list[int]) -> StringColumn:
         places = {code: place for place, code in enumerate(dict.fromkeys(codes))}
         numbers = np.array([places[code] for code in codes], np.int32)
-        return StringColumn(numbers, tuple(map(self._string, places)))
+        return StringColumn(numbers, self._values(places))
 
-    def _string(self, code: int) -> str:
-        string = self._strings[code]
-        assert string is not None, "a code in use was forgotten"
-        return string
+    def _values(self, codes: Iterable[int]) -> tuple[str, ...]:
+        values = tuple(map(self._strings.__getitem__, codes))
+        assert None not in values, "a code in use was forgotten"
+        return cast(tuple[str, ...], values)

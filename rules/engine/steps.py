@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matcher.model import Kind
-from rules.engine.assembler import Assembler
+from rules.engine.assembler import Assembler, loaded
 from rules.engine.columns import ColumnTables
 from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
@@ -110,6 +110,8 @@ class StepRecords:
             fields[f"{name}_probe"] = assembler.program(probe.program)
             kinds = probe.kind, key_kind(type_, key)
             fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+            event, offset = loaded(probe.program) or (-1, 0)
+            fields[f"{name}_event"], fields[f"{name}_offset"] = event, offset
         if step.ordered is not None:
             fields.update(self._bounds(step.ordered))
         return fields

@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.coverage import (
@@ -49,7 +48,7 @@ _INT_MIN = -(2**63)
 
 
 @kernel
-def evaluate(state: Int64s, step, number: int, low: int, high: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+def evaluate(state: int, step, number: int, low: int, high: int) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of a step over the entries of a list from ``low`` to ``high``, the second
     excluded: a word, and whether it is defined.
     """
@@ -84,7 +83,7 @@ def form_of(function: int) -> int:
 
 @kernel
 def summarised(  # type: ignore[no-untyped-def]
-    state: Int64s, step, number: int, summary: int, low: int, high: int
+    state: int, step, number: int, summary: int, low: int, high: int
 ) -> tuple[int, bool]:
     """The same out of a summary that covers the entries."""
     first = arrays.lists(state)[number].first
@@ -97,7 +96,7 @@ def summarised(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather(state: Int64s, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
+def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
     """The words of the aggregated attribute of the entries low to high that fit."""
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
@@ -122,7 +121,7 @@ def gather(state: Int64s, step, number: int, low: int, high: int):  # type: igno
 
 
 @kernel
-def aggregate(state: Int64s, function: int, kind: int, words) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
+def aggregate(state: int, function: int, kind: int, words) -> tuple[int, bool]:  # type: ignore[no-untyped-def]
     """The aggregate of words: a word, and whether it is defined."""
     count = len(words)
     if function == COUNT:
@@ -153,7 +152,7 @@ def sum_simply(words) -> tuple[float, bool]:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def extreme(state: Int64s, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
+def extreme(state: int, words, kind: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
     """The least or greatest of words of a kind."""
     best = key_of(words[0], kind)
     for word in words[1:]:
@@ -168,7 +167,7 @@ def extreme(state: Int64s, words, kind: int, greatest: bool) -> int:  # type: ig
 
 @kernel
 def finish(  # type: ignore[no-untyped-def]
-    state: Int64s, function: int, kind: int, count: int, lowest: int, digits: int
+    state: int, function: int, kind: int, count: int, lowest: int, digits: int
 ) -> tuple[int, bool]:
     """A sum, average or deviation of ``count`` words from the digits of their sums."""
     scratch = arrays.digits(state)

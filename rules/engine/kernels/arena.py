@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.layout import HEAP_TOP
@@ -23,7 +22,7 @@ def logarithm(words: int) -> int:
 
 
 @kernel
-def allocate(state: Int64s, size_class: int) -> int:
+def allocate(state: int, size_class: int) -> int:
     """A segment of 2**size_class words: its offset, or -1 when the heap must grow."""
     offset = arrays.free(state)[size_class]
     if offset >= 0:
@@ -38,7 +37,7 @@ def allocate(state: Int64s, size_class: int) -> int:
 
 
 @kernel
-def release(state: Int64s, offset: int, size_class: int) -> None:
+def release(state: int, offset: int, size_class: int) -> None:
     """Give a segment back."""
     arrays.heap(state)[offset] = arrays.free(state)[size_class]
     arrays.free(state)[size_class] = offset

@@ -1,9 +1,10 @@
 """The arrays that kernels work on, all reached through one.
 
-A kernel that took every array as an argument would spend its time passing them on. Here the
-*state* is one int64 array, two words for each array: its address and its length. The accessors
-below turn them into array views, at no cost once compiled; the host's :class:`Arrays` owns the
-arrays themselves, keeps them alive, and is the only one to replace them, between two calls.
+A kernel that took every array as an argument would spend its time passing them on, and counting
+references to them. Here the *state* is a mere address, that of two words for each array: where
+it is and how long. The accessors below turn them into views that nobody counts, at no cost once
+compiled; the host's :class:`Arrays` owns the arrays themselves, keeps them alive, and is the only
+one to replace them, between two calls. So compiled code may read those words once and keep them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "outlets": layout.OUTLET,  # by type
     "touched": _I,  # types that have composite events to be taken
     "runs": layout.RUN,
-    "triggers": layout.TRIGGER,
+    "triggers": layout.TRIGGER,  # a heap
+    "queue": layout.TRIGGER,  # in order
     "deferred": layout.DEFERRED_TRIGGER,
     "consumed": layout.CONSUMED_EVENT,
     "source_ranks": _I,  # by source number: place in byte order
@@ -84,7 +86,8 @@ class Arrays:
 
     def __init__(self) -> None:
         self._held: dict[str, AnyArray] = {}
-        self.state: Int64s = np.zeros(2 * len(DTYPES), np.int64)
+        self._words: Int64s = np.zeros(2 * len(DTYPES), np.int64)
+        self.state: int = self._words.ctypes.data
         for name, dtype in DTYPES.items():
             self[name] = np.zeros(64, dtype)
         self.grow("digits", layout.DIGITS)
@@ -100,7 +103,7 @@ class Arrays:
             return
         self._held[name] = array
         place = _PLACES[name]
-        self.state[place : place + 2] = array.ctypes.data, len(array)
+        self._words[place : place + 2] = array.ctypes.data, len(array)
 
     def grow(self, name: str, length: int) -> None:
         """Give an array room for at least ``length`` items."""
@@ -119,12 +122,25 @@ def _pointer(_context: Any, address: Any) -> tuple[Signature, Any]:
     return numba_types.voidptr(address), generate
 
 
+@intrinsic
+def _word(_context: Any, state: Any, place: Any) -> tuple[Signature, Any]:
+    """A word of the state, which does not change while a kernel runs."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        word = builder.load(builder.gep(words, [arguments[1]]))
+        word.set_metadata("invariant.load", builder.module.add_metadata([]))
+        return word
+
+    return numba_types.int64(numba_types.int64, numba_types.int64), generate
+
+
 def _accessor(name: str) -> Any:
     place, dtype = _PLACES[name], np.dtype(DTYPES[name])
 
     @njit(nogil=True)
     def array(state):  # type: ignore[no-untyped-def]
-        return carray(_pointer(state[place]), (state[place + 1],), dtype)  # type: ignore[call-arg]
+        return carray(_pointer(_word(state, place)), (_word(state, place + 1),), dtype)  # type: ignore[call-arg]
 
     return array
 
@@ -169,6 +185,7 @@ outlets = _accessor("outlets")
 touched = _accessor("touched")
 runs = _accessor("runs")
 triggers = _accessor("triggers")
+queue = _accessor("queue")
 deferred = _accessor("deferred")
 consumed = _accessor("consumed")
 source_ranks = _accessor("source_ranks")

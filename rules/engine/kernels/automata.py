@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import bind_first, bounds, fits, list_of
@@ -46,7 +45,7 @@ TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 
 @kernel
-def catch_up(state: Int64s, rule_number: int, until: int) -> int:
+def catch_up(state: int, rule_number: int, until: int) -> int:
     """Take in every instant of a rule's automaton up to one, included.
 
     When there is no room, what the present instant brought is forgotten before the status is
@@ -78,14 +77,14 @@ def catch_up(state: Int64s, rule_number: int, until: int) -> int:
 
 
 @kernel
-def note_taken_in(state: Int64s, type_number: int, time: int) -> None:
+def note_taken_in(state: int, type_number: int, time: int) -> None:
     """Remember that an automaton has taken in events of a type before ``time``."""
     types = arrays.types(state)
     types[type_number].taken_in = max(types[type_number].taken_in, time)
 
 
 @kernel
-def next_instant(state: Int64s, record, time: int, until: int) -> int:  # type: ignore[no-untyped-def]
+def next_instant(state: int, record, time: int, until: int) -> int:  # type: ignore[no-untyped-def]
     """The first instant, from ``time`` on, at which an event reached a state; or beyond ``until``.
 
     Events that are out of a terminator's reach at ``until`` are passed over.
@@ -108,7 +107,7 @@ def next_instant(state: Int64s, record, time: int, until: int) -> int:  # type: 
 
 
 @kernel
-def take_in(state: Int64s, rule_number: int, place: int, time: int) -> int:
+def take_in(state: int, rule_number: int, place: int, time: int) -> int:
     """Make the instances of the events that reach a state at one instant, and their links."""
     one = arrays.states(state)[place]
     number = find_list(state, one.arrivals, 0, 0)
@@ -129,7 +128,7 @@ def take_in(state: Int64s, rule_number: int, place: int, time: int) -> int:
 
 
 @kernel
-def link_event(state: Int64s, rule_number: int, place: int, time: int, row: int) -> int:
+def link_event(state: int, rule_number: int, place: int, time: int, row: int) -> int:
     """Link an event that reaches a state; it is an instance of it if it has the links it needs."""
     one = arrays.states(state)[place]
     rule = arrays.rules(state)[rule_number]
@@ -154,7 +153,7 @@ def link_event(state: Int64s, rule_number: int, place: int, time: int, row: int)
 
 
 @kernel
-def make_links(state: Int64s, link_number: int, time: int, since: int) -> int:
+def make_links(state: int, link_number: int, time: int, since: int) -> int:
     """Enter the links of one kind of the event in the frame: how many, or minus a status.
 
     They are entered in ascending order: that of composite events of one rule and instant is
@@ -196,7 +195,7 @@ def make_links(state: Int64s, link_number: int, time: int, since: int) -> int:
 
 @kernel
 def first_kept(  # type: ignore[no-untyped-def]
-    state: Int64s, link, source: int, low: int, high: int, time: int, since: int
+    state: int, link, source: int, low: int, high: int, time: int, since: int
 ) -> int:
     """The first of a list's entries to be linked when only the last ones are kept, and on top of
     them those simultaneous with the event in the frame.
@@ -215,7 +214,7 @@ def first_kept(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def list_of_links(state: Int64s, access: int, start: int) -> int:
+def list_of_links(state: int, access: int, start: int) -> int:
     """The list, made if need be, of the links of the event whose row starts there; or minus a
     status.
     """
@@ -226,7 +225,7 @@ def list_of_links(state: Int64s, access: int, start: int) -> int:
 
 
 @kernel
-def forget_links(state: Int64s, place: int, start: int) -> None:
+def forget_links(state: int, place: int, start: int) -> None:
     """Forget the links that an event, whose row starts there, has in a state."""
     one, heap = arrays.states(state)[place], arrays.heap(state)
     for link in range(one.first_link, one.last_link):
@@ -237,7 +236,7 @@ def forget_links(state: Int64s, place: int, start: int) -> None:
 
 
 @kernel
-def forget_from(state: Int64s, number: int, time: int) -> None:
+def forget_from(state: int, number: int, time: int) -> None:
     """Make an automaton forget what it took in from an instant on."""
     record = arrays.automata(state)[number]
     if record.taken_in <= time:
@@ -258,7 +257,7 @@ def forget_from(state: Int64s, number: int, time: int) -> None:
 
 
 @kernel
-def forget_instance(state: Int64s, place: int, time: int, row: int) -> None:
+def forget_instance(state: int, place: int, time: int, row: int) -> None:
     """Forget that an event reached a state."""
     one, heap = arrays.states(state)[place], arrays.heap(state)
     start = row_offset(state, one.type, row)
@@ -270,7 +269,7 @@ def forget_instance(state: Int64s, place: int, time: int, row: int) -> None:
 
 
 @kernel
-def begin_anew(state: Int64s, type_number: int, time: int) -> None:
+def begin_anew(state: int, type_number: int, time: int) -> None:
     """An event of a type entered columns at an instant that automata have taken in (Law 2)."""
     automata = arrays.automata(state)
     for number in range(len(automata)):
@@ -280,7 +279,7 @@ def begin_anew(state: Int64s, type_number: int, time: int) -> None:
 
 
 @kernel
-def takes_in(state: Int64s, record, type_number: int) -> bool:  # type: ignore[no-untyped-def]
+def takes_in(state: int, record, type_number: int) -> bool:  # type: ignore[no-untyped-def]
     """Whether events of a type reach states, or are linked, in an automaton."""
     for place in range(record.first_state, record.last_state):
         one = arrays.states(state)[place]

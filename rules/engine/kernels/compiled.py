@@ -6,7 +6,7 @@ from pathlib import Path
 
 from matcher.compiling import Function, KernelCache, compiled, stamp_of
 
-__all__ = ["STAMP", "KernelCache", "kernel"]
+__all__ = ["STAMP", "KernelCache", "kernel", "part"]
 
 _FOLDER = Path(__file__).parent
 _RULES = _FOLDER.parent.parent
@@ -17,3 +17,8 @@ STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _RULES / "plan.py", _RULES / "p
 def kernel(function: Function) -> Function:
     """Compile a function for all kernels to call."""
     return compiled(function, STAMP)
+
+
+def part(function: Function) -> Function:
+    """Compile a small function that hot kernels are made of: no call of it is left in them."""
+    return compiled(function, STAMP, inline=True)

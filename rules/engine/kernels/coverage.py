@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import allocate, logarithm, release
 from rules.engine.kernels.compiled import kernel
@@ -41,7 +40,7 @@ SUM, SQUARES, SPARE = 0, 128, 384
 
 @kernel
 def cover(  # type: ignore[no-untyped-def]
-    state: Int64s,
+    state: int,
     number: int,
     form: int,
     type_number: int,
@@ -82,7 +81,7 @@ def cover(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def is_of_use(state: Int64s, number: int, entry: int) -> bool:
+def is_of_use(state: int, number: int, entry: int) -> bool:
     """Whether an entry of a list, or the one that would follow its last, still has its row."""
     record = arrays.lists(state)[number]
     place = entry - record.first
@@ -93,7 +92,7 @@ def is_of_use(state: Int64s, number: int, entry: int) -> bool:
 
 
 @kernel
-def make_room(state: Int64s, summary: int, count: int) -> bool:
+def make_room(state: int, summary: int, count: int) -> bool:
     """Make a summary, emptied, large enough for ``count`` entries; False when there is no room."""
     summaries = arrays.summaries(state)
     record = summaries[summary]
@@ -120,7 +119,7 @@ def width_of(form: int, digits: int) -> int:
 
 
 @kernel
-def place_segments(state: Int64s, summary: int, capacity: int, block_class: int) -> bool:
+def place_segments(state: int, summary: int, capacity: int, block_class: int) -> bool:
     """Replace the segments of a summary by new ones; False, and a wish, when there is no room."""
     empty(state, summary)
     summaries = arrays.summaries(state)
@@ -141,7 +140,7 @@ def place_segments(state: Int64s, summary: int, capacity: int, block_class: int)
 
 
 @kernel
-def extend(state: Int64s, number: int, summary: int, type_number: int, high: int) -> bool:
+def extend(state: int, number: int, summary: int, type_number: int, high: int) -> bool:
     """Bring a summary from its end to entry ``high``; False when there is no room for digits."""
     summaries, heap = arrays.summaries(state), arrays.heap(state)
     record, entries = summaries[summary], arrays.lists(state)[number]
@@ -174,7 +173,7 @@ def extend(state: Int64s, number: int, summary: int, type_number: int, high: int
 
 
 @kernel
-def widen(state: Int64s, summary: int, old: int, high: int) -> bool:
+def widen(state: int, summary: int, old: int, high: int) -> bool:
     """Whether the floats from ``old`` to ``high`` need more digits, which are given then."""
     summaries, heap = arrays.summaries(state), arrays.heap(state)
     record = summaries[summary]
@@ -195,7 +194,7 @@ def widen(state: Int64s, summary: int, old: int, high: int) -> bool:
 
 
 @kernel
-def place_wider_blocks(state: Int64s, summary: int) -> bool:
+def place_wider_blocks(state: int, summary: int) -> bool:
     """A larger segment for prefix sums; without room the summary is empty, and a wish left."""
     summaries = arrays.summaries(state)
     record = summaries[summary]
@@ -212,7 +211,7 @@ def place_wider_blocks(state: Int64s, summary: int) -> bool:
 
 
 @kernel
-def add_blocks(state: Int64s, summary: int, old: int) -> None:
+def add_blocks(state: int, summary: int, old: int) -> None:
     """Write the prefix sums behind every block that ends after entry ``old``."""
     heap, record = arrays.heap(state), arrays.summaries(state)[summary]
     width = width_of(record.form, record.digits)
@@ -243,7 +242,7 @@ def add_values(heap, record, low: int, high: int, digits, sums: int, squares: in
 
 
 @kernel
-def window_digits(state: Int64s, summary: int, low: int, high: int) -> None:
+def window_digits(state: int, summary: int, low: int, high: int) -> None:
     """The digits of the sums over entries ``low`` to ``high``, all covered, in ``digits``."""
     heap, digits = arrays.heap(state), arrays.digits(state)
     record = arrays.summaries(state)[summary]
@@ -278,7 +277,7 @@ def clear(digits, count: int) -> None:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def word_digits(state: Int64s, words, kind: int, squares: bool) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def word_digits(state: int, words, kind: int, squares: bool) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The digits of the sums of words in ``digits``: the place of the first, and how many."""
     digits = arrays.digits(state)
     lowest, top = digits_needed(words, kind)

@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import evaluate
-from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.emission import emit, emit_each, note_run
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
 from rules.engine.kernels.layout import (
@@ -58,27 +57,40 @@ def key_word(word: int, kind: int) -> tuple[int, bool]:
     return as_word(number), number < TWO_63 and np.int64(number) == word
 
 
+@part
+def probe(state: int, event: int, offset: int, program: int) -> tuple[int, bool]:
+    """The value that a key must have, and whether it is defined."""
+    if event >= 0:
+        return arrays.heap(state)[arrays.frame(state)[event] + offset], True
+    if run(state, program):
+        return arrays.stack(state)[0], True
+    return 0, False
+
+
 @kernel
-def list_of(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
+def list_of(state: int, step) -> int:  # type: ignore[no-untyped-def]
     """The list that a step's access and probes name, or -1."""
-    first, second = np.int64(0), np.int64(0)
-    if step.first_probe >= 0:
-        if not run(state, step.first_probe):
-            return -1
-        first, found = key_word(arrays.stack(state)[0], step.first_kind)
+    if step.first_probe < 0:
+        return arrays.accesses(state)[step.access].list
+    second = np.int64(0)
+    word, found = probe(state, step.first_event, step.first_offset, step.first_probe)
+    if not found:
+        return -1
+    first, found = key_word(word, step.first_kind)
+    if not found:
+        return -1
+    if step.second_probe >= 0:
+        word, found = probe(state, step.second_event, step.second_offset, step.second_probe)
         if not found:
             return -1
-        if step.second_probe >= 0:
-            if not run(state, step.second_probe):
-                return -1
-            second, found = key_word(arrays.stack(state)[0], step.second_kind)
-            if not found:
-                return -1
+        second, found = key_word(word, step.second_kind)
+        if not found:
+            return -1
     return find_list(state, step.access, first, second)
 
 
-@kernel
-def earliest(state: Int64s, step, since: int) -> int:  # type: ignore[no-untyped-def]
+@part
+def earliest(state: int, step, since: int) -> int:  # type: ignore[no-untyped-def]
     """The early end of a step's span, included; never before the rule holds (S15)."""
     if step.earlier >= 0:
         time = arrays.heap(state)[arrays.frame(state)[step.earlier + 1] + ROW_TIME]
@@ -92,8 +104,8 @@ def earliest(state: Int64s, step, since: int) -> int:  # type: ignore[no-untyped
     return max(time, since)
 
 
-@kernel
-def latest(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
+@part
+def latest(state: int, step) -> int:  # type: ignore[no-untyped-def]
     """The late end of a step's span, included; before the terminator if it is strict (S12)."""
     time = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME]
     if step.strict:
@@ -102,14 +114,14 @@ def latest(state: Int64s, step) -> int:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def bounds(state: Int64s, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def bounds(state: int, step, number: int, since: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The entries of a list inside a step's span: from the first, to the second excluded."""
     low = find_time(state, number, earliest(state, step, since))
     return low, end_of_span(state, step, number)
 
 
-@kernel
-def end_of_span(state: Int64s, step, number: int) -> int:  # type: ignore[no-untyped-def]
+@part
+def end_of_span(state: int, step, number: int) -> int:  # type: ignore[no-untyped-def]
     """How many entries of a list are not later than a step's span."""
     late = latest(state, step)
     if late == TIME_GREATEST:
@@ -117,8 +129,8 @@ def end_of_span(state: Int64s, step, number: int) -> int:  # type: ignore[no-unt
     return find_time(state, number, late + 1)
 
 
-@kernel
-def is_chosen(state: Int64s, type_number: int, row: int, events: int) -> bool:
+@part
+def is_chosen(state: int, type_number: int, row: int, events: int) -> bool:
     """Whether a row is one of the first ``events`` numbered events."""
     for event in range(events):
         if arrays.chosen(state)[event] == row and arrays.chosen_types(state)[event] == type_number:
@@ -127,7 +139,7 @@ def is_chosen(state: Int64s, type_number: int, row: int, events: int) -> bool:
 
 
 @kernel
-def fits(state: Int64s, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+def fits(state: int, step, row: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind a candidate to the step's event; whether it may be selected."""
     if is_chosen(state, step.type, row, step.event):
         return False  # all events of one match are distinct (S1)
@@ -140,7 +152,7 @@ def fits(state: Int64s, step, row: int, since: int) -> bool:  # type: ignore[no-
 
 
 @kernel
-def next_candidate(state: Int64s, place: int, since: int) -> bool:
+def next_candidate(state: int, place: int, since: int) -> bool:
     """Bind the next candidate of the multiple selection at ``place``, if one is left."""
     step = arrays.steps(state)[place]
     candidate, end = arrays.cursors(state)[place], arrays.cursor_ends(state)[place]
@@ -150,7 +162,7 @@ def next_candidate(state: Int64s, place: int, since: int) -> bool:
 
 
 @kernel
-def select(state: Int64s, place: int, since: int) -> bool:
+def select(state: int, place: int, since: int) -> bool:
     """Begin a selection: bind its first candidate, or its only one (S1, S2)."""
     step = arrays.steps(state)[place]
     number = list_of(state, step)
@@ -173,7 +185,7 @@ def select(state: Int64s, place: int, since: int) -> bool:
 
 @kernel
 def bind_first(  # type: ignore[no-untyped-def]
-    state: Int64s, step, number: int, low: int, high: int, rank: int, since: int
+    state: int, step, number: int, low: int, high: int, rank: int, since: int
 ) -> int:
     """Bind the candidate that is number ``rank`` of those of a list's entries from ``low`` to
     ``high`` that fit: its place, or ``high``, which is excluded.
@@ -195,7 +207,7 @@ def bind_first(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def select_last(state: Int64s, step, number: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+def select_last(state: int, step, number: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind the latest candidate, or the k-th from the late end."""
     heap, record = arrays.heap(state), arrays.lists(state)[number]
     early, left = earliest(state, step, since), step.rank
@@ -215,7 +227,7 @@ def select_last(state: Int64s, step, number: int, since: int) -> bool:  # type: 
 
 
 @kernel
-def pass_over(state: Int64s, step, number: int, place: int, early: int, failed: int) -> int:  # type: ignore[no-untyped-def]
+def pass_over(state: int, step, number: int, place: int, early: int, failed: int) -> int:  # type: ignore[no-untyped-def]
     """From the heap's word ``place`` back to the next entry worth trying, once many failed."""
     record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
@@ -229,7 +241,7 @@ def pass_over(state: Int64s, step, number: int, place: int, early: int, failed: 
 
 
 @kernel
-def is_absent(state: Int64s, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
+def is_absent(state: int, step, since: int, events: int) -> bool:  # type: ignore[no-untyped-def]
     """Whether a negation holds; the match's own events do not count (S6)."""
     number = list_of(state, step)
     if number < 0:
@@ -252,7 +264,7 @@ def is_absent(state: Int64s, step, since: int, events: int) -> bool:  # type: ig
 
 
 @kernel
-def fill_slot(state: Int64s, step, since: int) -> None:  # type: ignore[no-untyped-def]
+def fill_slot(state: int, step, since: int) -> None:  # type: ignore[no-untyped-def]
     """Compute an aggregate into its slot (S8)."""
     number = list_of(state, step)
     low, high = np.int64(0), np.int64(0)
@@ -264,7 +276,7 @@ def fill_slot(state: Int64s, step, since: int) -> None:  # type: ignore[no-untyp
 
 
 @kernel
-def perform(state: Int64s, place: int, since: int, events: int) -> bool:
+def perform(state: int, place: int, since: int, events: int) -> bool:
     """Take one step forward; whether the match may go on."""
     step = arrays.steps(state)[place]
     kind = step.kind
@@ -288,7 +300,7 @@ def perform(state: Int64s, place: int, since: int, events: int) -> bool:
 
 
 @kernel
-def emit_final(state: Int64s, rule_number: int, place: int) -> int:
+def emit_final(state: int, rule_number: int, place: int) -> int:
     """Emit every candidate of the last step, a multiple selection without further conditions."""
     rule, step = arrays.rules(state)[rule_number], arrays.steps(state)[place]
     number = list_of(state, step)
@@ -299,7 +311,7 @@ def emit_final(state: Int64s, rule_number: int, place: int) -> int:
 
 
 @kernel
-def detect(state: Int64s, rule_number: int, row: int) -> int:
+def detect(state: int, rule_number: int, row: int) -> int:
     """Evaluate a rule at a terminator, and write every match; unless DONE, nothing is written."""
     rule = arrays.rules(state)[rule_number]
     counters = arrays.counters(state)

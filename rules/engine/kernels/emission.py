@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
-from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
     CAUSE_IS_DIGEST,
@@ -48,13 +47,13 @@ from rules.engine.kernels.layout import (
 # --- ids -----------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def rotate(number: np.uint64, bits: int) -> np.uint64:
     """Rotate a 64-bit word to the left."""
     return (number << np.uint64(bits)) | (number >> np.uint64(64 - bits))
 
 
-@kernel
+@part
 def finish(number: np.uint64) -> np.uint64:
     """The finalizer of MurmurHash3."""
     number = (number ^ (number >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
@@ -62,7 +61,7 @@ def finish(number: np.uint64) -> np.uint64:
     return number ^ (number >> np.uint64(33))
 
 
-@kernel
+@part
 def absorb(heap, row: int, high, low):  # type: ignore[no-untyped-def]
     """Take the key of one more cause into a digest."""
     first, second = np.uint64(0x87C37B91114253D5), np.uint64(0x4CF5AD432745937F)
@@ -75,7 +74,7 @@ def absorb(heap, row: int, high, low):  # type: ignore[no-untyped-def]
     return high, low
 
 
-@kernel
+@part
 def conclude(high, low, events: int):  # type: ignore[no-untyped-def]
     """The digest once all causes are taken in."""
     length = np.uint64(16 * events)
@@ -110,7 +109,7 @@ def digest(heap, frame, events: int, latest: int, high, low):  # type: ignore[no
 
 
 @kernel
-def has_room(state: Int64s, type_number: int, count: int, causes: int) -> bool:
+def has_room(state: int, type_number: int, count: int, causes: int) -> bool:
     """Whether an outlet has room for so many events and causes; says what is needed if not."""
     outlet = arrays.outlets(state)[type_number]
     if outlet.count + count <= outlet.capacity and outlet.causes + causes <= outlet.cause_capacity:
@@ -122,8 +121,8 @@ def has_room(state: Int64s, type_number: int, count: int, causes: int) -> bool:
     return False
 
 
-@kernel
-def write_cause(state: Int64s, outlet, place: int, heap, row: int) -> None:  # type: ignore[no-untyped-def]
+@part
+def write_cause(outlet, place: int, heap, row: int) -> None:  # type: ignore[no-untyped-def]
     """Write how one cause is named."""
     kind = heap[row + ROW_ID]
     arrays.codes_at(outlet.cause_source, outlet.cause_capacity)[place] = heap[row + ROW_SOURCE]
@@ -145,7 +144,7 @@ def write_cause(state: Int64s, outlet, place: int, heap, row: int) -> None:  # t
 
 
 @kernel
-def emit(state: Int64s, rule_number: int) -> int:
+def emit(state: int, rule_number: int) -> int:
     """Write the composite event of the present match; an undefined value fails the match (S9)."""
     rule = arrays.rules(state)[rule_number]
     events = rule.events
@@ -175,7 +174,7 @@ def emit(state: Int64s, rule_number: int) -> int:
     arrays.words_at(outlet.time, outlet.capacity)[place] = heap[frame[1] + ROW_TIME]
     arrays.codes_at(outlet.source, outlet.capacity)[place] = rule.source
     for event in range(events):
-        write_cause(state, outlet, cause + event, heap, frame[cause_place(event, latest)])
+        write_cause(outlet, cause + event, heap, frame[cause_place(event, latest)])
     offset = place + outlet.advances + 1
     arrays.words_at(outlet.offsets, offset + 1)[offset] = cause + events - outlet.first_cause
     outlet.count = place + 1
@@ -184,7 +183,7 @@ def emit(state: Int64s, rule_number: int) -> int:
 
 
 @kernel
-def emit_each(state: Int64s, rule_number: int, list_number: int, low: int, high: int) -> int:
+def emit_each(state: int, rule_number: int, list_number: int, low: int, high: int) -> int:
     """Write a composite event for every entry, low to high, of a list, as the last event of the
     present match: what a final ``each`` without further conditions comes to.
     """
@@ -245,7 +244,7 @@ def emit_each(state: Int64s, rule_number: int, list_number: int, low: int, high:
                 cause += 1
         else:
             for event in range(1, events + 1):
-                write_cause(state, outlet, cause, heap, frame[event])
+                write_cause(outlet, cause, heap, frame[event])
                 cause += 1
         offsets[place] = cause - first_cause
         place += 1
@@ -255,7 +254,7 @@ def emit_each(state: Int64s, rule_number: int, list_number: int, low: int, high:
 
 
 @kernel
-def note_consumed(state: Int64s, rule_number: int) -> bool:
+def note_consumed(state: int, rule_number: int) -> bool:
     """Note which events the present match consumes (S11); False when there is no room."""
     rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
     consumed = arrays.consumed(state)
@@ -275,7 +274,7 @@ def note_consumed(state: Int64s, rule_number: int) -> bool:
 
 
 @kernel
-def note_run(state: Int64s, rule_number: int, time: int, before: int) -> None:
+def note_run(state: int, rule_number: int, time: int, before: int) -> None:
     """Note what an evaluation has added to its outlet, which held ``before`` events."""
     rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
     outlet = arrays.outlets(state)[rule.type]
@@ -298,7 +297,7 @@ def note_run(state: Int64s, rule_number: int, time: int, before: int) -> None:
 
 
 @kernel
-def begin_advance(state: Int64s) -> None:
+def begin_advance(state: int) -> None:
     """Leave to the host what it has taken: what comes now is another advance's."""
     counters, outlets = arrays.counters(state), arrays.outlets(state)
     for place in range(counters[TOUCHED]):

@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.pattern import Comparison
@@ -75,7 +74,7 @@ def order_int_float(number: int, other: float) -> int:
 
 
 @kernel
-def order_strings(state: Int64s, one: int, other: int) -> int:
+def order_strings(state: int, one: int, other: int) -> int:
     """-1, 0 or 1 by code point: the byte order of UTF-8 is the same."""
     if one == other:
         return 0
@@ -89,7 +88,7 @@ def order_strings(state: Int64s, one: int, other: int) -> int:
 
 
 @kernel
-def contains(state: Int64s, whole: int, part: int, comparison: int) -> bool:
+def contains(state: int, whole: int, part: int, comparison: int) -> bool:
     """``whole prefix|suffix|contains part``."""
     first, first_end = arrays.strings(state)[2 * whole], arrays.strings(state)[2 * whole + 1]
     second, second_end = arrays.strings(state)[2 * part], arrays.strings(state)[2 * part + 1]
@@ -128,7 +127,7 @@ def decide(comparison: int, order: int) -> bool:
 
 
 @kernel
-def compare(state: Int64s, op: int, comparison: int, left: int, right: int) -> bool:
+def compare(state: int, op: int, comparison: int, left: int, right: int) -> bool:
     """Compare two defined words as ``op`` says."""
     if op == COMPARE_I:
         return decide(comparison, -1 if left < right else (1 if left > right else 0))
@@ -192,7 +191,7 @@ def compute_float(op: int, left: float, right: float) -> float:
 
 
 @kernel
-def run(state: Int64s, first: int) -> bool:
+def run(state: int, first: int) -> bool:
     """Run the program that begins at instruction ``first``.
 
     A conjunction (with CHECKs): whether all its conditions are true. Any other program: whether
@@ -231,7 +230,7 @@ def run(state: Int64s, first: int) -> bool:
 
 
 @kernel
-def run_rare(state: Int64s, op: int, offset: int, top: int) -> int:
+def run_rare(state: int, op: int, offset: int, top: int) -> int:
     """The instructions that hot programs seldom have; gives the new top of the stack."""
     stack, defined = arrays.stack(state), arrays.stack_defined(state)
     if op == SLOT:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.automata import begin_anew, catch_up, forget_from
 from rules.engine.kernels.compiled import kernel
@@ -38,6 +37,8 @@ from rules.engine.kernels.layout import (
     LISTS_TOP,
     PHASE,
     PRESENT_ROW,
+    QUEUE_HEAD,
+    QUEUE_TAIL,
     ROW_ID,
     ROW_KEY_HIGH,
     ROW_KEY_LOW,
@@ -72,7 +73,7 @@ TIME_GREATEST = 2**63 - 1
 
 
 @kernel
-def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
+def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Go on until everything given is done, or until something must grow.
 
     ``arrivals`` int64[n, 2] are events, (type, offset in ``inbox``), in the order of (time, E4);
@@ -101,21 +102,29 @@ def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-u
                 return status
             counters[PHASE] = RUN
         elif phase == RUN:
-            if counters[TRIGGERS] == 0:
+            if counters[TRIGGERS] == 0 and counters[QUEUE_HEAD] == counters[QUEUE_TAIL]:
                 counters[PHASE] = CONSUME
                 continue
-            rule = arrays.triggers(state)[0].rule
+            queued = queue_is_next(state)
+            if queued:
+                trigger_ = arrays.queue(state)[counters[QUEUE_HEAD]]
+            else:
+                trigger_ = arrays.triggers(state)[0]
+            rule = trigger_.rule
             if arrays.rules(state)[rule].automaton >= 0:
                 status = catch_up(state, rule, counters[INSTANT])
                 if status != DONE:
                     return status
             outlet = arrays.outlets(state)[arrays.rules(state)[rule].type]
             first = outlet.count
-            status = detect(state, rule, arrays.triggers(state)[0].row)
+            status = detect(state, rule, trigger_.row)
             if status != DONE:
                 return status
             counters[EVALUATED] += 1
-            pop_trigger(state)
+            if queued:
+                counters[QUEUE_HEAD] += 1
+            else:
+                pop_trigger(state)
             if arrays.rules(state)[rule].stores and outlet.count > first:
                 counters[COMPOSITE] = first
                 counters[COMPOSITE_END] = outlet.count
@@ -133,7 +142,7 @@ def process(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-u
 
 
 @kernel
-def arrive(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
+def arrive(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
     """Take in the events of the present instant, and the terminators stored for it."""
     counters = arrays.counters(state)
     time = counters[INSTANT]
@@ -157,7 +166,7 @@ def arrive(state: Int64s, arrivals, inbox, stored) -> int:  # type: ignore[no-un
 
 
 @kernel
-def enter(state: Int64s, type_number: int, words, offset: int) -> int:  # type: ignore[no-untyped-def]
+def enter(state: int, type_number: int, words, offset: int) -> int:  # type: ignore[no-untyped-def]
     """Put an event, given as the words of a row, into every column that it satisfies."""
     counters = arrays.counters(state)
     if not counters[ROW_WRITTEN]:
@@ -205,7 +214,7 @@ def enter(state: Int64s, type_number: int, words, offset: int) -> int:  # type: 
 
 
 @kernel
-def make_room(state: Int64s, type_number: int) -> bool:
+def make_room(state: int, type_number: int) -> bool:
     """Make sure that a type's ring has room for one more row; False when the heap has none."""
     types, heap = arrays.types(state), arrays.heap(state)
     kind = types[type_number]
@@ -234,7 +243,7 @@ def make_room(state: Int64s, type_number: int) -> bool:
 
 
 @kernel
-def match_columns(state: Int64s, type_number: int, row: int) -> int:
+def match_columns(state: int, type_number: int, row: int) -> int:
     """Write the columns that a row satisfies into ``matched``; gives how many (Static Index)."""
     kind = arrays.types(state)[type_number]
     start = row_offset(state, type_number, row)
@@ -249,7 +258,7 @@ def match_columns(state: Int64s, type_number: int, row: int) -> int:
 
 
 @kernel
-def test_chain(state: Int64s, column: int, count: int) -> int:
+def test_chain(state: int, column: int, count: int) -> int:
     """Add those columns of a chain whose conditions the candidate satisfies to ``matched``."""
     while column >= 0:
         code = arrays.columns(state)[column].code
@@ -272,7 +281,7 @@ def dispatch_place(keys, heads, dispatch: int, word: int) -> int:  # type: ignor
 
 
 @kernel
-def dispatched(state: Int64s, dispatch: int, word: int) -> int:
+def dispatched(state: int, dispatch: int, word: int) -> int:
     """The first column that asks for this value of the attribute, or -1."""
     place = dispatch_place(
         arrays.dispatch_keys(state), arrays.dispatch_heads(state), dispatch, word
@@ -281,7 +290,7 @@ def dispatched(state: Int64s, dispatch: int, word: int) -> int:
 
 
 @kernel
-def forget_access(state: Int64s, access: int) -> None:
+def forget_access(state: int, access: int) -> None:
     """Forget every list of an access that is gone."""
     for number in range(arrays.counters(state)[LISTS_TOP]):
         if (
@@ -292,7 +301,7 @@ def forget_access(state: Int64s, access: int) -> None:
 
 
 @kernel
-def forget_rows(state: Int64s, type_number: int) -> None:
+def forget_rows(state: int, type_number: int) -> None:
     """Give back the rows of a type that no rule uses any more."""
     types = arrays.types(state)
     kind = types[type_number]
@@ -307,7 +316,7 @@ def forget_rows(state: Int64s, type_number: int) -> None:
 
 
 @kernel
-def trigger(state: Int64s, rule: int, time: int, row: int) -> int:
+def trigger(state: int, rule: int, time: int, row: int) -> int:
     """A terminator of a rule: run it at this instant, later, or never."""
     record = arrays.rules(state)[rule]
     group = arrays.groups(state)[record.group]
@@ -329,13 +338,27 @@ def trigger(state: Int64s, rule: int, time: int, row: int) -> int:
 
 
 @kernel
-def push_trigger(state: Int64s, rule: int, row: int) -> bool:
-    """Add to the heap of triggers; False when it is full."""
-    counters, triggers = arrays.counters(state), arrays.triggers(state)
+def push_trigger(state: int, rule: int, row: int) -> bool:
+    """Add a trigger; False when there is no room.
+
+    Most come in the order in which they are to run, and queue up; the others go into a heap.
+    """
+    counters, triggers, queue = arrays.counters(state), arrays.triggers(state), arrays.queue(state)
+    priority, serial = arrays.rules(state)[rule].priority, counters[TRIGGER_SERIAL]
+    if counters[QUEUE_HEAD] == counters[QUEUE_TAIL]:
+        counters[QUEUE_HEAD] = 0
+        counters[QUEUE_TAIL] = 0
+    tail = counters[QUEUE_TAIL]
+    if tail == 0 or not is_before(state, priority, serial, rule, row, queue[tail - 1]):
+        if tail == len(queue):
+            return False
+        counters[QUEUE_TAIL] = tail + 1
+        counters[TRIGGER_SERIAL] = serial + 1
+        set_trigger(queue, tail, priority, serial, rule, row)
+        return True
     place = counters[TRIGGERS]
     if place == len(triggers):
         return False
-    priority, serial = arrays.rules(state)[rule].priority, counters[TRIGGER_SERIAL]
     counters[TRIGGERS] = place + 1
     counters[TRIGGER_SERIAL] = serial + 1
     while place > 0:
@@ -344,15 +367,34 @@ def push_trigger(state: Int64s, rule: int, row: int) -> bool:
             break
         copy_trigger(triggers, parent, place)
         place = parent
-    triggers[place].priority = priority
-    triggers[place].serial = serial
-    triggers[place].rule = rule
-    triggers[place].row = row
+    set_trigger(triggers, place, priority, serial, rule, row)
     return True
 
 
 @kernel
-def pop_trigger(state: Int64s) -> None:
+def set_trigger(  # type: ignore[no-untyped-def]
+    triggers, place: int, priority: int, serial: int, rule: int, row: int
+) -> None:
+    """Write a trigger into a place of the heap or the queue."""
+    triggers[place].priority = priority
+    triggers[place].serial = serial
+    triggers[place].rule = rule
+    triggers[place].row = row
+
+
+@kernel
+def queue_is_next(state: int) -> bool:
+    """Whether the next trigger, of which there is one, is the first that queues."""
+    counters = arrays.counters(state)
+    if counters[TRIGGERS] == 0:
+        return True
+    if counters[QUEUE_HEAD] == counters[QUEUE_TAIL]:
+        return False
+    return goes_before(state, arrays.queue(state)[counters[QUEUE_HEAD]], arrays.triggers(state)[0])
+
+
+@kernel
+def pop_trigger(state: int) -> None:
     """Remove the first of the heap of triggers."""
     counters, triggers = arrays.counters(state), arrays.triggers(state)
     last = counters[TRIGGERS] - 1
@@ -372,14 +414,14 @@ def pop_trigger(state: Int64s) -> None:
 
 
 @kernel
-def goes_before(state: Int64s, one, other) -> bool:  # type: ignore[no-untyped-def]
+def goes_before(state: int, one, other) -> bool:  # type: ignore[no-untyped-def]
     """Whether one trigger comes before another."""
     return is_before(state, one.priority, one.serial, one.rule, one.row, other)
 
 
 @kernel
 def is_before(  # type: ignore[no-untyped-def]
-    state: Int64s, priority: int, serial: int, rule: int, row: int, other
+    state: int, priority: int, serial: int, rule: int, row: int, other
 ) -> bool:
     """Whether a terminator comes before another trigger: rules by priority, and the terminators
     of one rule by E4, although some may have waited here and others have just come.
@@ -405,7 +447,7 @@ def copy_trigger(triggers, source: int, target: int) -> None:  # type: ignore[no
 
 
 @kernel
-def store_composites(state: Int64s) -> int:
+def store_composites(state: int) -> int:
     """Enter the composite events of the last evaluation into columns (hierarchies, S12)."""
     counters = arrays.counters(state)
     rule = arrays.rules(state)[counters[COMPOSITE_RULE]]
@@ -432,7 +474,7 @@ def store_composites(state: Int64s) -> int:
 
 
 @kernel
-def consume(state: Int64s) -> None:
+def consume(state: int) -> None:
     """Take what the instant's matches consumed out of the columns of its rules (S11)."""
     counters, heap = arrays.counters(state), arrays.heap(state)
     for place in range(counters[CONSUMED]):

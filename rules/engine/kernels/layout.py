@@ -81,6 +81,7 @@ ACCESS = np.dtype(
         ("second_key", _I),
         ("float_keys", _I),  # bit mask: which keys are floats
         ("horizon", _I),  # entries older than this are of no use
+        ("list", _I),  # the only one of an access without keys, or -1
     ]
 )
 RULE = np.dtype(
@@ -154,6 +155,10 @@ STEP = np.dtype(
         ("second_probe", _I),
         ("first_kind", _I),  # how the probes' values become key words
         ("second_kind", _I),
+        ("first_event", _I),  # the frame place of the event whose attribute it is, or -1
+        ("second_event", _I),
+        ("first_offset", _I),  # of that attribute in the row
+        ("second_offset", _I),
         ("residue", _I),  # code; -1: none
         ("ordered", _I),  # offset of an attribute with bounds in the row; -1: none
         ("ordered_kind", _I),
@@ -271,6 +276,8 @@ SWEEP = 4  # the next list to sweep
 RUNS = 5
 TOUCHED = 6  # types with composite events since the advance began
 TRIGGERS = 7  # in the heap of triggers
+QUEUE_HEAD = 30  # triggers that came in order: the next,
+QUEUE_TAIL = 31  # and the end
 TRIGGER_SERIAL = 8
 DEFERRED = 9
 CONSUMED = 10
@@ -294,7 +301,7 @@ SUMMARIES_TOP = 26
 SUMMARIES_FREE = 27  # first free summary, or -1
 WISH = 28  # what a summary lacked: grown before the next instant
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
-COUNTERS = 32
+COUNTERS = 64
 
 # --- what a call says ----------------------------------------------------------------------------
 

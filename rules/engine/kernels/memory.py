@@ -1,7 +1,8 @@
 """The lists of entries, and the hash table that finds a list by access and key.
 
 Law: entries of a list stand in the order of (time, E4) in one contiguous segment of the heap; a
-list without entries that a sweep meets is forgotten, its segment, record and bucket given back.
+list of a key that a sweep meets without entries is forgotten, its segment, record and bucket
+given back. An access without keys has one list, for as long as there is the access.
 A step that lacks room changes nothing and says what must grow.
 """
 
@@ -9,10 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import allocate, logarithm, release
-from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.expressions import INT_MIN
 from rules.engine.kernels.layout import (
     BUCKETS_USED,
@@ -33,10 +33,12 @@ from rules.engine.kernels.summaries import forget_from, forget_stale, forget_sum
 
 FIRST_CAPACITY = 4
 """Entries of a new list."""
+SELDOM = 7
+"""A row with none of these bits makes an access without keys sweep."""
 
 
-@kernel
-def row_offset(state: Int64s, type_number: int, row: int) -> int:
+@part
+def row_offset(state: int, type_number: int, row: int) -> int:
     """Where a row stands in the heap."""
     kind = arrays.types(state)[type_number]
     return kind.offset + (row & (kind.capacity - 1)) * kind.width
@@ -45,7 +47,7 @@ def row_offset(state: Int64s, type_number: int, row: int) -> int:
 # --- the hash table ----------------------------------------------------------------------------
 
 
-@kernel
+@part
 def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ignore[no-untyped-def]
     """The first bucket to try for an access and a key."""
     mixed = np.uint64(first) * np.uint64(0x9E3779B97F4A7C15)
@@ -58,8 +60,10 @@ def bucket_of(buckets, access: int, first: int, second: int) -> int:  # type: ig
 
 
 @kernel
-def find_list(state: Int64s, access: int, first: int, second: int) -> int:
+def find_list(state: int, access: int, first: int, second: int) -> int:
     """The list of an access and a key, or -1."""
+    if arrays.accesses(state)[access].keys == 0:
+        return arrays.accesses(state)[access].list
     buckets, lists = arrays.buckets(state), arrays.lists(state)
     place = bucket_of(buckets, access, first, second)
     mask = len(buckets) - 1
@@ -74,7 +78,7 @@ def find_list(state: Int64s, access: int, first: int, second: int) -> int:
 
 
 @kernel
-def make_list(state: Int64s, access: int, first: int, second: int) -> int:
+def make_list(state: int, access: int, first: int, second: int) -> int:
     """A new, empty list for an access and a key that have none: its number, or minus a status."""
     counters, lists, buckets = arrays.counters(state), arrays.lists(state), arrays.buckets(state)
     if counters[LISTS_FREE] < 0 and counters[LISTS_TOP] == len(lists):
@@ -100,8 +104,11 @@ def make_list(state: Int64s, access: int, first: int, second: int) -> int:
     lists[number].access = access
     lists[number].first_key = first
     lists[number].second_key = second
-    put_bucket(buckets, lists, number)
-    counters[BUCKETS_USED] += 1
+    if arrays.accesses(state)[access].keys == 0:
+        arrays.accesses(state)[access].list = number
+    else:
+        put_bucket(buckets, lists, number)
+        counters[BUCKETS_USED] += 1
     return number
 
 
@@ -116,17 +123,19 @@ def put_bucket(buckets, lists, number: int) -> None:  # type: ignore[no-untyped-
 
 
 @kernel
-def rehash(buckets, lists, top: int) -> None:  # type: ignore[no-untyped-def]
-    """Fill an empty, larger hash table with the lists in use."""
-    for number in range(top):
-        if lists[number].capacity > 0:
+def rehash(state: int, buckets) -> None:  # type: ignore[no-untyped-def]
+    """Fill an empty, larger hash table with the lists that are found by a key."""
+    lists = arrays.lists(state)
+    for number in range(arrays.counters(state)[LISTS_TOP]):
+        record = lists[number]
+        if record.capacity > 0 and arrays.accesses(state)[record.access].keys > 0:
             put_bucket(buckets, lists, number)
 
 
 @kernel
-def forget_list(state: Int64s, number: int) -> None:
-    """Give back a list's bucket (shifting back what probed past it), segment and record."""
-    buckets, lists, counters = arrays.buckets(state), arrays.lists(state), arrays.counters(state)
+def empty_bucket(state: int, number: int) -> None:
+    """Take a list out of the hash table, shifting back what probed past it."""
+    buckets, lists = arrays.buckets(state), arrays.lists(state)
     mask = len(buckets) - 1
     record = lists[number]
     place = bucket_of(buckets, record.access, record.first_key, record.second_key)
@@ -145,7 +154,18 @@ def forget_list(state: Int64s, number: int) -> None:
             buckets[hole] = other
             hole = place
     buckets[hole] = -1
-    counters[BUCKETS_USED] -= 1
+    arrays.counters(state)[BUCKETS_USED] -= 1
+
+
+@kernel
+def forget_list(state: int, number: int) -> None:
+    """Give back a list's bucket, segment and record."""
+    lists, counters = arrays.lists(state), arrays.counters(state)
+    record = lists[number]
+    if arrays.accesses(state)[record.access].keys == 0:
+        arrays.accesses(state)[record.access].list = -1
+    else:
+        empty_bucket(state, number)
     forget_summaries(state, number)
     release(state, record.offset, logarithm(record.capacity * ENTRY_WORDS))
     lists[number].capacity = 0
@@ -158,7 +178,7 @@ def forget_list(state: Int64s, number: int) -> None:
 
 
 @kernel
-def precedes(state: Int64s, type_number: int, one: int, other: int) -> bool:
+def precedes(state: int, type_number: int, one: int, other: int) -> bool:
     """Whether row ``one`` comes before row ``other`` of the same type and instant (E4)."""
     heap = arrays.heap(state)
     first = row_offset(state, type_number, one)
@@ -177,7 +197,7 @@ def precedes(state: Int64s, type_number: int, one: int, other: int) -> bool:
 
 
 @kernel
-def insert_entry(state: Int64s, number: int, type_number: int, time: int, row: int) -> int:
+def insert_entry(state: int, number: int, type_number: int, time: int, row: int) -> int:
     """Put an entry into its place in a list. GROW_HEAP, and no change, when there is no room."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
@@ -213,7 +233,7 @@ def insert_entry(state: Int64s, number: int, type_number: int, time: int, row: i
 
 
 @kernel
-def resize(state: Int64s, number: int, capacity: int) -> bool:
+def resize(state: int, number: int, capacity: int) -> bool:
     """Move a list into a segment of ``capacity`` entries; False when the heap has none."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
@@ -232,7 +252,7 @@ def resize(state: Int64s, number: int, capacity: int) -> bool:
 
 
 @kernel
-def remove_entry(state: Int64s, number: int, time: int, row: int) -> None:
+def remove_entry(state: int, number: int, time: int, row: int) -> None:
     """Take an entry out of a list, if it is there (a consumed event, S11)."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
@@ -250,7 +270,7 @@ def remove_entry(state: Int64s, number: int, time: int, row: int) -> None:
 
 
 @kernel
-def find_time(state: Int64s, number: int, time: int) -> int:
+def find_time(state: int, number: int, time: int) -> int:
     """The number of entries of a list that are earlier than ``time``.
 
     A few steps from the late end come first: most questions are about what came last.
@@ -276,7 +296,7 @@ def find_time(state: Int64s, number: int, time: int) -> int:
 
 
 @kernel
-def prune(state: Int64s, number: int, horizon: int) -> None:
+def prune(state: int, number: int, horizon: int) -> None:
     """Drop the entries of a list that are earlier than ``horizon``."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
@@ -291,7 +311,7 @@ def prune(state: Int64s, number: int, horizon: int) -> None:
 
 
 @kernel
-def sweep(state: Int64s, count: int) -> None:
+def sweep(state: int, count: int) -> None:
     """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones."""
     counters, lists = arrays.counters(state), arrays.lists(state)
     for _ in range(min(count, counters[LISTS_TOP])):
@@ -303,7 +323,7 @@ def sweep(state: Int64s, count: int) -> None:
             continue
         prune(state, number, arrays.accesses(state)[lists[number].access].horizon)
         capacity = lists[number].capacity
-        if lists[number].length == 0:
+        if lists[number].length == 0 and arrays.accesses(state)[lists[number].access].keys > 0:
             forget_list(state, number)
             continue
         forget_stale(state, number)
@@ -327,11 +347,12 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
 
 
 @kernel
-def append(state: Int64s, access: int, type_number: int, time: int, row: int) -> int:
+def append(state: int, access: int, type_number: int, time: int, row: int) -> int:
     """Enter a row into its list of an access; sweep other lists in passing.
 
     Two for each new one: were it one, then as long as every event makes a list, the sweep would
-    follow the newest lists and never come back to the oldest.
+    follow the newest lists and never come back to the oldest. An access without keys makes none,
+    and few of its rows are enough to come round.
     """
     record = arrays.accesses(state)[access]
     if time < record.horizon:
@@ -348,5 +369,6 @@ def append(state: Int64s, access: int, type_number: int, time: int, row: int) ->
     status = insert_entry(state, number, type_number, time, row)
     if status == DONE:
         prune(state, number, record.horizon)
-        sweep(state, count)
+        if record.keys > 0 or row & SELDOM == 0:
+            sweep(state, count)
     return status

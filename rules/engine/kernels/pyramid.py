@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.expressions import order_strings
@@ -44,7 +43,7 @@ def words_of(capacity: int) -> int:
 
 
 @kernel
-def is_before(state: Int64s, kind: int, one: int, other: int) -> bool:
+def is_before(state: int, kind: int, one: int, other: int) -> bool:
     """Whether one key is less than another."""
     if kind == KIND_STRING:
         return order_strings(state, one, other) < 0
@@ -52,7 +51,7 @@ def is_before(state: Int64s, kind: int, one: int, other: int) -> bool:
 
 
 @kernel
-def complete(state: Int64s, record, end: int) -> None:  # type: ignore[no-untyped-def]
+def complete(state: int, record, end: int) -> None:  # type: ignore[no-untyped-def]
     """Write the blocks that end with value ``end - 1``, when it has just been entered."""
     heap = arrays.heap(state)
     size, level, mask = np.int64(FANOUT), record.blocks, record.capacity - 1
@@ -95,7 +94,7 @@ def has_level(record, bits: int) -> bool:  # type: ignore[no-untyped-def]
 
 
 @kernel
-def extreme_within(state: Int64s, record, low: int, high: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
+def extreme_within(state: int, record, low: int, high: int, greatest: bool) -> int:  # type: ignore[no-untyped-def]
     """The least or greatest key of the values from ``low`` to ``high``, of which there are some."""
     heap = arrays.heap(state)
     best = heap[record.values + (low & (record.capacity - 1))]
@@ -133,7 +132,7 @@ def overlaps(heap, record, bits: int, place: int, least: int, greatest: int) -> 
 
 
 @kernel
-def first_within(state: Int64s, record, low: int, high: int, least: int, greatest: int) -> int:  # type: ignore[no-untyped-def]
+def first_within(state: int, record, low: int, high: int, least: int, greatest: int) -> int:  # type: ignore[no-untyped-def]
     """The first of the values from ``low`` to ``high`` with a key from ``least`` to ``greatest``,
     both included; ``high`` when there is none. Keys are numbers.
     """
@@ -158,7 +157,7 @@ def first_within(state: Int64s, record, low: int, high: int, least: int, greates
 
 
 @kernel
-def last_within(state: Int64s, record, low: int, high: int, least: int, greatest: int) -> int:  # type: ignore[no-untyped-def]
+def last_within(state: int, record, low: int, high: int, least: int, greatest: int) -> int:  # type: ignore[no-untyped-def]
     """The last such value; ``low - 1`` when there is none."""
     heap = arrays.heap(state)
     place, bits = high, 0  # values from ``place`` on are done with

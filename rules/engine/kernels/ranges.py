@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.coverage import cover
@@ -30,14 +29,14 @@ INT_MAX = 2**63 - 1
 
 
 @kernel
-def is_far(state: Int64s, failed: int, left: int) -> bool:
+def is_far(state: int, failed: int, left: int) -> bool:
     """Whether so many candidates failed, and so many are left, that the index is worth asking."""
     near = arrays.counters(state)[SCAN_MAX]
     return 4 * failed >= near and left > near
 
 
 @kernel
-def next_in_range(state: Int64s, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
+def next_in_range(state: int, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
     """The first of a list's entries from ``low`` to ``high`` that the step's interval admits;
     ``high``, which is excluded, when there is none. Without room for the index, ``low``.
     """
@@ -53,7 +52,7 @@ def next_in_range(state: Int64s, step, number: int, low: int, high: int) -> int:
 
 
 @kernel
-def last_in_range(state: Int64s, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
+def last_in_range(state: int, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
     """The last such entry; ``low - 1`` when there is none. Without room, ``high - 1``."""
     least, greatest = interval(state, step)
     if least > greatest:
@@ -67,7 +66,7 @@ def last_in_range(state: Int64s, step, number: int, low: int, high: int) -> int:
 
 
 @kernel
-def cover_range(state: Int64s, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
+def cover_range(state: int, step, number: int, low: int, high: int) -> int:  # type: ignore[no-untyped-def]
     """The pyramid of the step's ordered attribute, brought to cover entries; -1 without room."""
     return cover(
         state, number, FORM_EXTREMES, step.type, step.ordered, step.ordered_kind, low, high
@@ -75,7 +74,7 @@ def cover_range(state: Int64s, step, number: int, low: int, high: int) -> int:  
 
 
 @kernel
-def interval(state: Int64s, step) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+def interval(state: int, step) -> tuple[int, int]:  # type: ignore[no-untyped-def]
     """The least and the greatest key that the step admits; nothing where a bound is undefined."""
     least, greatest = np.int64(INT_MIN), np.int64(INT_MAX)
     if step.lower >= 0:

@@ -18,7 +18,6 @@ scanned, and what was lacking is left in ``WISH`` for the host to grow before th
 
 from __future__ import annotations
 
-from matcher.model import Int64s
 from rules.engine.kernels import arrays
 from rules.engine.kernels.arena import logarithm, release
 from rules.engine.kernels.compiled import kernel
@@ -36,7 +35,7 @@ FIRST_VALUES = 64
 
 
 @kernel
-def find_summary(state: Int64s, number: int, form: int, attribute: int) -> int:
+def find_summary(state: int, number: int, form: int, attribute: int) -> int:
     """The summary of a list in a form and of an attribute, or -1."""
     summary = arrays.lists(state)[number].summary
     while summary >= 0:
@@ -48,7 +47,7 @@ def find_summary(state: Int64s, number: int, form: int, attribute: int) -> int:
 
 
 @kernel
-def make_summary(state: Int64s, number: int, form: int, attribute: int, kind: int) -> int:
+def make_summary(state: int, number: int, form: int, attribute: int, kind: int) -> int:
     """A new summary that covers nothing yet; -1 and a wish when there is no record left."""
     counters, summaries = arrays.counters(state), arrays.summaries(state)
     summary = counters[SUMMARIES_FREE]
@@ -74,7 +73,7 @@ def make_summary(state: Int64s, number: int, form: int, attribute: int, kind: in
 
 
 @kernel
-def empty(state: Int64s, summary: int) -> None:
+def empty(state: int, summary: int) -> None:
     """Give the segments of a summary back."""
     summaries = arrays.summaries(state)
     record = summaries[summary]
@@ -87,7 +86,7 @@ def empty(state: Int64s, summary: int) -> None:
 
 
 @kernel
-def forget_summaries(state: Int64s, number: int) -> None:
+def forget_summaries(state: int, number: int) -> None:
     """Give back all summaries of a list."""
     counters, summaries = arrays.counters(state), arrays.summaries(state)
     summary = arrays.lists(state)[number].summary
@@ -101,7 +100,7 @@ def forget_summaries(state: Int64s, number: int) -> None:
 
 
 @kernel
-def forget_from(state: Int64s, number: int, entry: int) -> None:
+def forget_from(state: int, number: int, entry: int) -> None:
     """The entries of a list from number ``entry`` on are no longer what they were."""
     summaries = arrays.summaries(state)
     summary = arrays.lists(state)[number].summary
@@ -112,7 +111,7 @@ def forget_from(state: Int64s, number: int, entry: int) -> None:
 
 
 @kernel
-def forget_stale(state: Int64s, number: int) -> None:
+def forget_stale(state: int, number: int) -> None:
     """Give back the summaries of a list that cover none of its entries, or are far too large."""
     record = arrays.lists(state)[number]
     summary = record.summary

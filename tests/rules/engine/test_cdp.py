@@ -292,7 +292,7 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cdp, "_grow", noting)
     cramped = engine_of(text)
-    for name in ("heap", "lists", "runs", "triggers", "deferred", "consumed"):
+    for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed"):
         cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)
     cramped._arrays["buckets"] = np.full(2, -1, np.int64)
     found = []
