@@ -16,10 +16,8 @@ not know the rules of the former one: networks are whole where links hold.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +28,7 @@ from routing.config import NodeConfig
 from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError, Refusal
-from routing.intake import take_in
+from routing.intake import check_schema, take_in
 from routing.link import Link
 from routing.messages import (
     Advertise,
@@ -46,14 +44,16 @@ from routing.messages import (
     Message,
     Refused,
     Remove,
-    RuleFacts,
     ShowRule,
     Unadvertise,
     Want,
 )
 from routing.network.detection import NetworkDetection
+from routing.network.knowledge import knowledge_of, rules_of
+from routing.network.petitions import Petitions
 from routing.network.router import CLOSED, Router
 from routing.network.strategy import Strategy
+from routing.network.visitors import ELSEWHERE, Visitors, stand_in
 from routing.node import Node
 from routing.order import in_sequence
 from routing.overlay.config import OverlayConfig
@@ -61,12 +61,8 @@ from routing.overlay.overlay import Heard, Overlay
 from routing.sources import Source
 from routing.wire import MAGIC
 from rules.engine.engine import NOTHING, Detector
-from rules.language import load
+from rules.errors import RuleErrors
 
-REQUESTS_MAX = 10_000
-"""Requests of this broker's clients that wait for the root, or for its answer."""
-ELSEWHERE: Peer = b"\0elsewhere"
-"""In place of the link of a client of another broker."""
 _LINK_HELLO = 48
 
 
@@ -87,14 +83,11 @@ class Broker(Node):
         self.overlay = Overlay(overlay, now)
         self._strategy = strategy
         self._router = Router(overlay.name)
-        self._visitors: dict[str, Link] = {}
-        """At the root: the sources at other brokers, by name."""
+        self._visitors = Visitors()
+        self._petitions = Petitions()
         self._known = Known((), ())
         self._adopted: tuple[EventType, ...] = ()
         self._told_version = -1
-        self._requests: dict[int, tuple[Peer, Asking]] = {}
-        self._last_number = 0
-        self._waiting: deque[tuple[Peer, Asking]] = deque()
         self._answers: list[Message] = []
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
@@ -177,12 +170,20 @@ class Broker(Node):
         changes = self.overlay.take_changes()
         for change in changes:
             if isinstance(change, Heard):
-                _HEARD[type(change.message)](self, change.neighbour, change.message)
+                self._hear(change)
         if any(branch.told is None for branch in self._router.branches.values()):
             self._told_version = -1
         elif not changes and not self._held_back:
             return  # acknowledgements, mostly
         self._settle()
+
+    def _hear(self, heard: Heard) -> None:
+        """Take in what a neighbour sent; what makes no sense is left out, and said."""
+        try:
+            _HEARD[type(heard.message)](self, heard.neighbour, heard.message)
+        except (ProtocolError, RuleErrors) as error:
+            what = type(heard.message).__name__
+            self._log("error", f"{what} left out", neighbour=heard.neighbour, reason=str(error))
 
     def _is_congested(self) -> bool:
         """Whether what goes to the root piles up, so that sources get no more credit."""
@@ -195,13 +196,11 @@ class Broker(Node):
         if self._router.is_root != self._reigns:
             self._reigns = self._router.is_root
             self._change_role()
-        self._register()
-        lost, self._requests = self._requests, {}
-        for peer, request in lost.values():
+        for peer, request in self._petitions.take_lost():
             reason = "the network has changed before the answer came"
             self._send_to(peer, Refused(request.request, Code.SILENT, reason))
-        waiting, self._waiting = self._waiting, deque()
-        for peer, request in waiting:
+        self._register()
+        for peer, request in self._petitions.take_waiting():
             link = self._links.find(peer)
             if link is not None:
                 self.receive(peer, request, self._now)
@@ -211,10 +210,9 @@ class Broker(Node):
         if len(self._deployments):
             names = [one.rule.name for one in self._deployments.rules]
             self._log("error", "rules are lost with their root", rules=names)
-        for visitor in self._visitors.values():
-            if visitor.source is not None:
-                self._sources.close(visitor.source)
-                self._detection.withdraw(visitor.source, list(visitor.source.floors))
+        for visitor in self._visitors:
+            self._sources.close(visitor)
+            self._detection.withdraw(visitor, list(visitor.floors))
         self._visitors.clear()
         self._advertisements.exchange(self._mentioned(), ())
         self._adopted = ()
@@ -265,7 +263,7 @@ class Broker(Node):
 
     def _tell_known(self) -> None:
         if self._router.is_root:
-            self._known = self._knowledge()
+            self._known = knowledge_of(self._advertisements, self._deployments)
         for branch in self._router.children:
             if branch.known is not self._known and branch.known != self._known:
                 branch.known = self._known
@@ -291,24 +289,15 @@ class Broker(Node):
         for neighbour, flow in self._router.take_flows():
             self.overlay.send(neighbour, flow, self._now)
 
-    def _knowledge(self) -> Known:
-        schemas = self._advertisements.schemas
-        rules = sorted(self._deployments.rules, key=lambda one: one.serial)
-        return Known(
-            tuple(schemas[name] for name in sorted(schemas)),
-            tuple(RuleFacts(one.rule.name, one.rule.text, one.since, one.version) for one in rules),
-        )
-
     def _hear_known(self, neighbour: str, known: Known) -> None:
         """Law 1: take over what the root knows, and tell it on."""
         if neighbour != self._router.father:
             return
+        rules = rules_of(known)
         self._known = known
         self._advertisements.exchange(self._adopted, known.types)
         self._adopted = known.types
-        self._deployments.adopt(
-            _deployed(known.types, known.rules), [schema.name for schema in known.types]
-        )
+        self._deployments.adopt(rules, [schema.name for schema in known.types])
         self._check_interests()
         self._follow()
 
@@ -328,8 +317,13 @@ class Broker(Node):
     def _hear_flow(self, neighbour: str, flow: Flow) -> None:
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
+        for batch in flow.batches:
+            known = self._advertisements.find(batch.type.name)
+            if known is not None:
+                check_schema(batch, known.schema)
         if any(batch.is_composite for batch in flow.batches):
-            self._router.take_in_detected(flow.batches, flow.order)
+            if neighbour == self._router.father:
+                self._router.take_in_detected(flow.batches, flow.order)
         elif self._router.is_root:
             self._sender = neighbour
             for name, batches in _by_source(flow.batches).items():
@@ -347,24 +341,23 @@ class Broker(Node):
         if not self._router.is_root:
             self._router.promise(name, mark)
             return
-        visitor = self._visitors.get(name)
-        if visitor is None or visitor.source is None:
+        source = self._visitors.find(name)
+        if source is None:
             return
-        visitor.source.spoke_at = self._now
+        source.spoke_at = self._now
         if mark == CLOSED:
-            self._sources.close(visitor.source)
-            self._detection.withdraw(visitor.source, list(visitor.source.floors))
-            del self._visitors[name]
+            self._sources.close(source)
+            self._detection.withdraw(source, list(source.floors))
+            self._visitors.leave(name)
         else:
-            self._detection.keep_promise(visitor.source, mark, self._now)
+            self._detection.keep_promise(source, mark, self._now)
 
     def _take_in(self, name: str, batches: Sequence[EventBatch]) -> None:
         """Law 2, at the root."""
-        visitor = self._visitors.get(name)
-        if visitor is None or visitor.source is None:
+        source = self._visitors.find(name)
+        if source is None:
             self._log("warning", "events of an unknown source", source=name)
             return
-        source = visitor.source
         source.spoke_at = self._now
         intake = take_in(source, batches)
         source.last_sequence = intake.last_sequence
@@ -382,10 +375,9 @@ class Broker(Node):
         if self._router.is_root:
             Node.handlers[type(request)](self, link, request)
             return
-        if len(self._requests) + len(self._waiting) >= REQUESTS_MAX:
-            raise Refusal(Code.LIMIT, f"{REQUESTS_MAX} requests wait for the root already")
+        self._petitions.check_room()
         if not self._router.has_tree:
-            self._waiting.append((link.peer, request))
+            self._petitions.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
             self._advertisements.check(request.types, link.name)
@@ -394,12 +386,13 @@ class Broker(Node):
 
     def _ask_root(self, peer: Peer, client: str, request: Asking) -> None:
         assert self._router.father is not None
-        self._last_number += 1
-        self._requests[self._last_number] = peer, request
-        asked = Asked((self.overlay.name,), self._last_number, client, request)
+        number = self._petitions.send(peer, request)
+        asked = Asked((self.overlay.name,), number, client, request)
         self.overlay.send(self._router.father, asked, self._now)
 
     def _hear_asked(self, neighbour: str, asked: Asked) -> None:
+        if not asked.path or asked.path[-1] != neighbour:
+            raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
         if not self._router.is_root:
             if self._router.father is not None:
                 on = replace(asked, path=(*asked.path, self.overlay.name))
@@ -425,30 +418,22 @@ class Broker(Node):
 
     def _visitor(self, asked: Asked) -> Link:
         """What stands for the client of another broker here."""
-        name, now = asked.client, self._now
-        home = asked.path[0]
         if not isinstance(asked.request, Advertise | Unadvertise):
-            return Link(ELSEWHERE, name, 0, 0.0, now, now, now)
-        if self._links.named(name) is not None:
-            raise Refusal(Code.NAME_TAKEN, f"a live client of the root is named {name!r}")
-        link = self._visitors.get(name)
-        if link is None:
-            link = self._visitors[name] = Link(ELSEWHERE, name, 0, 0.0, now, now, now, home=home)
-        elif link.source is None:
-            link.home = home
-        elif link.home != home:
-            raise Refusal(Code.NAME_TAKEN, f"a live client of broker {link.home} is named {name!r}")
-        return link
+            return stand_in(asked.client, self._now)
+        if self._links.named(asked.client) is not None:
+            reason = f"a live client of broker {self.overlay.name} is named {asked.client!r}"
+            raise Refusal(Code.NAME_TAKEN, reason)
+        return self._visitors.admit(asked, self._now)
 
     def _hear_answered(self, neighbour: str, answered: Answered) -> None:
         if answered.path:
             on = replace(answered, path=answered.path[:-1])
             self.overlay.send(answered.path[-1], on, self._now)
             return
-        peer, request = self._requests.pop(answered.number, (b"", None))
-        if request is None:
+        petition = self._petitions.answer(answered.number)
+        if petition is None:
             return
-        answer = answered.answer
+        (peer, request), answer = petition, answered.answer
         link = self._links.find(peer)
         if link is not None and isinstance(answer, Confirmed):
             self._carry_out(link, request, answer)
@@ -457,9 +442,9 @@ class Broker(Node):
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> None:
         """What the root has confirmed is true here, too."""
         if isinstance(request, Advertise):
-            source, floors = self._source_of(link), answer.detail["from"]
+            source, floors = self._source_of(link), answer.detail.get("from", {})
             for schema in request.types:
-                floor = floors[schema.name]
+                floor = floors.get(schema.name)
                 self._advertisements.advertise(source, schema, TIME_MIN if floor is None else floor)
             self._check_interests()
         elif isinstance(request, Unadvertise) and link.source is not None:
@@ -478,18 +463,6 @@ class Broker(Node):
             self._answers.append(message)
         else:
             super()._send(peer, message)
-
-
-@lru_cache(maxsize=8)
-def _deployed(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[Deployed, ...]:
-    """The rules that another broker evaluates; remembered for all brokers of a simulation."""
-    schemas = {schema.name: schema for schema in types}
-    found = []
-    for serial, facts in enumerate(rules, start=1):
-        (rule,) = load(facts.text, file=facts.name, known=schemas).rules
-        rule = replace(rule, name=facts.name)
-        found.append(Deployed(rule, facts.since, facts.version, serial))
-    return tuple(found)
 
 
 def _greets(frames: Sequence[bytes | memoryview]) -> bool:

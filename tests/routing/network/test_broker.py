@@ -9,7 +9,20 @@ from mesh import Mesh, Wire
 import rules.engine
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import BROKER, Log
-from routing.messages import Acknowledged, Confirmed, Delivery, Refused, Rejected
+from routing.messages import (
+    Acknowledged,
+    Answered,
+    Asked,
+    Confirmed,
+    Delivery,
+    Flow,
+    Known,
+    ListRules,
+    Refused,
+    Rejected,
+    RuleFacts,
+    Want,
+)
 from routing.network.broker import Broker
 from routing.network.strategy import Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
@@ -328,6 +341,36 @@ def test_a_single_broker_does_what_a_node_does() -> None:
     network.run(0.2)
     network.publish("t", 'Temp@1("a", 50)', 2)
     assert network.take_lines()[-1] == 'k: Hot@1("a") <- t#1'
+
+
+def amiss() -> list[object]:
+    """What no neighbour should send."""
+    other = schema_of("Temp(room: string)")
+    strange = batches_of('Temp@1("a")', {"Temp": other})
+    foreign = batches_of('Temp@2("a", 1)', SCHEMAS)  # by a source that nobody knows
+    return [
+        Flow(tuple(strange)),
+        Flow(tuple(foreign)),
+        Flow((), None, (("nobody", 5),), (("nothing", 5),)),
+        Known((), (RuleFacts("x", "define X( from", None, 0),)),
+        Asked((), 1, "c", ListRules(1)),
+        Asked(("b1", "b7"), 1, "c", ListRules(1)),
+        Answered((), 99, Confirmed(1)),
+        Answered(("b8",), 99, Confirmed(1)),
+        Want(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
+    ]
+
+
+@pytest.mark.parametrize("broker", ["b1", "b2"])
+@pytest.mark.parametrize("message", amiss(), ids=lambda one: type(one).__name__)
+def test_what_a_neighbour_sends_amiss_is_left_out(broker: str, message: object) -> None:
+    network = furnished()
+    neighbour = {"b1": "b2", "b2": "b1"}[broker]
+    network.brokers[neighbour].overlay.send(broker, message, network.mesh.now)  # type: ignore[arg-type]
+    network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50)', 10)
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
 class Mine(Centralized):
