@@ -30,7 +30,7 @@ same type that comes earlier in the text, stands in where those are left out (S1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matcher.model import Kind
@@ -86,6 +86,13 @@ class AutomatonPlan:
 
     plan: RulePlan
     states: tuple[StatePlan, ...]
+
+    @property
+    def arrivals(self) -> Mapping[int, AccessPlan]:
+        """For each event that reaches a state or is linked, where it enters as it comes."""
+        linked = {link.step.event: link.step for state in self.states for link in state.links}
+        found = {event: access_of(step) for event, step in linked.items()}
+        return {**found, **{state.event: state.arrivals for state in self.states}}
 
     @property
     def enumerations(self) -> tuple[Step, ...]:
@@ -159,7 +166,7 @@ class _Models:
     def _state(self, event: int) -> StatePlan:
         step = self._selections[event]
         link = self._links.get(event)
-        access = _access_of(step)
+        access = access_of(step)
         return StatePlan(
             event,
             AccessPlan(access.column, (), access.reach),
@@ -170,14 +177,14 @@ class _Models:
 
     def _instances(self, step: Step) -> AccessPlan:
         """Where a step that selects a state's events looks for them."""
-        access = _access_of(step)
+        access = access_of(step)
         return replace(access, derived=f"{self._plan.rule.name}/instances {step.event}")
 
     # --- links -----------------------------------------------------------------------------
 
     def _link(self, event: int) -> LinkPlan:
         step, pairs = self._selections[event], self._pairs[event]
-        access = _access_of(step)
+        access = access_of(step)
         conditions = [  # the column decides those that concern the event alone
             pair for pair in pairs if pair is not None and not concerns_only(pair, event)
         ]
@@ -224,7 +231,8 @@ class _Models:
                     yield clause.condition
 
 
-def _access_of(step: Step) -> AccessPlan:
+def access_of(step: Step) -> AccessPlan:
+    """Where a selection looks."""
     assert step.access is not None, "selections have an access"
     return step.access
 

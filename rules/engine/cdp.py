@@ -15,7 +15,7 @@ of repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,9 +41,10 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.emission import begin_advance
 from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
-from rules.engine.linker import Linker
+from rules.engine.linker import LinkedRule, Linker
 from rules.engine.outlets import Outlets
 from rules.engine.rows import RowWriter
+from rules.engine.switching import fill, renumbered
 from rules.pattern import TIMER, RuleSet
 
 SCAN_MAX = 32
@@ -152,10 +153,34 @@ class CdpEngine:
             self._arrays = _new_arrays()
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
-    def _rearrange(self) -> None:
-        """Follow the catalogue after rules were added or removed."""
+    def switch(self, changes: Mapping[str, bool]) -> None:
+        """Evaluate rules by automata from now on, or (False) without; see ``switching``."""
+        linker = self._linker
+        pairs: list[tuple[LinkedRule, LinkedRule]] = []
+        for name, incremental in changes.items():
+            variants = linker.linked[name]
+            if incremental == (variants[0].automaton is not None):
+                continue  # an automaton must not find what it has taken in already
+            first = variants[0]
+            linker.link(first.deployed, first.source, incremental=incremental)
+            pairs += zip(variants, linker.linked[name], strict=True)
+        if not pairs:
+            return
+        self._rearrange([old.deployed for old, _ in pairs])
+        for old, new in pairs:
+            fill(self._arrays, new, old, _grow)
+        for old, _ in pairs:
+            for access in linker.release(old):
+                forget_access(self._arrays.state, access)
+        numbers = {old.number: new.number for old, new in pairs}
+        self._deferred["rule"] = renumbered(self._deferred["rule"], numbers)
+        self._rearrange()
+
+    def _rearrange(self, linked_anew: Sequence[Deployed] = ()) -> None:
+        """Follow the catalogue after rules were added or removed, or linked anew."""
         catalogue, linker = self._catalogue, self._linker
-        sources = linker.refresh(catalogue.take_changed(), catalogue.used, catalogue.groups)
+        changed = (*catalogue.take_changed(), *linked_anew)
+        sources = linker.refresh(changed, catalogue.used, catalogue.groups)
         self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
         self._fit_scratch()

@@ -194,6 +194,10 @@ class ColumnTables:
         linked.users += 1
         return linked.number
 
+    def access_number(self, plan: AccessPlan) -> int:
+        """The number of an access that is in use."""
+        return self._access_of[replace(plan, reach=0)].number
+
     def drop_access(self, number: int) -> bool:
         """Take a user from an access; whether it was the last, and the access is gone."""
         linked = self._access_by_number[number]

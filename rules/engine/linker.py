@@ -30,7 +30,7 @@ from rules.pattern import Policy, Rule
 from rules.plan import RulePlan, StepKind
 from rules.planner import compile_rule
 from rules.program import TRUE, Program
-from rules.sequences import automaton_of
+from rules.sequences import AutomatonPlan, access_of, automaton_of
 from rules.variants import variants
 
 
@@ -50,6 +50,7 @@ class LinkedRule:
     holds: tuple[int, ...]  # how long the rule may look back in each access
     uses: tuple[int, ...]  # accesses, once a step
     automaton: LinkedAutomaton | None
+    arrivals: Mapping[int, int]  # for each selected event, an access that it enters as it comes
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,15 @@ class Linker:
             self._lookbacks.add(number, source, reaches),
             tuple(uses),
             automaton,
+            self._arrivals(plan, model),
         )
         return linked
+
+    def _arrivals(self, plan: RulePlan, model: AutomatonPlan | None) -> Mapping[int, int]:
+        selections = [step for step in plan.steps if step.kind is StepKind.SELECT]
+        found = {step.event: access_of(step) for step in selections}
+        found.update({} if model is None else model.arrivals)
+        return {event: self.tables.access_number(access) for event, access in found.items()}
 
     def _share_private(self, variants: Sequence[LinkedRule]) -> None:
         """What one variant consumes leaves the columns of all (S11)."""
@@ -175,9 +183,10 @@ class Linker:
 
         Gives the accesses that are gone: their lists must be forgotten before the next ``link``.
         """
-        return tuple(access for one in self.linked.pop(name) for access in self._unlink(one))
+        return tuple(access for one in self.linked.pop(name) for access in self.release(one))
 
-    def _unlink(self, linked: LinkedRule) -> tuple[int, ...]:
+    def release(self, linked: LinkedRule) -> tuple[int, ...]:
+        """Take one variant of a rule out, or a rule that was linked anew; see ``unlink``."""
         del self.by_number[linked.number]
         tables = self.tables
         column = int(self.rules.array[linked.number]["column"])

@@ -121,6 +121,7 @@ def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-unty
             if status != DONE:
                 return status
             counters[EVALUATED] += 1
+            arrays.rules(state)[rule].evaluated += 1
             if queued:
                 counters[QUEUE_HEAD] += 1
             else:

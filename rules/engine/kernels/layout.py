@@ -108,6 +108,7 @@ RULE = np.dtype(
         ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span
         ("automaton", _I),  # or -1
+        ("evaluated", _I),  # terminators, since it was linked
     ]
 )
 AUTOMATON = np.dtype(

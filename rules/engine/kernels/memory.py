@@ -372,3 +372,17 @@ def append(state: int, access: int, type_number: int, time: int, row: int) -> in
         if record.keys > 0 or row & SELDOM == 0:
             sweep(state, count)
     return status
+
+
+@kernel
+def append_all(state: int, access: int, type_number: int, entries, done: int):  # type: ignore[no-untyped-def]
+    """Enter rows, int64[n, 2] of (time, row), into an access, from number ``done`` on.
+
+    Gives how many are done, and DONE or what must grow before the rest.
+    """
+    while done < len(entries):
+        status = append(state, access, type_number, entries[done, 0], entries[done, 1])
+        if status != DONE:
+            return done, status
+        done += 1
+    return done, DONE
