@@ -1,7 +1,8 @@
 """Which matcher: by name, or ``auto``, which chooses by what matching costs on recent events.
 
 The cost of an event under an index is estimated from what is counted while it is matched:
-subsets of terms visited, keys probed, filters verified, at so many nanoseconds each. ``auto``
+subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
+many nanoseconds each. ``auto``
 begins with access predicates, which no workload makes hopeless. Whenever its filters have doubled
 or halved in number since it last chose, it makes up an index of either kind over a sample of the
 filters, matches recent events against both, and takes the kind that costs less; what grows with
@@ -25,9 +26,9 @@ from matcher.pcm import PcmMatcher
 from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
-COSTS_NS = np.array([8.0, 24.0, 10.0, 40.0, 40.0])
-"""Nanoseconds for each of indexed.COUNT_NAMES, measured on the workloads of
-benchmarks/matching.py."""
+COSTS_NS = np.array([5.0, 18.0, 16.0, 20.0, 100.0])
+"""Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
+kinds on sixty random workloads of benchmarks/choice.py."""
 SAMPLE_MAX = 2**15
 """Filters of a sample."""
 EVENTS_MAX = 256

@@ -27,7 +27,7 @@ _NUL = "\0"
 
 def covers(wide: Filter, narrow: Filter) -> bool:
     """Whether ``wide`` matches every event that ``narrow`` matches (Laws 1 and 2)."""
-    if any(_values(narrow, name) is None for name in _names(narrow)):
+    if any(values_of(narrow, name) is None for name in _names(narrow)):
         return True  # it matches nothing
     if wide.type is not None and wide.type != narrow.type:
         return False
@@ -53,7 +53,7 @@ def _names(filter_: Filter) -> Iterable[str]:
 
 
 def _implied(narrow: Filter, constraint: Constraint) -> bool:
-    values = _values(narrow, constraint.name)
+    values = values_of(narrow, constraint.name)
     return values is not None and values is not ABSENT and values.within(constraint)
 
 
@@ -67,13 +67,17 @@ class _Absent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Numbers:
+class Numbers:
     """From ``low`` to ``high``, both included and neither left out; NaN too if ``unordered``."""
 
     low: int | float
     high: int | float
     without: frozenset[int | float]
     unordered: bool
+
+    def has(self, number: int | float) -> bool:
+        """Whether a number is one of them."""
+        return self.low <= number <= self.high and number not in self.without
 
     def within(self, constraint: Constraint) -> bool:
         """Whether all of them satisfy a constraint."""
@@ -143,7 +147,7 @@ class _Bools:
 ABSENT = _Absent()
 
 
-def _values(filter_: Filter, name: str) -> _Absent | _Numbers | _Texts | _Bools | None:
+def values_of(filter_: Filter, name: str) -> _Absent | Numbers | _Texts | _Bools | None:
     """What an attribute of the events that a filter matches can be; None when nothing can."""
     constraints = [one for one in filter_.constraints if one.name == name]
     if not constraints:
@@ -165,7 +169,7 @@ def _values(filter_: Filter, name: str) -> _Absent | _Numbers | _Texts | _Bools 
 # --- numbers -----------------------------------------------------------------------------------
 
 
-def _numbers(constraints: Sequence[Constraint]) -> _Numbers | None:
+def _numbers(constraints: Sequence[Constraint]) -> Numbers | None:
     low: int | float = -math.inf
     high: int | float = math.inf
     without = set()
@@ -184,21 +188,21 @@ def _numbers(constraints: Sequence[Constraint]) -> _Numbers | None:
         if constraint.operator is Operator.GREATER:
             if operand == math.inf:
                 return None
-            low = max(low, _above(operand))
+            low = max(low, above(operand))
         if constraint.operator is Operator.LESS:
             if operand == -math.inf:
                 return None
             high = min(high, _below(operand))
     while low in without and low < high:
-        low = _above(low)
+        low = above(low)
     while high in without and low < high:
         high = _below(high)
     if low > high or (low == high and low in without):
         return None
-    return _Numbers(low, high, frozenset(without), unordered)
+    return Numbers(low, high, frozenset(without), unordered)
 
 
-def _above(number: int | float) -> int | float:
+def above(number: int | float) -> int | float:
     """The least number of an event that is greater than another."""
     nearest = float(number)
     following = nearest if nearest > number else math.nextafter(nearest, math.inf)
@@ -209,7 +213,7 @@ def _above(number: int | float) -> int | float:
 
 def _below(number: int | float) -> int | float:
     """The greatest number of an event that is less than another."""
-    return -_above(-number) if number != INT_MIN else math.nextafter(-(2.0**63), -math.inf)
+    return -above(-number) if number != INT_MIN else math.nextafter(-(2.0**63), -math.inf)
 
 
 # --- texts -------------------------------------------------------------------------------------

@@ -1,0 +1,111 @@
+"""How well ``auto`` chooses: its rate beside that of the better single method.
+
+The workloads are random, each of a seed: from 2,000 to 200,000 constraints, few names or many,
+narrow events or wide, ranges or texts, with types and without. Matching is timed with events
+encoded beforehand, in batches of 256, the best of three. A figure is the share of the better
+method's rate that ``auto`` has; the goal is at least 0.8 everywhere.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+
+from benchmarks.matching import (
+    BATCH,
+    NUMBER_OPERATORS,
+    RANGES,
+    Scenario,
+    events_of,
+    filters_of,
+)
+from benchmarks.report import Row
+from matcher.choose import AutoMatcher
+from matcher.indexed import IndexedMatcher
+from matcher.tabled import TableMatcher
+from matcher.vocabulary import EncodedEvents
+
+WORKLOADS, EVENTS, REPEATS = 200, 2_048, 3
+GOAL = 0.8
+
+
+def run(quick: bool) -> list[Row]:
+    count = 6 if quick else WORKLOADS
+    shares, worst = [], (2.0, "")
+    for seed in range(count):
+        scenario = random_scenario(seed, 5_000 if quick else 200_000)
+        rates = measure(scenario, seed)
+        best = max(rates["signature"], rates["index"])
+        share = rates["auto"] / best
+        shares.append(share)
+        worst = min(worst, (share, f"seed {seed}: {described(scenario)}"))
+    below = sum(share < GOAL for share in shares)
+    return [
+        Row("choice/share of the better method, worst", worst[0], "", note=worst[1]),
+        Row("choice/share of the better method, p5", float(np.percentile(shares, 5)), ""),
+        Row("choice/share of the better method, median", float(np.median(shares)), ""),
+        Row(f"choice/workloads below {GOAL}", below, f"of {count}"),
+    ]
+
+
+def random_scenario(seed: int, constraints_max: int) -> Scenario:
+    """A workload of this seed."""
+    rng = random.Random(seed)
+    types = rng.choice([0, 0, 0, 5, 50])
+    names = rng.choice([6, 8, 12]) if types else rng.choice([8, 10, 20, 50, 100, 300])
+    narrow = rng.randint(1, 6)
+    attributes = names if types else min(names, rng.choice([narrow, narrow, narrow + 3, 12]))
+    low = rng.randint(1, 4)
+    return Scenario(
+        str(seed),
+        constraints=int(2_000 * (constraints_max / 2_000) ** rng.random()),
+        names=names,
+        zipf=rng.choice([0.0, 0.0, 1.0]),
+        attributes=(max(1, attributes - rng.choice([0, 2])), attributes),
+        per_filter=(low, min(names, low + rng.randint(0, 2))),
+        numeric=rng.choice([0.0, 0.5, 0.5, 1.0]),
+        interfaces=rng.choice([2, 10, 100, 5_000]),
+        number_operators=rng.choice([NUMBER_OPERATORS, NUMBER_OPERATORS, RANGES]),
+        types=types,
+    )
+
+
+def described(scenario: Scenario) -> str:
+    """A workload in a few words."""
+    return (
+        f"{scenario.constraints} constraints, {scenario.names} names, "
+        f"{scenario.attributes[1]} attributes, {scenario.types} types"
+    )
+
+
+def measure(scenario: Scenario, seed: int) -> dict[str, float]:
+    """Events a second of CPU time by method."""
+    rng = np.random.default_rng(seed)
+    filters, events = filters_of(scenario, rng), events_of(scenario, EVENTS, rng)
+    matchers: dict[str, TableMatcher] = {
+        "signature": IndexedMatcher(by_access=False),
+        "index": IndexedMatcher(by_access=True),
+        "auto": AutoMatcher(),
+    }
+    encoded = {}
+    for name, matcher in matchers.items():
+        matcher.add_all(filters)
+        encoded[name] = matcher.encode(events)
+    # In turn, so that what disturbs the machine disturbs all alike.
+    spent = {name: float("inf") for name in matchers}
+    for _ in range(REPEATS):
+        for name, matcher in matchers.items():
+            spent[name] = min(spent[name], once(matcher, encoded[name]))
+    return {name: EVENTS / seconds for name, seconds in spent.items()}
+
+
+def once(matcher: TableMatcher, encoded: EncodedEvents) -> float:
+    """Seconds of CPU time for all events."""
+    batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
+    matcher.match(batches[0])
+    begun = time.process_time()
+    for batch in batches:
+        matcher.match(batch)
+    return time.process_time() - begun
