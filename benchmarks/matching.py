@@ -12,16 +12,21 @@ rows of their own.
 from __future__ import annotations
 
 import gc
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Thread
 
+import msgspec
 import numpy as np
 
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
 from matcher.constraint import Constraint, Filter, Operator
 from matcher.indexed import IndexedMatcher
+from matcher.matchfiles import read_events
 from matcher.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
 from matcher.model import AnyArray, Int64s, StringColumn
 from matcher.pcm import PcmMatcher
@@ -80,7 +85,7 @@ SCENARIOS = (
         interfaces=1_000,
     ),
 )
-WITH_FILTERS = {"1M, 10 names", "1M typed filters"}
+WITH_FILTERS = {"1M, 10 names", "1M typed filters", "1M typed filters, 1,000 interfaces"}
 
 
 def run(quick: bool) -> list[Row]:
@@ -160,10 +165,57 @@ def alone(
     yield from percentiles(f"{label}/one filter added", changes)
     removals = [lambda number=number: matcher.remove(10**9 + number) for number in range(2_000)]
     yield from percentiles(f"{label}/one filter removed", removals)
+    if scenario.name == "1M":
+        yield from ways(matcher, mixed, label)
+    yield from threads(matcher, matcher.encode(mixed), label)
+
+
+def ways(matcher: TableMatcher, mixed: MixedEvents, label: str) -> Iterator[Row]:
+    """The whole way from JSON lines, and from columns with other texts in every batch."""
+    lines = b"\n".join(
+        msgspec.json.encode({"id": place, "data": mixed.data(place)}) for place in range(len(mixed))
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "events.jsonl"
+        file.write_bytes(lines + b"\n")
+        begun = time.process_time()
+        for _, piece in read_events(file):
+            matcher.match(piece).interface_lists()
+        spent = time.process_time() - begun
+    yield Row(f"{label}/from JSON lines to lists", len(mixed) / spent, "events/s")
+    begun = time.process_time()
+    for first in range(0, len(mixed), BATCH):
+        matcher.match(mixed.take(slice(first, first + BATCH)))
+    spent = time.process_time() - begun
+    yield Row(f"{label}/from columns to bit sets", len(mixed) / spent, "events/s")
+
+
+def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterator[Row]:
+    """Twice the events on two threads, beside one thread, in seconds of the clock."""
+    batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
+
+    def work() -> None:
+        for batch in batches:
+            matcher.match(batch)
+
+    alone = min(clocked([work]) for _ in range(3))
+    both = min(clocked([work, work]) for _ in range(3))
+    yield Row(f"{label}/two threads", 2 * alone / both, "times one thread")
+
+
+def clocked(actions: Sequence[Callable[[], None]]) -> float:
+    """Seconds until actions in threads of their own are done."""
+    running = [Thread(target=action) for action in actions]
+    begun = time.perf_counter()
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return time.perf_counter() - begun
 
 
 def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[type-arg]
-    """The median and the 99th percentile of the time that each action takes."""
+    """The median, the 99th percentile and the most of the time that each action takes."""
     gc.disable()
     spent = []
     for action in actions:
@@ -173,6 +225,7 @@ def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[typ
     gc.enable()
     for percentile in (50, 99):
         yield Row(f"{label}, p{percentile}", float(np.percentile(spent, percentile)) / 1e3, "us")
+    yield Row(f"{label}, longest", max(spent) / 1e3, "us")
 
 
 def rate(matcher: TableMatcher, encoded: EncodedEvents, *, filters: bool = False) -> float:

@@ -2,11 +2,11 @@
 
 The cost of an event under an index is estimated from what is counted while it is matched:
 subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
-many nanoseconds each. ``auto``
-begins with access predicates, which no workload makes hopeless. Whenever its filters have doubled
-or halved in number since it last chose, it makes up an index of either kind over a sample of the
-filters, matches recent events against both, and takes the kind that costs less; what grows with
-the filters (verification) is scaled from the sample to all of them.
+many nanoseconds each. ``auto`` begins with access predicates, which no workload makes hopeless.
+Whenever its filters have doubled or halved in number since it last chose, it makes up an index of
+either kind over a sample of the filters, matches recent events against both, and takes the kind
+that costs less; what grows with the filters (what is verified, and what is combined in groups) is
+scaled from the sample to all of them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from matcher.pcm import PcmMatcher
 from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
-COSTS_NS = np.array([5.0, 18.0, 16.0, 20.0, 100.0])
+COSTS_NS = np.array([6.5, 28.0, 11.5, 110.0, 54.0, 0.08])
 """Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
-kinds on sixty random workloads of benchmarks/choice.py."""
+kinds on the workloads 0 to 99 of benchmarks/choice.py."""
 SAMPLE_MAX = 2**15
 """Filters of a sample."""
 EVENTS_MAX = 256
@@ -76,7 +76,7 @@ class AutoMatcher(TableMatcher):
         if len(slots) < FILTERS_MIN or len(recent) == 0:
             return
         sample = slots[:: -(-len(slots) // SAMPLE_MAX)]
-        scale = np.array([1.0, 1.0, len(slots) / len(sample), 1.0, 1.0])
+        scale = np.array([1.0, 1.0, len(slots) / len(sample), 1.0, 1.0, len(slots) / len(sample)])
         by_access = self._cost(True, sample, recent, scale) <= self._cost(
             False, sample, recent, scale
         )

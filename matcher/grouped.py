@@ -98,8 +98,11 @@ class Groups:
         start, size = int(self.groups[group, BLOCK]), int(self.groups[group, SIZE])
         words = (size + 63) // 64
         alive = self.blocks[start : start + words].view(np.uint8)
-        members = self.blocks[start + words : start + words + size]
-        found: Int64s = members[np.unpackbits(alive, bitorder="little")[:size].astype(bool)]
+        kept = np.unpackbits(alive, bitorder="little")[:size].astype(bool)
+        half, wide = (size + 1) // 2, self.blocks.view(np.uint32)
+        places, slots = 2 * (start + words), 2 * (start + words + half)
+        members = wide[slots : slots + size].astype(np.int64) << 32 | wide[places : places + size]
+        found: Int64s = members[kept]
         return found
 
     def bury(self, group: int, bit: int) -> bool:

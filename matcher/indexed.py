@@ -68,6 +68,7 @@ COUNT_NAMES = (
     "filters verified",
     "groups evaluated",
     "terms evaluated",
+    "filters combined",
 )
 
 
@@ -87,6 +88,7 @@ class Index:
         self._arena: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
         self._bloom: Int64s = np.zeros(1, np.int64)
         self._groups = Groups()
+        self._longest, self._told_apart = 1, 0  # terms of a signature, and for how many filters
         self._keys = Growing(np.int64)
         self._homes = Growing(np.int64)  # by slot: group << 16 | bit, or -1
         self._state = np.zeros(STATE, np.int64)
@@ -121,8 +123,10 @@ class Index:
             first = self._homes.reserve(more)
             self._homes.rows[first:] = -1
         signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
-        terms = len(filters.vocabulary.terms)
-        longest = longest_signature(int(signed / self._share), terms)
+        if not self._told_apart / 2 <= signed <= self._told_apart:
+            terms = len(filters.vocabulary.terms)
+            self._longest = int(longest_signature(int(signed / self._share), terms))
+            self._told_apart = 2 * signed
         done = 0
         while True:
             done = index_insert_all(
@@ -137,7 +141,7 @@ class Index:
                 slots,
                 filters.vocabulary.ranks,
                 self.by_access,
-                longest,
+                self._longest,
                 done,
             )
             if done == len(slots):
@@ -215,19 +219,19 @@ class Index:
 
         That the smaller ones are built anew makes a group's number of filters double each time.
         """
-        table, groups = self._filters, self._groups
+        table, groups, most = self._filters, self._groups, max(2, int(GROUP_MAX * self._share))
         first = table.rows_of(int(members[0]) >> 32)
         by_type = type_hash(first) == key
         mask = None if by_type else _mask_of(first)
         for group in groups.chain(key):
             alive, own = int(groups.groups[group, ALIVE]), int(groups.groups[group, MASK])
             together = alive + len(members)
-            if (mask is None or own == mask) and alive <= len(members) and together <= GROUP_MAX:
+            if (mask is None or own == mask) and alive <= len(members) and together <= most:
                 members = np.concatenate((members, self._dissolve(group)))
         members = members[np.argsort(members & 0xFFFFFFFF, kind="stable")]
         made = False
-        for start in range(0, len(members), GROUP_MAX):
-            part = members[start : start + GROUP_MAX]
+        for start in range(0, len(members), most):
+            part = members[start : start + most]
             scratch = self._take_scratch()
             block, own_mask, terms, runs = build_group(
                 part,

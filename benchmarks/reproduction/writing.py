@@ -92,7 +92,9 @@ def sections_of(text: str) -> dict[str, str]:
 
 def machine_of_now() -> str:
     """What this is run on, in words."""
-    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+    cores, load = os.cpu_count(), os.getloadavg()[0]
+    busy = f"with {load:.0f} programs running at once" if load >= 2 else "otherwise idle"
+    return f"{cores} cores ({platform.machine()}), {busy}, Python {platform.python_version()}"
 
 
 def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]

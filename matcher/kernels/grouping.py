@@ -158,19 +158,21 @@ def build_group(members, filters, rows, sorts, test_ranks, at):
                 terms[total] = term
                 total += 1
         mask &= own
-    head = words + count + (count + 3) // 4
+    half = (count + 1) // 2
+    head = words + 2 * half + (count + 3) // 4
     bound = head + total * (TERM_WORDS + 4 * words + 9) + number_of_rows * 10
     bound += 4 * number_of_rows // CHECKPOINT * words
     out = np.zeros(bound, np.int64)
-    small = out.view(np.uint16)
+    small, wide = out.view(np.uint16), out.view(np.uint32)
     end, runs = count, 1
     for member in range(count - 1, -1, -1):
         out[member >> 6] |= np.int64(1) << (member & 63)
-        out[words + member] = members[member]
+        wide[2 * words + member] = members[member] & TERM_MASK
+        wide[2 * (words + half) + member] = members[member] >> 32
         if member + 1 < count and (members[member] ^ members[member + 1]) & TERM_MASK:
             end = member + 1
             runs += 1
-        small[4 * (words + count) + member] = end
+        small[4 * (words + 2 * half) + member] = end
     # The rows of each term, in the order of the members.
     sizes = np.zeros(total + 1, np.int64)
     for member in range(count):

@@ -10,8 +10,8 @@ with half a CHECKPOINT of flips at most. What a test of texts decides is flipped
 the text passes instead (*toggles*).
 
 A block is a run of 64-bit words; offsets are from its begin, those of 16-bit numbers in sixteens
-of bits: the filters that live, as bits; ``slot << 32 | place of the interface`` of each, in the
-order of the interfaces; for each, where those of its interface end (16 bits); the terms' records
+of bits: the filters that live, as bits; the places of their interfaces, in ascending order, and
+their slots (32 bits each); for each, where those of its interface end (16 bits); the terms' records
 (layout.TERM and following); and for each term ``LACK``, the filters that do not ask for it, the
 operands as pairs (:func:`pair_of`; tests of order alone), for each position how many flips are not
 beyond it (16 bits), the bit maps, the flips (16 bits), and the toggles as
@@ -28,6 +28,7 @@ from matcher.kernels.layout import (
     BLOCK,
     CHECKPOINT,
     CHECKS,
+    COMBINED,
     EVALUATED,
     FIRSTS,
     FLIPS,
@@ -162,13 +163,13 @@ def left_in_play(blocks, small, block, record, words, cell, value, texts, play, 
 @inlined
 def records_of(block, size):
     """Where the records of a block's terms begin."""
-    return block + (size + 63) // 64 + size + (size + 3) // 4
+    return block + (size + 63) // 64 + (size + 1) // 2 * 2 + (size + 3) // 4
 
 
 @inlined
 def group_match(
-    blocks, small, groups, group, event, cells, at, texts, play, own, bits, found, size, wanted,
-    left, counts,
+    blocks, small, wide, groups, group, event, cells, at, texts, play, own, bits, found,
+    size, wanted, left, counts,
 ):  # fmt: skip
     """Note the filters of a group that match an event, or the interfaces alone.
 
@@ -188,12 +189,15 @@ def group_match(
                 play[word] &= blocks[lack + word]
         elif blocks[record + SORT] != TYPE_SORT:
             counts[TERMS_EVALUATED] += 1
+            counts[COMBINED] += filters
             left_in_play(
                 blocks, small, block, record, words, cells[cell, 0], cells[cell, 1], texts,
                 play, own,
             )  # fmt: skip
         record += TERM_WORDS
-    members, ends = block + words, 4 * (block + words + filters)
+    half = (filters + 1) // 2
+    places, slots = 2 * (block + words), 2 * (block + words + half)
+    ends = 4 * (block + words + 2 * half)
     # Where interfaces have many filters, one of them is enough.
     leaps = not wanted and filters > 4 * groups[group, RUNS]
     word = 0
@@ -206,10 +210,10 @@ def group_match(
             continue
         bit = word * 64 + lowest_bit(rest)
         rest &= rest - 1
-        member = blocks[members + bit]
-        place = member & TERM_MASK
+        place = np.int64(wide[places + bit])
         left -= 1 - (bits[event, place >> 6] >> (place & 63) & 1)
-        size = hit(event, member >> 32, place, bits, found, size, wanted)
+        slot = np.int64(wide[slots + bit]) if wanted else 0
+        size = hit(event, slot, place, bits, found, size, wanted)
         if leaps:
             end = np.int64(small[ends + bit])
             if end >> 6 != word:

@@ -282,7 +282,7 @@ def verify(
 
 @inlined
 def match_groups(
-    probes, spans, count, heads, blocks, small, groups, absent, event, cells, at,
+    probes, spans, count, heads, blocks, small, wide, groups, absent, event, cells, at,
     texts, play, own, bits, found, size, wanted, left, counts,
 ):  # fmt: skip
     """Match the groups of keys; gives the same as ``verify``."""
@@ -293,7 +293,7 @@ def match_groups(
         while group >= 0:
             if not groups[group, MASK] & absent:
                 size, left = group_match(
-                    blocks, small, groups, group, event, cells, at, texts, play, own,
+                    blocks, small, wide, groups, group, event, cells, at, texts, play, own,
                     bits, found, size, wanted, left, counts,
                 )  # fmt: skip
             group = groups[group, NEXT]
@@ -348,7 +348,7 @@ def index_match(
     probes, spans = work[:PROBES], work[PROBES : 2 * PROBES]
     candidates, depths, keys = work[2 * PROBES : _DEPTHS], work[_DEPTHS:_KEYS], work[_KEYS:_PLAY]
     play, own = work[_PLAY:_OWN], work[_OWN:WORK]
-    small = blocks.view(np.uint16)
+    small, wide = blocks.view(np.uint16), blocks.view(np.uint32)
     for event in range(begin, len(offsets) - 1):
         kept, left = size, interfaces
         first, last = offsets[event], offsets[event + 1]
@@ -399,8 +399,8 @@ def index_match(
                     if every and probes[number] == typed:
                         spans[number] = 0  # was looked up
                 size, left = match_groups(
-                    probes, spans, part, heads, blocks, small, groups, absent, event, cells, at,
-                    texts, play, own, bits, found, size, wanted, left, counts,
+                    probes, spans, part, heads, blocks, small, wide, groups, absent, event, cells,
+                    at, texts, play, own, bits, found, size, wanted, left, counts,
                 )  # fmt: skip
                 size, left = match_buckets(
                     spans, part, candidates, masks, absent, arena, rows, event, cells, at, texts,
