@@ -45,6 +45,7 @@ ROOM_SMALL = 1024
 """As long as advances yield little, columns are made anew so seldom as this many allow."""
 FEW = 16
 """So few codes are looked up one by one."""
+_ZEROS: Int32s = np.zeros(FEW, np.int32)  # codes of a column of one string; never written to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,6 +284,8 @@ class _Dictionary:
         return StringColumn(codes, self._values(self._used[:count].tolist()))
 
     def _short(self, codes: list[int]) -> StringColumn:
+        if codes.count(codes[0]) == len(codes):
+            return StringColumn(_ZEROS[: len(codes)], self._values(codes[:1]))
         places = {code: place for place, code in enumerate(dict.fromkeys(codes))}
         numbers = np.array([places[code] for code in codes], np.int32)
         return StringColumn(numbers, self._values(places))
