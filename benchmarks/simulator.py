@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.report import Row
+from broker.warmup import warm_up
 from simulator import scenario
 from simulator.experiment import Experiment
 from simulator.simulation import Simulation
@@ -29,6 +30,7 @@ GOAL_US = 40.0
 
 def run(quick: bool) -> list[Row]:
     """Microseconds a message, at several sizes."""
+    warm_up("cdp")  # what kernels take to be compiled is no message's cost
     sizes = ((20, EVENTS // 10),) if quick else ((1, EVENTS), (20, EVENTS), (100, EVENTS))
     rows = []
     for brokers, events in sizes:

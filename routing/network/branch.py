@@ -31,6 +31,7 @@ class Branch:
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self._interests = Interests()
+        self._types: frozenset[str] = frozenset()
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
         self._marks: dict[str, int] = {}
@@ -46,6 +47,7 @@ class Branch:
             for number, one in enumerate(chosen)
         )
         names = dict.fromkeys(self._interests.type_names)
+        self._types = frozenset(names)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
         self._marks = {
             rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
@@ -55,6 +57,8 @@ class Branch:
 
     def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
         """Send what is wanted of these events, and give it; None for nothing."""
+        if all(batch.type.name not in self._types for batch in batches):
+            return None  # which is common, and cheaper to find out than what is wanted of them
         parcel = self._interests.match(batches, order)
         if parcel is not None:
             self._flows.append(Flow(parcel.batches, parcel.order))

@@ -149,8 +149,11 @@ class Broker(Node):
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
-        due = (super().next_timer(), self.overlay.next_timer(), self._tell_at)
-        return min((one for one in due if one is not None), default=None)
+        due = super().next_timer()
+        for other in (self.overlay.next_timer(), self._tell_at):
+            if other is not None and (due is None or other < due):
+                due = other
+        return due
 
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to clients and neighbours."""
@@ -159,7 +162,9 @@ class Broker(Node):
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        return super().take_effects() + self.overlay.take_effects()
+        effects = super().take_effects()
+        effects += self.overlay.take_effects()
+        return effects
 
     # --- the network ---
 

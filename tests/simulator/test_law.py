@@ -8,6 +8,8 @@ published one.
 
 import itertools
 import os
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 
@@ -107,3 +109,29 @@ def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
             far += count if sink.broker.name != centre else 0
     assert composite > 100
     assert far > composite / 3
+
+
+def test_a_trace_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
+    """The same run in processes whose texts hash differently."""
+    found = usable(15)
+    assert found is not None
+    path = write(tmp_path, 15, *found)
+    script = f"""
+from pathlib import Path
+from simulator import scenario
+from simulator.experiment import Experiment
+print(Experiment(scenario.read(Path({str(path)!r}))).run().digest)
+"""
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            cwd=Path(__file__).parents[2],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=100,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert digests == {f"{run(path).digest}\n"}
