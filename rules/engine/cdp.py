@@ -50,7 +50,8 @@ from rules.pattern import TIMER, RuleSet
 SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
 HORIZON_EVENTS = 1024
-"""Horizons are computed anew once this many events have come since the last time."""
+"""Horizons are computed anew once this many events have come since the last time, or as many as
+there are accesses: that costs a time in proportion to them."""
 TICKS_MAX = 65_536
 """So many seconds of ticks are made at a time."""
 _PRIMITIVE, _COMPOSITE = 0, 1  # classes of E4; ticks are merged before both
@@ -221,7 +222,7 @@ class CdpEngine:
                 self._run(arrivals, inbox, stored)
         groups["evaluated"] = new
         found = self._outlets.take()
-        if self._events_since_horizon >= HORIZON_EVENTS:
+        if self._events_since_horizon >= max(HORIZON_EVENTS, len(self._linker.tables.accesses)):
             self._set_horizons(TIME_MAX)
             self._forget_strings()
         return found
