@@ -29,7 +29,7 @@ from matcher.vocabulary import EncodedEvents
 COSTS_NS = np.array([6.5, 28.0, 11.5, 110.0, 54.0, 0.08])
 """Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
 kinds on the workloads 0 to 99 of benchmarks/choice.py."""
-SAMPLE_MAX = 2**15
+SAMPLE_MAX = 2**17
 """Filters of a sample."""
 EVENTS_MAX = 256
 """Recent events that are tried."""

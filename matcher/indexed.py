@@ -121,7 +121,7 @@ class Index:
             more = filters.filters.size - keys.size
             keys.reserve(more)
             first = self._homes.reserve(more)
-            self._homes.rows[first:] = -1
+            self._homes.rows[first : first + more] = -1
         signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
         if not self._told_apart / 2 <= signed <= self._told_apart:
             terms = len(filters.vocabulary.terms)
