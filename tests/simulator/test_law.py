@@ -8,6 +8,7 @@ published one.
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,7 +30,10 @@ FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1
 
 
 def usable(seed: int) -> tuple[str, list[Event]] | None:
-    """Rules and events of a case; None for one that needs Timer or deploys a rule twice."""
+    """Rules and events of a case; None for one that needs Timer or deploys a rule twice.
+
+    Nor for one whose rules use a type that nobody publishes or defines: they wait for it.
+    """
     case = random_case(seed)
     texts = [str(text) for step in case.steps if isinstance(step, Deploy) for text in step.rules]
     if len(set(texts)) < len(texts) or any("Timer" in text for text in texts):
@@ -40,7 +44,11 @@ def usable(seed: int) -> tuple[str, list[Event]] | None:
         if isinstance(step, Push)
         for event in step.events
     }
-    return "\n\n".join(texts), list(events.values())
+    rules = "\n\n".join(texts)
+    known = {event.type for event in events.values()} | set(re.findall(r"define (\w+)\(", rules))
+    if any(f"{name}(" in rules for name in SCHEMAS.keys() - known):
+        return None
+    return rules, list(events.values())
 
 
 def write(folder: Path, seed: int, rules: str, events: list[Event]) -> Path:
