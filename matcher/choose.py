@@ -54,9 +54,10 @@ class AutoMatcher(TableMatcher):
         self._index.delete(slot)
 
     def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
-        with self._choosing:
-            if not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2:
-                self._choose(events)
+        if self._has_outgrown_its_choice():
+            with self._choosing:  # another thread may have chosen meanwhile
+                if self._has_outgrown_its_choice():
+                    self._choose(events)
         return self._index.run(events, begin, found, self._counts)
 
     def _bytes(self) -> int:
@@ -68,6 +69,9 @@ class AutoMatcher(TableMatcher):
         method = "index" if self._index.by_access else "signature"
         looked_at = dict(zip(COUNT_NAMES, self._counts.tolist(), strict=True))
         return {**super().figures, "method": method, **self._index.figures, **looked_at}
+
+    def _has_outgrown_its_choice(self) -> bool:
+        return not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2
 
     def _choose(self, events: EncodedEvents) -> None:
         slots = self.table.slots

@@ -25,14 +25,9 @@ import numpy as np
 from matcher.grouped import Groups
 from matcher.growing import Growing, with_room
 from matcher.kernels.buckets import place_of, rehash
+from matcher.kernels.entering import index_insert_all, index_remove, longest_signature
 from matcher.kernels.grouping import build_group, candidates_of, keep_entries, type_hash
-from matcher.kernels.index import (
-    WORK,
-    index_insert_all,
-    index_match,
-    index_remove,
-    longest_signature,
-)
+from matcher.kernels.index import WORK, index_match
 from matcher.kernels.layout import (
     ALIVE,
     BLOOM_BITS,
