@@ -46,7 +46,7 @@ class Configuration:
     def engine(self) -> str:
         """The name that ``rules.engine.make`` takes."""
         engine: str = self.values["engine"]
-        return "cdp" if engine == "auto" else engine
+        return engine
 
     @property
     def log_level(self) -> str:

@@ -105,7 +105,12 @@ SECONDS_OR_NEVER = Kind("SECONDS|never", 'a number of seconds, or "never"', _sec
 KEYS = (
     Key("name", "broker", TEXT, "the broker's name"),
     Key("listen", "broker", ENDPOINTS, "where it listens, tcp or ipc; may be several"),
-    Key("engine", "broker", _one_of(ENGINES), "what detects composite events; auto is cdp"),
+    Key(
+        "engine",
+        "broker",
+        _one_of(ENGINES),
+        "what detects composite events; auto is cdp or aip, rule by rule",
+    ),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
     Key("heartbeat_s", "links", SECONDS, "how often each client hears from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which it is lost"),

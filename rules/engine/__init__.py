@@ -21,6 +21,8 @@ def make(name: str = "auto") -> Detector:
         return NaiveEngine()
     if name in ("auto", "cdp", "aip"):
         from rules.engine.cdp import CdpEngine
+        from rules.engine.chooser import Chooser
 
-        return CdpEngine(incremental=name == "aip")
+        chooser = Chooser() if name == "auto" else None
+        return CdpEngine(incremental=name == "aip", chooser=chooser)
     raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")

@@ -33,6 +33,7 @@ from matcher.model import (
 )
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
+from rules.engine.chooser import REVISION_EVENTS, REVISION_EVENTS_PER_RULE, Chooser
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
@@ -70,8 +71,10 @@ class _Pending:
 class CdpEngine:
     """A Detector; see :class:`rules.engine.engine.Detector`."""
 
-    def __init__(self, *, incremental: bool = False) -> None:
+    def __init__(self, *, incremental: bool = False, chooser: Chooser | None = None) -> None:
         self._incremental = incremental
+        self._chooser = chooser
+        self._events_since_choice = 0
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
@@ -154,6 +157,16 @@ class CdpEngine:
             self._arrays = _new_arrays()
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
+    def _choose(self, chooser: Chooser) -> None:
+        """Once enough events have come, let each rule be evaluated in the way that costs less."""
+        linker = self._linker
+        enough = max(REVISION_EVENTS, REVISION_EVENTS_PER_RULE * len(linker.linked))
+        if self._events_since_choice < enough or self._least is None or self._greatest is None:
+            return
+        self._events_since_choice = 0
+        times = self._least, self._greatest
+        self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times))
+
     def switch(self, changes: Mapping[str, bool]) -> None:
         """Evaluate rules by automata from now on, or (False) without; see ``switching``."""
         linker = self._linker
@@ -222,6 +235,8 @@ class CdpEngine:
                 self._run(arrivals, inbox, stored)
         groups["evaluated"] = new
         found = self._outlets.take()
+        if self._chooser is not None:
+            self._choose(self._chooser)
         if self._events_since_horizon >= max(HORIZON_EVENTS, len(self._linker.tables.accesses)):
             self._set_horizons(TIME_MAX)
             self._forget_strings()
@@ -274,7 +289,9 @@ class CdpEngine:
                 self._pending[number] = left
         if not chosen:
             return np.empty(0, np.int64), np.empty((0, 2), np.int64)
-        self._events_since_horizon += sum(len(rows) for _, rows in chosen)
+        count = sum(len(rows) for _, rows in chosen)
+        self._events_since_horizon += count
+        self._events_since_choice += count
         return _in_order(chosen, self._writer.sources.ranks)
 
     def _stored_triggers(self) -> Int64s:

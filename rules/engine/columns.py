@@ -10,7 +10,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Kind
@@ -197,6 +197,10 @@ class ColumnTables:
     def access_number(self, plan: AccessPlan) -> int:
         """The number of an access that is in use."""
         return self._access_of[replace(plan, reach=0)].number
+
+    def accesses_in_use(self) -> Iterator[tuple[AccessPlan, int]]:
+        """Every access that has a user, with its number."""
+        return ((plan, linked.number) for plan, linked in self._access_of.items())
 
     def drop_access(self, number: int) -> bool:
         """Take a user from an access; whether it was the last, and the access is gone."""

@@ -1,0 +1,136 @@
+"""What a rule would cost either way: the model by which ``auto`` chooses (docs/decisions/0012).
+
+A rule without an automaton pays for each terminator. It looks each selected event up (a *probe*)
+and tests the *candidates* that the key and the window leave, and does so again for every branch
+that the selections before have opened. A rule with one pays less at the terminator, which only
+meets instances and links, but something for every event that reaches a state: an *instance*, and
+for each kind of link a probe, the candidates, and the *links* that are made.
+
+How many candidates a probe leaves follows from what the columns hold at present: events a second
+times the window, divided by how many keys there are. Conditions that no key serves are taken to
+let SELECTIVITY of the candidates pass. The rest of a rule (negations, aggregates, output) costs
+the same either way, and is left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from rules.pattern import TERMINATOR, Policy
+from rules.plan import AccessPlan, RulePlan, Step, StepKind
+from rules.program import TRUE, Program
+from rules.sequences import AutomatonPlan, LinkPlan, StatePlan, access_of
+
+SELECTIVITY = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Nanoseconds of each thing that is done."""
+
+    probe: float = 60.0
+    candidate: float = 12.0
+    instance: float = 400.0
+    link: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is known of a rule's events at present.
+
+    ``terminators`` is how many came in a microsecond; ``events`` how many of each selected event
+    come in one; ``keys`` how many different keys its column has for an access.
+    """
+
+    terminators: float
+    events: Mapping[int, float]
+    keys: Callable[[AccessPlan], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Nanoseconds a microsecond of event time, either way."""
+
+    columns: float
+    automaton: float
+
+
+def estimate(plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> Estimate:
+    """What a rule costs by its ``plan``, and by the automaton ``model`` of it."""
+    return _Estimator(plan, model, rates, costs).estimate()
+
+
+class _Estimator:
+    """Estimates one rule."""
+
+    def __init__(self, plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> None:
+        self._plan, self._model, self._rates, self._costs = plan, model, rates, costs
+        self._states = {state.event: state for state in model.states}
+        self._links = {link.step.event: link for state in model.states for link in state.links}
+
+    def estimate(self) -> Estimate:
+        terminators = self._rates.terminators
+        upkeep = sum(map(self._upkeep, self._model.states))
+        return Estimate(
+            terminators * self._walk(self._plan, self._in_columns),
+            terminators * self._walk(self._model.plan, self._in_automaton) + upkeep,
+        )
+
+    def _walk(self, plan: RulePlan, candidates: Callable[[Step], float]) -> float:
+        """The evaluation of one terminator."""
+        spent, branches = 0.0, 1.0
+        for step in plan.steps:
+            if step.kind is not StepKind.SELECT:
+                continue
+            found, passing = candidates(step), _passing(step.residue)
+            tested = found if step.policy is Policy.EACH else min(found, step.rank / passing)
+            spent += branches * (self._costs.probe + tested * self._costs.candidate)
+            fitting = found * passing
+            branches *= fitting if step.policy is Policy.EACH else _chance(fitting)
+        return spent
+
+    def _in_columns(self, step: Step) -> float:
+        return self._candidates(step, access_of(step))
+
+    def _in_automaton(self, step: Step) -> float:
+        if step.span.later != TERMINATOR:
+            links = self._made(self._links[step.event])
+            return links / max(_chance(links), 1e-9)  # of an event that has some
+        found = self._candidates(step, access_of(step))
+        state = self._states.get(step.event)
+        if state is None or not state.waits:
+            return found
+        return found * math.prod(_chance(self._made(link)) for link in state.links)
+
+    def _upkeep(self, state: StatePlan) -> float:
+        """What the events that reach a state cost, as far as terminators ask for them."""
+        asked = self._rates.terminators * state.arrivals.reach
+        arrivals = self._rates.events[state.event] * min(1.0, asked)
+        return arrivals * (self._costs.instance + sum(map(self._linking, state.links)))
+
+    def _linking(self, link: LinkPlan) -> float:
+        costs, passing = self._costs, _passing(link.step.residue)
+        tested = self._candidates(link.step, access_of(link.step))
+        if link.kept:
+            tested = min(tested, link.kept / passing)
+        return costs.probe + tested * costs.candidate + self._made(link) * costs.link
+
+    def _made(self, link: LinkPlan) -> float:
+        """How many links of a kind an event has."""
+        fitting = self._candidates(link.step, access_of(link.step)) * _passing(link.step.residue)
+        return min(fitting, link.kept) if link.kept else fitting
+
+    def _candidates(self, step: Step, access: AccessPlan) -> float:
+        """How many candidates a probe leaves."""
+        return self._rates.events[step.event] * step.span.duration / self._rates.keys(access)
+
+
+def _passing(residue: Program) -> float:
+    return 1.0 if residue is TRUE else SELECTIVITY
+
+
+def _chance(expected: float) -> float:
+    """How likely there is one at least, of so many expected."""
+    return 1.0 - math.exp(-expected)
