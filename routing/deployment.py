@@ -16,7 +16,7 @@ Law 4: a name's versions count up for ever, so that no two deployments share com
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MIN, EventType
 from routing.config import NodeConfig
@@ -147,6 +147,10 @@ class Deployments:
         """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
         self._rules = {deployed.rule.name: deployed for deployed in rules}
         self.rearrange(published)
+
+    def restart(self, name: str, since: int) -> None:
+        """Have a rule hold from another instant: the place that evaluates it has changed."""
+        self._rules[name] = replace(self._rules[name], since=since)
 
     def remove(self, name: str) -> Deployed:
         """Take a rule out of force. ``rearrange`` must follow."""

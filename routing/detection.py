@@ -167,7 +167,7 @@ class Detection:
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
-            self._engine.deploy(RuleSet(own, rules.schemas), since=since, version=version)
+            self._install(RuleSet(own, rules.schemas), since, version)
             added += self._deployments.add(own, since, version)
         self._rules_changed()
         return added, ended
@@ -241,13 +241,25 @@ class Detection:
 
     def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> Sequence[Ended]:
         """Take rules out of force, for new ones whose types stay known in between."""
-        ended = [Ended(deployed, self._engine.mark(deployed.rule.name)) for deployed in gone]
+        ended = [Ended(deployed, self._mark_at_end(deployed.rule.name)) for deployed in gone]
         for deployed in gone:
             self.watermarks.touch(self._deployments.needs(deployed.rule.name))
-            self._engine.remove(deployed.rule.name)
+            self._uninstall(deployed.rule.name)
             self._deployments.remove(deployed.rule.name)
         self._advertisements.exchange(_mentions_of(gone), _mentions_of(_undeployed(rules)))
         return ended
+
+    def _install(self, rules: RuleSet, since: int | None, version: int) -> None:
+        """Begin to evaluate rules."""
+        self._engine.deploy(rules, since=since, version=version)
+
+    def _uninstall(self, name: str) -> None:
+        """Cease to evaluate a rule."""
+        self._engine.remove(name)
+
+    def _mark_at_end(self, name: str) -> int:
+        """The mark of a rule that is about to be taken out of force."""
+        return self._engine.mark(name)
 
     def _rules_changed(self) -> None:
         self._rearrange()

@@ -443,8 +443,69 @@ class Answered:
     answer: Confirmed | Refused
 
 
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The root is about to divide the rules anew: local sources are to be held, below too.
+
+    ``number`` counts the plans of a root.
+    """
+
+    number: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The sender and all below hold their sources; all that they said before has gone up.
+
+    ``nodes``: pairs of each broker there and its father. ``fronts``: types, and the greatest time
+    of an event that was taken in there; ``marks`` and ``rules``: types and rules, and the greatest
+    mark that was given there.
+    """
+
+    number: Sequence
+    nodes: tuple[tuple[Name, Name], ...]
+    fronts: tuple[tuple[Name, Time], ...]
+    marks: tuple[tuple[Name, Time], ...]
+    rules: tuple[tuple[Name, Time], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rules are divided over these brokers from now on; local sources are held no longer.
+
+    ``nodes``: a broker, its father ("" for the root), the types that its sources publish.
+    """
+
+    number: Sequence
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forward:
+    """What fragments let pass on the way to the rules above (7.3.6), and then marks.
+
+    ``marks``: types, and up to where the receiver has all of their events that it needs; one
+    beyond everything says that nobody below publishes the type any more.
+    """
+
+    batches: tuple[EventBatch, ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+
+
 Routed: TypeAlias = (
-    LinkStates | CreateTree | TreeAck | TreeNack | Known | Want | Flow | Asked | Answered
+    LinkStates
+    | CreateTree
+    | TreeAck
+    | TreeNack
+    | Known
+    | Want
+    | Flow
+    | Asked
+    | Answered
+    | Pause
+    | Paused
+    | Plan
+    | Forward
 )
 """What goes in packets."""
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye

@@ -41,6 +41,7 @@ from routing.messages import (
     Delivery,
     Deploy,
     Flow,
+    Forward,
     Goodbye,
     Heartbeat,
     Hello,
@@ -53,6 +54,9 @@ from routing.messages import (
     Name,
     Number,
     Packet,
+    Pause,
+    Paused,
+    Plan,
     Promise,
     Publish,
     Refused,
@@ -249,10 +253,16 @@ class _Nested(msgspec.Struct, array_like=True, frozen=True):
     message: bytes
 
 
-_KNOWN, _FLOW, _ASKED, _ANSWERED = 55, 57, 58, 59
+class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    marks: tuple[tuple[Name, Time], ...]
+
+
+_KNOWN, _FLOW, _ASKED, _ANSWERED, _FORWARD = 55, 57, 58, 59, 63
 _ASKING = frozenset(get_args(Asking))
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
+_unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
 _unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
 
 
@@ -285,6 +295,22 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
     order = _take_order(reader, sum(map(len, batches))) if plain.ordered else None
     reader.finish()
     return Flow(batches, order, plain.promises, plain.marks)
+
+
+def _encode_forward(message: Forward) -> Frames:
+    headers, bodies = _encode_batches(message.batches)
+    first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks))
+    return [first, b"".join(bodies)] if headers else [first]
+
+
+def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
+    plain = _unpack_forwarded(data)
+    if not plain.batches:
+        _no_body(body)
+        return Forward((), plain.marks)
+    batches, reader = _decode_batches(plain.batches, body)
+    reader.finish()
+    return Forward(batches, plain.marks)
 
 
 def _encode_asked(message: Asked) -> Frames:
@@ -372,6 +398,10 @@ CODECS: tuple[Codec, ...] = (
     Codec(_FLOW, Flow, _encode_flow, _decode_flow),
     Codec(_ASKED, Asked, _encode_asked, _decode_asked),
     Codec(_ANSWERED, Answered, _encode_answered, _decode_answered),
+    _plain(60, Pause),
+    _plain(61, Paused),
+    _plain(62, Plan),
+    Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,

@@ -19,6 +19,7 @@ from matcher.model import MICROSECONDS, EventBatch
 from routing.config import NodeConfig
 from routing.network import strategy
 from routing.network.broker import Broker
+from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
 from rules.language import declared_in
 from rules.parser import decode, read
@@ -210,7 +211,7 @@ class Experiment:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)
             overlay = OverlayConfig(name, life, heartbeat_s=scenario.heartbeat_s)
             engine = rules.engine.make(scenario.engine)
-            return Broker(config, overlay, engine, strategy.make(scenario.strategy), now)
+            return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 
         return make
 

@@ -28,7 +28,7 @@ STRATEGIES = (
     "push-pull-mt",
     "adaptive",
 )
-"""The strategies of the contract; only the first is there yet."""
+"""The strategies of the contract; the first two are there yet."""
 ORDERINGS = ("watermark", "arrival")
 
 

@@ -5,4 +5,7 @@ A :class:`routing.network.broker.Broker` is a Node that is part of a network (th
 along it, leaving out filters that others cover (``covering``); ``detection`` decides whether rules
 are evaluated here, ``strategy`` where they are evaluated at all. ``petitions`` are what clients
 ask of the root, ``visitors`` the sources of other brokers there, ``knowledge`` what it tells all.
+
+With a strategy that divides rules it is a :class:`routing.network.dividing.DividingBroker`, whose
+``station`` evaluates its part of them; ``making`` chooses.
 """

@@ -65,12 +65,18 @@ class Branch:
         return parcel
 
     def offer_detected(
-        self, batches: Sequence[EventBatch], order: Int64s | None, marks: Mapping[str, int]
+        self,
+        batches: Sequence[EventBatch],
+        order: Int64s | None,
+        marks: Mapping[str, int],
+        *,
+        every_mark: bool = False,
     ) -> None:
         """The same for composite events, with the marks that say when they are due.
 
         A mark is told only until it has passed everything that was sent: further on there is
-        nothing that waits for it.
+        nothing that waits for it. ``every_mark``: it is told always, since events that come to the
+        same sinks another way may wait for it.
         """
         wanted = self.offer(batches, order) if batches else None
         if wanted is not None:
@@ -78,7 +84,7 @@ class Branch:
         news = {
             name: marks[name]
             for name, told in self._marks.items()
-            if told <= self._latest and marks.get(name, TIME_MIN) > told
+            if (every_mark or told <= self._latest) and marks.get(name, TIME_MIN) > told
         }
         if news:
             self._marks.update(news)

@@ -70,6 +70,8 @@ class Broker(Node):
     """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
+    heard: ClassVar[Mapping[type, Callable[[Any, str, Any], None]]]
+    """What neighbours send, and what is done about it."""
     _detection: NetworkDetection
 
     def __init__(
@@ -82,7 +84,7 @@ class Broker(Node):
     ) -> None:
         self.overlay = Overlay(overlay, now)
         self._strategy = strategy
-        self._router = Router(overlay.name)
+        self._router = self._make_router(overlay.name)
         self._visitors = Visitors()
         self._petitions = Petitions()
         self._known = Known((), ())
@@ -100,6 +102,9 @@ class Broker(Node):
         self._registered_at: str | None = None
         """The root that knows this broker's sources."""
         super().__init__(config, engine, now)
+
+    def _make_router(self, name: str) -> Router:
+        return Router(name)
 
     def _make_detection(self, engine: Detector) -> NetworkDetection:
         return NetworkDetection(
@@ -185,7 +190,7 @@ class Broker(Node):
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""
         try:
-            _HEARD[type(heard.message)](self, heard.neighbour, heard.message)
+            self.heard[type(heard.message)](self, heard.neighbour, heard.message)
         except (ProtocolError, RuleErrors) as error:
             what = type(heard.message).__name__
             self._log("error", f"{what} left out", neighbour=heard.neighbour, reason=str(error))
@@ -322,10 +327,7 @@ class Broker(Node):
     def _hear_flow(self, neighbour: str, flow: Flow) -> None:
         if neighbour not in self._router.branches:
             return  # of a tree that is no more
-        for batch in flow.batches:
-            known = self._advertisements.find(batch.type.name)
-            if known is not None:
-                check_schema(batch, known.schema)
+        self._check_schemas(flow.batches)
         if any(batch.is_composite for batch in flow.batches):
             if neighbour == self._router.father:
                 self._router.take_in_detected(flow.batches, flow.order)
@@ -341,6 +343,12 @@ class Broker(Node):
             self._router.take_in_marks(flow.marks)
         for name, mark in flow.promises:
             self._hear_promise(name, mark)
+
+    def _check_schemas(self, batches: Sequence[EventBatch]) -> None:
+        for batch in batches:
+            known = self._advertisements.find(batch.type.name)
+            if known is not None:
+                check_schema(batch, known.schema)
 
     def _hear_promise(self, name: str, mark: int) -> None:
         if not self._router.is_root:
@@ -396,8 +404,7 @@ class Broker(Node):
         self.overlay.send(self._router.father, asked, self._now)
 
     def _hear_asked(self, neighbour: str, asked: Asked) -> None:
-        if not asked.path or asked.path[-1] != neighbour:
-            raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+        check_path(neighbour, asked)
         if not self._router.is_root:
             if self._router.father is not None:
                 on = replace(asked, path=(*asked.path, self.overlay.name))
@@ -470,6 +477,12 @@ class Broker(Node):
             super()._send(peer, message)
 
 
+def check_path(neighbour: str, asked: Asked) -> None:
+    """ProtocolError when a request did not come the way that it says."""
+    if not asked.path or asked.path[-1] != neighbour:
+        raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+
+
 def _greets(frames: Sequence[bytes | memoryview]) -> bool:
     """Whether frames are, by their looks, the greeting of a neighbour."""
     first = frames[0] if frames else b""
@@ -497,11 +510,10 @@ Broker.handlers = {
     **dict.fromkeys((Advertise, Unadvertise, Deploy, Remove, ListRules, ShowRule), Broker._ask),
 }
 
-_HEARD: Mapping[type, Callable[[Broker, str, Any], None]] = {
+Broker.heard = {
     Known: Broker._hear_known,
     Want: Broker._hear_want,
     Flow: Broker._hear_flow,
     Asked: Broker._hear_asked,
     Answered: Broker._hear_answered,
 }
-"""What neighbours send."""

@@ -46,6 +46,11 @@ class Router:
         """Whether composite events or marks have come that ``take_detected`` was not asked for."""
 
     @property
+    def epoch(self) -> tuple[str, int] | None:
+        """The tree's root and epoch; None while there is no tree."""
+        return self._epoch
+
+    @property
     def has_tree(self) -> bool:
         """Whether there is a way to the root."""
         return self.is_root or self.father is not None
@@ -140,11 +145,15 @@ class Router:
 
     def take_in_detected(self, batches: tuple[EventBatch, ...], order: Int64s | None) -> None:
         """Below the root: composite events have come from the father."""
+        self.keep_detected(batches, order)
+        for branch in self.children:
+            branch.offer(batches, order)
+
+    def keep_detected(self, batches: tuple[EventBatch, ...], order: Int64s | None) -> None:
+        """Keep composite events for ``take_detected``."""
         self.has_news = True
         places = np.arange(sum(map(len, batches))) if order is None else order
         self._detected.append(Detections(batches, places))
-        for branch in self.children:
-            branch.offer(batches, order)
 
     def take_in_marks(self, marks: Marks) -> None:
         """Below the root: marks have come from the father, behind the events that they follow."""
@@ -163,7 +172,7 @@ class Router:
             return None
         found, self._detected = self._detected, []
         self.has_news = False
-        return _joined(found)
+        return joined(found)
 
     def take_flows(self) -> Iterator[tuple[str, Flow]]:
         """What is to be sent now, by neighbour."""
@@ -172,7 +181,7 @@ class Router:
                 yield branch.neighbour, flow
 
 
-def _joined(found: Sequence[Detections]) -> Detections:
+def joined(found: Sequence[Detections]) -> Detections:
     """Detections one after another."""
     if len(found) <= 1:
         return found[0] if found else NOTHING

@@ -23,6 +23,9 @@ class Strategy(Protocol):
     """What the root of a tree asks its subtrees for."""
 
     name: ClassVar[str]
+    divides: ClassVar[bool]
+    """Whether rules are divided over the tree (routing.network.dividing), not just evaluated at
+    its root."""
 
     def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
         """The filters of the events that rules need at the root, whoever subscribes to what."""
@@ -37,10 +40,25 @@ class Centralized:
     """
 
     name: ClassVar[str] = "centralized"
+    divides: ClassVar[bool] = False
 
     def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
         """Every type that has advertisers."""
         return [known.schema.name for known in advertisements if known.advertisers]
+
+
+class DistributedSingleTree:
+    """Rules go to the deepest brokers of the single tree that see all they need (7.3.5).
+
+    Brokers below send what fragments of the rules let pass, and nothing else.
+    """
+
+    name: ClassVar[str] = "distributed-st"
+    divides: ClassVar[bool] = True
+
+    def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
+        """Nothing: what rules need comes of itself."""
+        return ()
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}
@@ -66,3 +84,4 @@ def make(name: str) -> Strategy:
 
 
 register(Centralized)
+register(DistributedSingleTree)

@@ -35,12 +35,16 @@ from routing.messages import (
     Code,
     CreateTree,
     Flow,
+    Forward,
     FromNeighbour,
     Goodbye,
     Known,
     LinkHello,
     LinkState,
     LinkStates,
+    Pause,
+    Paused,
+    Plan,
     TreeAck,
     TreeNack,
     Want,
@@ -55,7 +59,7 @@ BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
-Carried: TypeAlias = Known | Want | Flow | Asked | Answered
+Carried: TypeAlias = Known | Want | Flow | Asked | Answered | Pause | Paused | Plan | Forward
 """What neighbours send one another that is not the overlay's own business."""
 
 

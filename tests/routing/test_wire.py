@@ -34,6 +34,7 @@ from routing.messages import (
     Delivery,
     Deploy,
     Flow,
+    Forward,
     Goodbye,
     Heartbeat,
     Hello,
@@ -45,6 +46,9 @@ from routing.messages import (
     ListRules,
     Message,
     Packet,
+    Pause,
+    Paused,
+    Plan,
     Promise,
     Publish,
     Refused,
@@ -102,6 +106,10 @@ PLAIN: tuple[Message, ...] = (
     Asked(("b1",), 9, "", Deploy(5, "define ...")),
     Answered((), 9, Confirmed(1, {"from": {"Temp": None}})),
     Answered(("b1",), 9, Refused(1, Code.SCHEMA, "no")),
+    Pause(3),
+    Paused(3, (("b3", "b2"),), (("Temp", -5),), (("Temp", 2**63 - 1),), (("fire", 7),)),
+    Plan(3, (("b1", "", ("Temp",)), ("b2", "b1", ()))),
+    Forward((), (("Temp", 9),)),
     Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
     Packet(7, 1, 2**63 - 1, CreateTree("b2", 1)),
 )
@@ -188,6 +196,8 @@ def facts(message: Message) -> object:
     """What compares equal, of messages whose columns do not."""
     if isinstance(message, Flow):
         return (message.batches, message.order, message.promises, message.marks)
+    if isinstance(message, Forward):
+        return (message.batches, message.marks)
     return message
 
 
@@ -218,6 +228,13 @@ def test_events_cross_unchanged(seed: int) -> None:
     assert isinstance(flow.message, Flow)
     assert rows(flow.message.batches) == rows(sent.batches)
     assert flow.message.promises == (("s", 4),)
+    forward = wire.decode(wire.encode(Packet(1, 2, 3, Forward(sent.batches, (("Temp", 4),)))))
+    assert isinstance(forward, Packet)
+    assert isinstance(forward.message, Forward)
+    assert rows(forward.message.batches) == rows(sent.batches)
+    numbers = [one.ids.sequence.tolist() for one in forward.message.batches]
+    assert numbers == [one.ids.sequence.tolist() for one in sent.batches]
+    assert forward.message.marks == (("Temp", 4),)
     # Frames that a host hands over as views of its own memory, wherever they lie.
     shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
     again = wire.decode(shifted)

@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -51,13 +52,15 @@ def usable(seed: int) -> tuple[str, list[Event]] | None:
     return rules, list(events.values())
 
 
-def write(folder: Path, seed: int, rules: str, events: list[Event]) -> Path:
+def write(
+    folder: Path, seed: int, rules: str, events: list[Event], strategy: str = "centralized"
+) -> Path:
     """A scenario of a random network with these rules and events."""
     random = Random(f"network {seed}")
     declared = "\n".join(f"event {schema}" for schema in SCHEMAS.values())
     (folder / "rules.tesla").write_text(f"{declared}\n{rules}")
     brokers = [f"n{number}" for number in range(random.randint(2, 12))]
-    text = f'seed = {seed}\nengine = "naive"\nrules = "rules.tesla"\n'
+    text = f'seed = {seed}\nstrategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
     text += "".join(f'[[broker]]\nname = "{name}"\n' for name in brokers)
     links = {frozenset((brokers[random.randrange(n)], brokers[n])) for n in range(1, len(brokers))}
     for _ in range(random.randint(0, len(brokers))):
@@ -65,11 +68,14 @@ def write(folder: Path, seed: int, rules: str, events: list[Event]) -> Path:
     for one, other in sorted(map(sorted, links)):
         delay_ms = random.choice([0.5, 5.0, 40.0, 400.0])
         text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    homes = brokers
+    if strategy != "centralized" and random.random() < 0.7:  # near each other, mostly
+        homes = random.sample(brokers, min(2, len(brokers)))
     for source in sorted({event.source for event in events}):
         own = [event for event in events if event.source == source]
         lines = json_lines(batches(own, SCHEMAS.values()))
         (folder / f"{source}.jsonl").write_bytes(lines)
-        broker = random.choice(brokers)
+        broker = random.choice(homes)
         text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
     for number in range(random.randint(1, 4)):
         chosen = random.sample(FILTERS, random.randint(1, len(FILTERS)))
@@ -81,6 +87,20 @@ def write(folder: Path, seed: int, rules: str, events: list[Event]) -> Path:
     return path
 
 
+def apart(seed: int, events: list[Event]) -> list[Event]:
+    """The events as if each type came from a source of its own, or from two."""
+    random = Random(f"apart {seed}")
+    homes = {name: [f"{name}{n}" for n in range(random.choice((1, 1, 2)))] for name in SCHEMAS}
+    counts: dict[str, int] = {}
+    found = []
+    for event in events:
+        home = random.choice(homes[event.type])
+        number = counts[home] = counts.get(home, 0) + 1
+        name = f"n{number}" if event.id.startswith("n") else str(number)
+        found.append(replace(event, source=home, sequence=number, id=name))
+    return found
+
+
 def run(path: Path) -> Outcome:
     return Experiment(scenario.read(path)).run()
 
@@ -88,14 +108,18 @@ def run(path: Path) -> Outcome:
 SEEDS = list(itertools.islice(filter(usable, itertools.count()), CASES))
 
 
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int) -> None:
+def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strategy: str) -> None:
     found = usable(seed)
     assert found is not None
-    path = write(tmp_path, seed, *found)
+    text, events = found
+    if strategy != "centralized":
+        events = apart(seed, events)  # so that rules have places of their own
+    path = write(tmp_path, seed, text, events, strategy)
     outcome = run(path)
     assert outcome.settled, path.read_text()
-    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
 
 
 def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:

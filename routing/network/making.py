@@ -1,0 +1,22 @@
+"""A broker as its strategy needs it."""
+
+from __future__ import annotations
+
+from routing.config import NodeConfig
+from routing.network.broker import Broker
+from routing.network.dividing import DividingBroker
+from routing.network.strategy import Strategy
+from routing.overlay.config import OverlayConfig
+from rules.engine.engine import Detector
+
+
+def make_broker(
+    config: NodeConfig,
+    overlay: OverlayConfig,
+    engine: Detector,
+    strategy: Strategy,
+    now: float = 0.0,
+) -> Broker:
+    """A broker of a network all of whose brokers have this strategy."""
+    kind = DividingBroker if strategy.divides else Broker
+    return kind(config, overlay, engine, strategy, now)

@@ -1,0 +1,266 @@
+"""One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks (4.4).
+
+Law 1: the mark of a type is the least of those who say something of it here: the local sources,
+each child that forwards it, and the rules evaluated here that define it. A child that is expected
+to forward a type and has not said anything yet holds it at the beginning.
+
+Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing (see
+routing.watermark): it has the mark of the type that is furthest, or lies just beyond the last
+event. That it has ended is told to the father once all that is needed of it has gone up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from routing.deployment import Deployed
+from routing.messages import Forward
+from routing.network.router import CLOSED
+from routing.order import greatest_time
+from routing.partition.composites import numbered
+from routing.partition.forwarder import Forwarder
+from routing.partition.placement import Partition
+from rules.engine.engine import Detections, Detector
+from rules.pattern import TIMER, RuleSet
+
+BATCHES_AT_ONCE = 1_000
+"""Batches in one Forward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How the rules in force are divided over a tree: the same value at every broker of it.
+
+    ``fathers``: of every broker but the root; ``published``: the types that each broker's sources
+    publish.
+    """
+
+    partition: Partition
+    fathers: Mapping[str, str]
+    published: Mapping[str, frozenset[str]]
+    rules: tuple[Deployed, ...]
+    schemas: Mapping[str, EventType]
+
+
+class Station:
+    """Owner of a broker's engine and forwarder while rules are divided."""
+
+    def __init__(self, name: str, engine: Detector) -> None:
+        self._name = name
+        self._engine = engine
+        self._forwarder = Forwarder()
+        self._rules: dict[str, Deployed] = {}
+        self._used: frozenset[str] = frozenset()
+        """The types that rules here use."""
+        self._published: frozenset[str] = frozenset()
+        self._children: dict[str, dict[str, int]] = {}
+        """The marks of types, by the child that forwards them."""
+        self._ranks: Mapping[str, int] = {}
+        self._marks: dict[str, int] = {}
+        self._front = TIME_MIN
+        self._ended: frozenset[str] = frozenset()
+        """The types of which nothing more will be here."""
+        self._over: frozenset[str] = frozenset()
+        """The rules all of whose types have ended."""
+        self._told: dict[str, int] = {}
+        self._outbox: list[Forward] = []
+        self._inputs: tuple[Mapping[str, int], int | None] = {}, None
+        self._has_news = False
+
+    @property
+    def rules(self) -> Mapping[str, Deployed]:
+        """The rules that are evaluated here."""
+        return self._rules
+
+    @property
+    def front(self) -> int:
+        """The greatest time of an event that is or was here; TIME_MIN for none."""
+        return self._front
+
+    @property
+    def type_marks(self) -> Mapping[str, int]:
+        """The marks that were given to engine and forwarder."""
+        return self._marks
+
+    def mark(self, rule: str) -> int:
+        """Up to where a rule has been evaluated here; KeyError for one that is not."""
+        return self._engine.mark(rule)
+
+    def has_ended(self, rule: str) -> bool:
+        """Whether nobody publishes anything any more that a rule evaluated here uses."""
+        return rule in self._over
+
+    # --- deployment ---
+
+    def follow(self, division: Division) -> None:
+        """Rules are divided in another way."""
+        places, name = division.partition.places, self._name
+        here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
+        for gone in [rule for rule, was in self._rules.items() if here.get(rule) != was]:
+            self._engine.remove(gone)
+            del self._rules[gone]
+        self._install([one for rule, one in here.items() if rule not in self._rules], division)
+        self._rules = here
+        self._used = frozenset(
+            used.name for one in here.values() for used in one.rule.used_types if used != TIMER
+        )
+        in_order = sorted(division.rules, key=lambda one: one.place)
+        self._ranks = {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
+        self._published = division.published.get(name, frozenset())
+        self._deploy_fragments(division.partition)
+        self._expect(division)
+        self._told = {}
+        self._has_news = True
+
+    def _install(self, rules: Sequence[Deployed], division: Division) -> None:
+        for since, version in dict.fromkeys((one.since, one.version) for one in rules):
+            own = tuple(one.rule for one in rules if (one.since, one.version) == (since, version))
+            self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
+
+    def _deploy_fragments(self, partition: Partition) -> None:
+        forwarder, fragments = self._forwarder, partition.fragments.get(self._name, {})
+        for gone in sorted(forwarder.fragments.keys() - fragments.keys()):
+            forwarder.remove(gone)
+        for rule, fragment in sorted(fragments.items()):
+            if forwarder.fragments.get(rule) != fragment:
+                forwarder.deploy(rule, fragment)
+
+    def _expect(self, division: Division) -> None:
+        """Law 1: which children forward what. What one has said stays said, but for an end."""
+        before, self._children = self._children, {}
+        for child, father in sorted(division.fathers.items()):
+            fragments = division.partition.fragments.get(child, {})
+            if father != self._name or not fragments:
+                continue
+            names = sorted({name for one in fragments.values() for name in one.forwards})
+            said = before.get(child, {})
+            # What has ended may begin anew with this division; if not, the child says so again.
+            self._children[child] = {
+                name: mark if (mark := said.get(name, TIME_MIN)) != CLOSED else TIME_MIN
+                for name in names
+            }
+
+    def forget_children(self) -> None:
+        """The tree is another: what children have said held for those below them then."""
+        self._children.clear()
+
+    # --- inputs ---
+
+    def push(self, batches: Iterable[EventBatch]) -> None:
+        """Take events in, of local sources or from a child."""
+        for batch in batches:
+            if len(batch):
+                self._front = max(self._front, greatest_time(batch))
+                if batch.type.name in self._used:
+                    self._engine.push(batch)
+                self._forwarder.push(batch)
+                self._has_news = True
+
+    def take(self, child: str, message: Forward) -> None:
+        """Take in what a child has sent."""
+        self.push(message.batches)
+        marks = self._children.get(child, {})
+        for name, mark in message.marks:
+            if name in marks and mark > marks[name]:
+                marks[name] = mark
+                self._has_news = True
+
+    # --- evaluation ---
+
+    def advance(self, own: Mapping[str, int], clock: int | None) -> Detections | None:
+        """Evaluate what the marks allow; None when nothing has changed.
+
+        ``own``: the marks of the types that local sources publish, CLOSED for those that they do
+        not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
+        """
+        if not self._has_news and self._inputs == (own, clock):
+            return None
+        self._inputs, self._has_news = (own, clock), False
+        said = self._said(own)
+        closed = frozenset(name for name, mark in said.items() if mark == CLOSED)
+        open_marks = [mark for mark in said.values() if mark != CLOSED]
+        beyond = max([*open_marks, self._front + 1 if self._front > TIME_MIN else TIME_MIN])
+        marks = {name: beyond if name in closed else mark for name, mark in said.items()}
+        timer = clock if clock is not None else self._timer(marks)
+        detections = self._engine.advance({**marks, TIMER.name: timer})
+        for batch in detections.batches:
+            self._forwarder.push(numbered(batch, self._ranks))
+        self._look_for_ends(said, is_timed=clock is not None)
+        for rule in self._rules:
+            name, mark = self._rules[rule].rule.defines.name, self._engine.mark(rule)
+            marks[name] = min(marks.get(name, TIME_MAX), mark)
+        for name in self._ended:
+            marks[name] = max(marks.get(name, beyond), beyond)
+        for name, mark in marks.items():
+            self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
+        self._forward(marks)
+        return detections
+
+    def take_forwards(self) -> list[Forward]:
+        """What is to be sent to the father."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def _said(self, own: Mapping[str, int]) -> dict[str, int]:
+        """Law 1, but for the rules here: by type."""
+        said = {name: own.get(name, TIME_MIN) for name in sorted(self._published)}
+        for marks in self._children.values():
+            for name, mark in marks.items():
+                said[name] = min(said.get(name, CLOSED), mark)
+        return said
+
+    def _timer(self, marks: Mapping[str, int]) -> int:
+        """Where the clock does not count: as far as the rules that need Timer have come."""
+        found = [
+            min(
+                (marks.get(used.name, TIME_MIN) for used in uses if used != TIMER), default=TIME_MIN
+            )
+            for one in self._rules.values()
+            if TIMER in (uses := one.rule.used_types)
+        ]
+        return max(found, default=TIME_MIN)
+
+    def _look_for_ends(self, said: Mapping[str, int], *, is_timed: bool) -> None:
+        """Law 2: of which types neither sources nor rules bring anything more."""
+        rules = {name: one.rule for name, one in self._rules.items()}
+        names = said.keys() | {rule.defines.name for rule in rules.values()}
+        ended = {name for name in names if said.get(name, CLOSED) == CLOSED}
+        while True:  # all rules might be over, but for those that are found not to be
+            over = {
+                name
+                for name, rule in rules.items()
+                if all(_is_over(used, ended, is_timed) for used in rule.used_types)
+            }
+            running = {rule.defines.name for name, rule in rules.items() if name not in over}
+            if not ended & running:
+                break
+            ended -= running
+        self._ended, self._over = frozenset(ended), frozenset(over)
+
+    def _forward(self, marks: Mapping[str, int]) -> None:
+        fragments = self._forwarder.fragments.values()
+        if not fragments:
+            return
+        forwarded = self._forwarder.advance(marks)
+        up = dict(forwarded.marks)
+        for name in up.keys() & self._ended:
+            company = [one.binds for one in fragments if name in one.forwards and name in one.binds]
+            if all(binds <= self._ended for binds in company):
+                up[name] = CLOSED
+        news = {
+            name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
+        }
+        self._told.update(news)
+        batches = forwarded.batches
+        while len(batches) > BATCHES_AT_ONCE:
+            self._outbox.append(Forward(batches[:BATCHES_AT_ONCE]))
+            batches = batches[BATCHES_AT_ONCE:]
+        if batches or news:
+            self._outbox.append(Forward(batches, tuple(news.items())))
+
+
+def _is_over(used: EventType, ended: Container[str], is_timed: bool) -> bool:
+    return not is_timed if used == TIMER else used.name in ended
