@@ -7,7 +7,7 @@ the events is known to the rules by its first event (tesla.md E5). What is detec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TextIO
@@ -18,7 +18,7 @@ from broker.recorded import RecordedEvents, Step
 from matcher.checksum import checksum
 from matcher.files import EventOutput
 from matcher.model import EventBatch, EventType
-from rules.engine import Detections, Detector
+from rules.engine import Detections
 from rules.errors import RuleErrors
 from rules.parser import Reading, decode, read
 from rules.pattern import RuleSet
@@ -139,8 +139,20 @@ class Progress:
         return paces[int(np.searchsorted(done, share * done[-1]))][0]
 
 
+class Evaluation(Protocol):
+    """What a detection asks of an engine (:class:`rules.engine.Detector`)."""
+
+    def push(self, batch: EventBatch) -> None:
+        """Add events."""
+        ...
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Evaluate what the marks allow."""
+        ...
+
+
 def detect(
-    engine: Detector,
+    engine: Evaluation,
     events: RecordedEvents,
     names: Collection[str],
     sink: Sink,

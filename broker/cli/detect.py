@@ -74,12 +74,12 @@ def command(
 
     from broker.cli.outcome import one_of
     from broker.detection import detect, read_rules
+    from broker.parallel import deployed
     from broker.recorded import RecordedEvents
     from rules.checker import check
-    from rules.engine import make
     from rules.language import declared_in
 
-    _check_engine(engine, device, threads)
+    _check_engine(engine, device)
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
     form = _format(form, output)
@@ -97,8 +97,7 @@ def command(
     schemas = recorded.intake.schemas
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     printed = _printed_types(checked, types)
-    detector = make(engine)
-    detector.deploy(checked)
+    detector = deployed(engine, checked, threads)
     names = {event_type.name for event_type in printed}
     style = {"full_cause": cause == "full", "seconds": time == "seconds"}
     with _sink(form, output, printed, style) as sink:
@@ -108,7 +107,7 @@ def command(
         _report(progress, recorded, detector.duplicates, perf_counter() - begun)
 
 
-def _check_engine(engine: str, device: str, threads: int) -> None:
+def _check_engine(engine: str, device: str) -> None:
     from broker.cli.outcome import UsageError, one_of
 
     if engine in LATER_ENGINES:
@@ -117,8 +116,6 @@ def _check_engine(engine: str, device: str, threads: int) -> None:
         raise UsageError("detect --device gpu comes later; there are auto and cpu")
     one_of("--engine", engine, ENGINES)
     one_of("--device", device, ("auto", "cpu"))
-    if threads > 1:
-        print(f"rexmq: one thread for now, not {threads}", file=sys.stderr)
 
 
 def _format(form: str | None, output: Path | None) -> str:

@@ -83,6 +83,7 @@ class CdpEngine:
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._linker.show(self._arrays)
         self._repeats = DuplicateFilter()
+        self._horizon = TIME_MIN
         self._pending: dict[int, list[_Pending]] = {}  # by type
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
         self._timed: list[str] = []  # rules whose terminator is the Timer
@@ -98,6 +99,11 @@ class CdpEngine:
     def mark(self, name: str) -> int:
         """One rule's mark; KeyError when no rule has that name."""
         return self._catalogue.mark(name)
+
+    @property
+    def horizon(self) -> int:
+        """No rule sees events earlier than this any more."""
+        return self._horizon
 
     @property
     def duplicates(self) -> int:
@@ -386,6 +392,7 @@ class CdpEngine:
             sweep(self._arrays.state, int(self._arrays["counters"][layout.LISTS_TOP]))
         accesses["horizon"] = horizons.accesses
         self._linker.tables.types.array["horizon"][: len(horizons.types)] = horizons.types
+        self._horizon = horizons.least
         self._repeats.forget(horizons.least)
 
     def _forget_strings(self) -> None:

@@ -1,0 +1,33 @@
+"""Detection on several threads: the kernels let go of the interpreter's lock.
+
+Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from rules.engine import Detector, make
+from rules.engine.cdp import CdpEngine
+from rules.engine.parts import PartedEngine
+from rules.pattern import RuleSet
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+
+def deployed(name: str, rules: RuleSet, threads: int) -> Detector | PartedEngine:
+    """An engine with rules, on so many threads if it has parts for them; ``naive`` takes one."""
+    engines = [make(name) for _ in range(threads)]
+    compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
+    if threads == 1 or not compiled:
+        engines[0].deploy(rules)
+        return engines[0]
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="detection")
+
+    def at_once(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:
+        return pool.map(work, parts)
+
+    return PartedEngine(rules, compiled, at_once)
