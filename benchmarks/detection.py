@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.report import Row
+from broker.parallel import deployed
 from matcher.model import (
     MICROSECONDS,
     TIME_MAX,
@@ -61,7 +62,8 @@ def run(quick: bool) -> list[Row]:
     if not quick:
         # As many events as before are relevant to each rule: what grows is what is deployed.
         rows += measure(sequences(3, "last", 10_000, 100_000, None))
-    return [*rows, *measure_singly(sequences(3, "last", 1_000 // scale, 20_000 // scale, None))]
+    rows += measure_singly(sequences(3, "last", 1_000 // scale, 20_000 // scale, None))
+    return [*rows, *measure_threads(sequences(3, "each", 1_000 // scale, 20_000 // scale, None))]
 
 
 def measure(workload: Workload) -> Iterable[Row]:
@@ -114,6 +116,22 @@ def measure_singly(workload: Workload) -> Iterable[Row]:
         ("p99", float(np.percentile(microseconds, 99))),
     ):
         yield Row(f"detection/{workload.name}, one at a time, {name}", value, "us", "", None)
+
+
+def measure_threads(workload: Workload) -> Iterable[Row]:
+    """Events a second of elapsed time on two threads, beside one."""
+    rates = []
+    for threads in (1, 2):
+        engine = deployed("cdp", load(workload.rules), threads)
+        events, begun = 0, time.perf_counter()
+        for chunk in workload.chunks:
+            for batch in chunk:
+                engine.push(batch)
+            engine.advance(max(int(batch.time[-1]) for batch in chunk) + 1)
+            events += sum(map(len, chunk))
+        rates.append(events / (time.perf_counter() - begun))
+    one, two = rates
+    yield Row(f"detection/{workload.name}, two threads", two, "events/s", "one thread", one)
 
 
 # --- workloads ---------------------------------------------------------------------------------
