@@ -47,6 +47,8 @@ def has(table: Table, *columns: str) -> bool:
 def course(table: Table, column: str) -> str:
     """A column's first and last figure, in words."""
     values = figures(table, column)
+    if len(values) == 1:
+        return f"{column}: {values[0]:.3g}"
     return f"{column}: {values[0]:.3g} to {values[-1]:.3g}"
 
 
