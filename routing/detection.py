@@ -77,7 +77,7 @@ class Detection:
 
     def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:
         """Take checked advertisements over; gives the types' floors."""
-        marks = self._engine.marks
+        marks = self.marks
         for schema in types:
             floor = self.watermarks.floor(schema.name, marks)
             self._advertisements.advertise(source, schema, floor)
@@ -96,7 +96,7 @@ class Detection:
     def resume(self, source: Source, was: Standing) -> None:
         """A source is back; one that was left out takes the marks over for all its types."""
         if was is Standing.LEFT_OUT:
-            marks = self._engine.marks
+            marks = self.marks
             for name in source.floors:
                 floor = self.watermarks.floor(name, marks)
                 source.floors[name] = max(source.floors[name], floor)

@@ -16,10 +16,10 @@ instant beyond everything, at its new place, and the log says so.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import get_args
+from typing import Any, get_args
 
 from matcher.model import TIME_MIN
 from routing.config import NodeConfig
@@ -123,6 +123,17 @@ class DividingBroker(Broker):
             on_types=self._check_interests,
             on_rules=self._sinks.index,
         )
+
+    def status(self, now: float) -> Mapping[str, Any]:
+        """What StatusRequest is answered with: here also what this broker does for which rules."""
+        station = self._detection.station
+        return {
+            **super().status(now),
+            "root": self._router.root,
+            "father": self._router.father,
+            "evaluates": sorted(station.rules),
+            "forwards": station.forwards,
+        }
 
     # --- requests ---
 

@@ -23,8 +23,9 @@ from routing.order import greatest_time
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
 from routing.partition.placement import Partition
+from routing.partition.telling import tell_fragment
 from rules.engine.engine import Detections, Detector
-from rules.pattern import TIMER, RuleSet
+from rules.pattern import TIMER, Rule, RuleSet
 
 BATCHES_AT_ONCE = 1_000
 """Batches in one Forward."""
@@ -53,6 +54,8 @@ class Station:
         self._engine = engine
         self._forwarder = Forwarder()
         self._rules: dict[str, Deployed] = {}
+        self._texts: dict[str, Rule] = {}
+        """All rules, by name."""
         self._used: frozenset[str] = frozenset()
         """The types that rules here use."""
         self._published: frozenset[str] = frozenset()
@@ -74,6 +77,14 @@ class Station:
     def rules(self) -> Mapping[str, Deployed]:
         """The rules that are evaluated here."""
         return self._rules
+
+    @property
+    def forwards(self) -> Mapping[str, Sequence[str]]:
+        """In words, what the fragments here let pass, by rule."""
+        return {
+            rule: list(tell_fragment(self._texts[rule], fragment))
+            for rule, fragment in sorted(self._forwarder.fragments.items())
+        }
 
     @property
     def front(self) -> int:
@@ -104,6 +115,7 @@ class Station:
             del self._rules[gone]
         self._install([one for rule, one in here.items() if rule not in self._rules], division)
         self._rules = here
+        self._texts = {one.rule.name: one.rule for one in division.rules}
         self._used = frozenset(
             used.name for one in here.values() for used in one.rule.used_types if used != TIMER
         )

@@ -18,6 +18,7 @@ from random import Random
 import pytest
 from cases import Deploy, Push, random_case
 from rule_texts import SCHEMAS
+from sharp_cases import SharpCase
 from timeline import batches
 
 from matcher.model import Event
@@ -101,6 +102,17 @@ def apart(seed: int, events: list[Event]) -> list[Event]:
     return found
 
 
+def sharp(seed: int) -> tuple[str, list[Event]] | None:
+    """A rule made to be divided (tests/sharp_cases.py); None when a type of it has no events."""
+    case = SharpCase(seed)
+    events = [
+        replace(event, source=f"at {home}") for home, own in case.events.items() for event in own
+    ]
+    if not case.types <= {event.type for event in events}:
+        return None
+    return "\n".join(rule.text for rule in case.rules.rules), events
+
+
 def run(path: Path) -> Outcome:
     return Experiment(scenario.read(path)).run()
 
@@ -120,6 +132,72 @@ def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strat
     outcome = run(path)
     assert outcome.settled, path.read_text()
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_divided_rules_detect_what_one_engine_does(tmp_path: Path, seed: int) -> None:
+    found = sharp(seed)
+    if found is None:
+        return
+    path = write(tmp_path, seed, *found, "distributed-st")
+    outcome = run(path)
+    assert outcome.settled, path.read_text()
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
+
+
+def test_divided_rules_are_evaluated_away_from_the_root(tmp_path: Path) -> None:
+    """The law above is not kept by networks in which all rules are at the root."""
+    elsewhere = detected = 0
+    for seed in range(20):
+        if (found := sharp(seed)) is None:
+            continue
+        experiment = run(write(tmp_path, seed, *found, "distributed-st")).experiment
+        for host in experiment.brokers.values():
+            facts = host.broker.status(experiment.simulation.now)
+            if facts["evaluates"] and facts["father"] is not None:
+                elsewhere += 1
+        detected += sum(
+            len(batch)
+            for sink in experiment.sinks.values()
+            for one in sink.arrivals
+            for batch in one.delivery.batches
+            if batch.is_composite
+        )
+    assert elsewhere >= 5
+    assert detected > 50
+
+
+def local(path: Path, strategy: str) -> Path:
+    """A line of eight brokers; sources, sink and most of their events at one end."""
+    rules = f"event {SCHEMAS['A']}\nevent {SCHEMAS['B']}\nrule r: define W(p: int)\n"
+    rules += "from A() as a and last B(p = a.p) within 2 s from a where p = a.p"
+    (path / "rules.tesla").write_text(rules)
+    text = f'strategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in range(8))
+    text += "".join(f'[[link]]\nbetween = ["n{n}", "n{n + 1}"]\n' for n in range(7))
+    for place, name in enumerate("AB"):
+        data = {"A": {"v": 0.0, "s": ""}, "B": {"q": 0, "f": True}}[name]
+        events = [
+            Event(name, second * 1_000_000, name, str(second), {"p": second % 3, **data}, second)
+            for second in range(1 + place, 60)
+        ]
+        (path / f"{name}.jsonl").write_bytes(json_lines(batches(events, SCHEMAS.values())))
+        text += f'[[source]]\nname = "{name}"\nbroker = "n{place}"\nevents = "{name}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["W()"]\n'
+    file = path / f"{strategy}.toml"
+    file.write_text(text)
+    return file
+
+
+def test_what_is_local_stays_there(tmp_path: Path) -> None:
+    sent = {}
+    for strategy in ("centralized", "distributed-st"):
+        outcome = run(local(tmp_path, strategy))
+        assert check(outcome) == []
+        lanes = [lane for pair in outcome.experiment.lanes.values() for lane in pair]
+        sent[strategy] = sum(lane.bytes for lane in lanes)
+        assert outcome.experiment.sinks["k"].arrivals
+    assert sent["distributed-st"] < 0.6 * sent["centralized"]
 
 
 def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
