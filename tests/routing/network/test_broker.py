@@ -1,12 +1,16 @@
 """Clients of different brokers: what one asks holds for all (routing.network.broker, Law 1)."""
 
+import re
 from random import Random
 
 import pytest
 from conversation import batches_of, events_of, printed, schema_of, seconds
 from mesh import Mesh, Wire
+from timeline import batches
 
+import rules
 import rules.engine
+from matcher.model import TIME_MAX, Event
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import BROKER, Log
 from routing.messages import (
@@ -24,6 +28,7 @@ from routing.messages import (
     Want,
 )
 from routing.network.broker import Broker
+from routing.network.making import make_broker
 from routing.network.strategy import Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
 from routing.session import Session
@@ -42,6 +47,8 @@ HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room 
 class Network:
     """Brokers in a line b1 - b2 - ..., whose centre is in the middle, and clients anywhere."""
 
+    strategy = "centralized"
+
     def __init__(self, count: int, **options: int) -> None:
         self.mesh = Mesh(Random(0))
         self.mesh.after = self._note
@@ -50,11 +57,11 @@ class Network:
         self.lines: list[str] = []
         for number in range(1, count + 1):
             name = f"b{number}"
-            broker = Broker(
+            broker = make_broker(
                 NodeConfig(name=name, wall_clock=False, **options),
                 OverlayConfig(name),
                 rules.engine.make("naive"),
-                make("centralized"),
+                make(self.strategy),
             )
             self.brokers[name] = self.mesh.parties[name] = broker  # type: ignore[assignment]
             if number > 1:
@@ -117,6 +124,13 @@ class Network:
                     self.lines.append(f"{name}: rejected ({code.value}): {reason}")
                 case Acknowledged():
                     pass
+
+
+@pytest.fixture(autouse=True, params=["centralized", "distributed-st"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every test is run with both strategies."""
+    monkeypatch.setattr(Network, "strategy", request.param)
+    return str(request.param)
 
 
 def furnished() -> Network:
@@ -390,3 +404,59 @@ def test_strategies_are_known_by_name() -> None:
         register(Another)
     with pytest.raises(ValueError, match="no strategy is called 'best'"):
         make("best")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rules_and_sources_that_come_in_mid_stream(seed: int) -> None:
+    """Each rule gives what one engine gives from the instant that its confirmation names."""
+    random = Random(f"mid-stream {seed}")
+    network = Network(5)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b2").advertise([SMOKE])
+    network.connect("k", "b5").subscribe("Fire()")
+    network.clients["k"].subscribe("Hot()")
+    manager = network.connect("m", "b4")
+    network.run(0.3)
+    said = network.take_lines()
+    published: list[Event] = []
+    numbers: dict[str, int] = {}
+    for second in range(0, 60, 3):
+        for name in [one for one in ("t", "s", "u") if one in network.clients]:
+            texts = []
+            for _ in range(random.randint(1, 3)):
+                time, room = second + random.randint(0, 2), random.choice("ab")
+                numbers[name] = numbers.get(name, 0) + 1
+                data: dict[str, str | float] = {"room": room}
+                if name != "s":
+                    data["value"] = float(random.choice((40, 50, 60)))
+                kind = "Smoke" if name == "s" else "Temp"
+                values = ", ".join(f'"{v}"' if v == room else str(v) for v in data.values())
+                texts.append(f"{kind}@{time}({values})")
+                number = numbers[name]
+                published.append(Event(kind, time * 1_000_000, name, str(number), data, number))
+            network.publish(name, " ".join(texts), second + 3)
+        if second == 12:
+            manager.deploy(FIRE)
+        if second == 24:
+            network.connect("u", "b2").advertise([TEMP])
+        if second == 36:
+            manager.deploy(HOT)
+        # Events go on to be published before, while and after the tree pauses.
+        network.run(0.3 if second == 24 else random.choice((0.005, 0.015, 0.022, 0.03)))
+        said += network.take_lines()
+    for name in ("t", "s", "u"):
+        network.clients[name].close(network.mesh.now)
+        network.run(0.3)
+    said += network.take_lines()
+    sinces = dict(re.findall(r"m: confirmed (\w+) since (\w+)", "\n".join(said)))
+    assert sinces.keys() == {"fire", "hot"}, said
+    engine = rules.engine.make("naive")
+    for name, text in (("fire", FIRE), ("hot", HOT)):
+        since = int(float(sinces[name]) * 1_000_000)
+        engine.deploy(rules.load(text, known=SCHEMAS), since=since)
+    for batch in batches(published, SCHEMAS.values()):
+        engine.push(batch)
+    expected = [f"k: {printed(one)}" for one in engine.advance(TIME_MAX).events()]
+    assert [line for line in said if line.startswith("k: ") and "confirmed" not in line] == expected
+    assert len(expected) > 5
+    assert not [line for line in said if "rejected" in line or "refused" in line]
