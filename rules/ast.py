@@ -177,6 +177,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """``event or event as alias`` (tesla.md X2): two events or more, without names of their own."""
+
+    events: tuple[Event, ...]
+    alias: Name | None = None
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Together:
     """``all event, event within duration``, in microseconds (tesla.md X1): two events or more."""
 
@@ -194,7 +203,7 @@ class Selected:
 
     policy: Policy
     rank: int
-    event: Event
+    event: Event | Either
     window: Within
     span: Span = field(default=NOWHERE, compare=False)
 
@@ -267,7 +276,7 @@ class Rule:
     name: Name | None
     type: Name
     attributes: tuple[Declared, ...]
-    terminator: Event | Together
+    terminator: Event | Either | Together
     clauses: tuple[Clause, ...] = ()
     where: tuple[Assignment, ...] = ()
     consuming: tuple[Name, ...] = ()
@@ -275,12 +284,24 @@ class Rule:
 
     @property
     def opening(self) -> tuple[Event, ...]:
-        """The terminator, or the events that come together."""
+        """The terminator or its alternatives, or the events that come together."""
         first = self.terminator
-        return first.events if isinstance(first, Together) else (first,)
+        return (first,) if isinstance(first, Event) else first.events
+
+    @property
+    def named(self) -> tuple[Event | Either, ...]:
+        """The events that have numbers, in the order of the text."""
+        first = self.terminator
+        opening = first.events if isinstance(first, Together) else (first,)
+        return (*opening, *(one.event for one in self.clauses if isinstance(one, Selected)))
 
 
 Statement: TypeAlias = Schema | Rule
+
+
+def alternatives_of(event: Event | Either) -> tuple[Event, ...]:
+    """The events of which one occurs: the event itself, where nothing else is said."""
+    return event.events if isinstance(event, Either) else (event,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +317,7 @@ Node: TypeAlias = (
     Expression
     | Window
     | Event
+    | Either
     | Together
     | Clause
     | Declared

@@ -65,6 +65,14 @@ class Builder:
         name, conditions, end, alias = parts
         return ast.Event(_name(name), conditions, alias, name.span.to((alias or end).span))
 
+    def plain(self, parts: Sequence[Any]) -> ast.Event:
+        name, conditions, end = parts
+        return ast.Event(_name(name), conditions, None, name.span.to(end.span))
+
+    def either(self, parts: Sequence[Any]) -> ast.Either:
+        *events, alias = parts
+        return ast.Either(tuple(events), alias, events[0].span.to((alias or events[-1]).span))
+
     def together(self, parts: Sequence[Any]) -> ast.Together:
         word, *events, _, duration = parts
         return ast.Together(tuple(events), duration.value, word.span.to(duration.span))

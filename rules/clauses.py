@@ -13,10 +13,12 @@ Rule 3: what can be checked is checked, whatever else is wrong; a rule with a pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
 from matcher.model import Attribute, EventType, Kind
 from rules import ast
+from rules.alternatives import Read, agree, ways
 from rules.errors import did_you_mean
 from rules.expressions import Enclosing, Expressions, as_declared, conjuncts
 from rules.pattern import (
@@ -55,13 +57,29 @@ def check_rule(
     from ``where`` (tesla.md section 2). Either result is None when something keeps it from being
     known, which is reported.
     """
-    return _RuleCheck(rule, types, report).run(name, kinds)
+    choices = ways(rule, report)
+    way = next(choices, None)
+    if way is None:
+        return None, None
+    first, defines = _RuleCheck(rule, types, report, way).run(name, kinds)
+    if first is None:
+        return None, defines
+    others = []
+    for way in choices:
+        other, _ = _RuleCheck(rule, types, report, way).run(name, kinds)
+        assert other is not None  # what is wrong with one way is wrong with all (Law 2 there)
+        others.append(other)
+    return replace(first, alternatives=(first, *others)) if others else first, defines
 
 
 class _RuleCheck:
-    """The check of one rule: walks its text from top to bottom, once."""
+    """The check of one rule: walks its text from top to bottom, once.
 
-    def __init__(self, rule: ast.Rule, types: Types, report: Report) -> None:
+    ``way`` says, by event, which of its alternatives is taken to occur (X2).
+    """
+
+    def __init__(self, rule: ast.Rule, types: Types, report: Report, way: tuple[int, ...]) -> None:
+        self.way = way
         self.rule = rule
         self.types = types
         self.report = report
@@ -101,30 +119,30 @@ class _RuleCheck:
     # --- clauses -----------------------------------------------------------------------------
 
     def _opening(
-        self, opening: ast.Event | ast.Together
+        self, opening: ast.Event | ast.Either | ast.Together
     ) -> tuple[EventType | None, tuple[Expression, ...] | None]:
         """The terminator's type and conditions, or those of the first event of ``all`` (X1)."""
-        if isinstance(opening, ast.Event):
-            type_ = self.types.find(opening.type, self.report)
-            return type_, self._event(opening, type_, None)
+        if not isinstance(opening, ast.Together):
+            read, *_ = self._event(opening, None, "")
+            return read.type, read.conditions
         first, *others = opening.events
-        type_ = self.expressions.not_timer(first, "one of all")
-        conditions = self._event(first, type_, None)
+        read, *_ = self._event(first, None, "one of all")
         for event in others:
             self._comes_together(event, opening.duration)
         for clause in self.rule.clauses:
             if not isinstance(clause, ast.Constraint):
                 self.report("only constraints may follow all ... within", clause.span, _ALONE)
-        return type_, conditions
+        return read.type, read.conditions
 
     def _comes_together(self, event: ast.Event, duration: int) -> None:
         """One of the events of ``all`` behind the first."""
         number = self.scope.next
-        type_ = self.expressions.not_timer(event, "one of all")
-        conditions = self._event(event, type_, None)
-        if type_ is not None and conditions is not None:
+        read, *_ = self._event(event, None, "one of all")
+        if read.type is not None and read.conditions is not None:
             window = Within(duration, TERMINATOR)
-            self.clauses.append(Selected(number, type_, Policy.EACH, 0, conditions, window, False))
+            self.clauses.append(
+                Selected(number, read.type, Policy.EACH, 0, read.conditions, window, False)
+            )
 
     def _clause(self, clause: ast.Clause) -> None:
         match clause:
@@ -142,14 +160,18 @@ class _RuleCheck:
             span = clause.span._replace(end=clause.span.start + len(str(clause.rank)))
             self.report(f"k of {clause.policy.value} must be from 1 to {RANK_MAX}", span)
         number = self.scope.next
-        type_ = self.expressions.not_timer(clause.event, "selected")
         # The window is read after the conditions, but its anchor must stand before the event.
         window = self.scope.within(clause.window)
-        conditions = self._event(clause.event, type_, LOST if window is None else window.anchor)
-        if type_ is not None and window is not None and conditions is not None:
-            self.clauses.append(
-                Selected(number, type_, clause.policy, clause.rank, conditions, window, False)
-            )
+        read = self._event(clause.event, LOST if window is None else window.anchor, "selected")
+        sound = [
+            Selected(number, one.type, clause.policy, clause.rank, one.conditions, window, False)
+            for one in read
+            if one.type is not None and window is not None and one.conditions is not None
+        ]
+        if len(sound) == len(read):
+            selected, *rivals = sound
+            is_single = clause.policy is not Policy.EACH
+            self.clauses.append(replace(selected, rivals=tuple(rivals) if is_single else ()))
 
     def _negated(self, clause: ast.Negated) -> None:
         type_ = self.expressions.nameless(clause.event, "negated")
@@ -169,10 +191,30 @@ class _RuleCheck:
 
     # --- events and items --------------------------------------------------------------------
 
-    def _event(
-        self, event: ast.Event, type_: EventType | None, anchor: int | None
-    ) -> tuple[Expression, ...] | None:
-        """The conditions of the terminator or a selected event, which is then introduced."""
+    def _event(self, event: ast.Event | ast.Either, anchor: int | None, role: str) -> list[Read]:
+        """The alternatives of the terminator or a selected event, which is then introduced.
+
+        The one that is taken to occur is the first; ``role`` is what a Timer may not be.
+        """
+        is_either = isinstance(event, ast.Either)
+        bound = self.scope.parameters
+        read = []
+        for one in ast.alternatives_of(event):
+            self.scope.parameters = dict(bound)
+            read.append(self._alternative(one, "one of several" if is_either else role))
+        if is_either:
+            agree(read, event.span, bound, self.report)
+        read.insert(0, read.pop(self.way[self.scope.next]))
+        self.scope.parameters = read[0].parameters
+        self.scope.introduce(event, read[0].event, [one.type for one in read], anchor)
+        return read
+
+    def _alternative(self, event: ast.Event, role: str) -> Read:
+        """The type and conditions of an event."""
+        if role:
+            type_ = self.expressions.not_timer(event, role)
+        else:
+            type_ = self.types.find(event.type, self.report)
         before = len(self.report.problems)
         enclosing = Enclosing(self.scope.next, type_)
         conditions = tuple(
@@ -181,8 +223,8 @@ class _RuleCheck:
             for item in conjuncts(condition)
             for checked in self._item(item, enclosing)
         )
-        self.scope.introduce(event, type_, anchor)
-        return conditions if len(self.report.problems) == before else None
+        sound = len(self.report.problems) == before
+        return Read(event, type_, conditions if sound else None, self.scope.parameters)
 
     def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
         """What must be true for an item to hold, once its bindings are made (Rule 1)."""

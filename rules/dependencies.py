@@ -118,16 +118,19 @@ def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:
             _decide_clause(clause, cycle, rule.together is None) for clause in rule.clauses
         ),
         values=tuple(_decide_expression(value, cycle) for value in rule.values),
+        alternatives=tuple(_decide(one, cycle) for one in rule.alternatives),
     )
 
 
 def _decide_clause(clause: Clause, cycle: frozenset[str], may_be_strict: bool) -> Clause:
     match clause:
-        case Selected() | Negated():
+        case Selected():
+            return _decide_selected(clause, cycle, may_be_strict)
+        case Negated():
             return replace(
                 clause,
                 conditions=tuple(_decide_expression(item, cycle) for item in clause.conditions),
-                strict=may_be_strict and clause.type.name in cycle,
+                strict=clause.type.name in cycle,
             )
         case Constraint():
             return replace(clause, condition=_decide_expression(clause.condition, cycle))
@@ -135,6 +138,15 @@ def _decide_clause(clause: Clause, cycle: frozenset[str], may_be_strict: bool) -
             return replace(clause, value=_decide_expression(clause.value, cycle))
         case Timed():
             return clause
+
+
+def _decide_selected(clause: Selected, cycle: frozenset[str], may_be_strict: bool) -> Selected:
+    return replace(
+        clause,
+        conditions=tuple(_decide_expression(item, cycle) for item in clause.conditions),
+        strict=may_be_strict and clause.type.name in cycle,
+        rivals=tuple(_decide_selected(one, cycle, may_be_strict) for one in clause.rivals),
+    )
 
 
 def _decide_expression(expression: Expression, cycle: frozenset[str]) -> Expression:

@@ -18,6 +18,7 @@ _AFTER: Mapping[tuple[str, ...], str] = {
     ("EACH",): _AN_EVENT,
     ("FIRST",): _AN_EVENT,
     ("LAST",): _AN_EVENT,
+    ("RPAR", "_OR"): _AN_EVENT,
     ("BETWEEN",): "the name of an event",
     ("DEFINE",): "the type of the composite event",
     ("EVENT",): "the type of the event",
@@ -67,6 +68,10 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | Non
     """What may have been meant."""
     word = found.text.lower()
     if found.type == "_OR":
+        if len(before) > 1 and before[-2].type == "_AS":
+            return "events with or between them have one name, behind the last"
+        if "WITHIN" in expected:
+            return "only the terminator and selected events may be of either type"
         return "alternatives stand in parentheses: (a = 1 or b = 2)"
     if word in RESERVED and "NAME" in expected:
         return f"{found.text} is a reserved word"

@@ -136,8 +136,8 @@ class Explainer:
     def explain(self, terminator: Occurrence) -> Explanation:
         """Everything about one event."""
         rule = self._rule
-        if rule.together is not None:
-            return self._explain_together(terminator)
+        if rule.together is not None or rule.alternatives:
+            return self._explain_variants(terminator)
         self._left = self._bound
         scope = Scope(Moment(self._sight, terminator.time), (terminator,))
         own = self._terminator(terminator, scope)
@@ -145,11 +145,11 @@ class Explainer:
         texts = (self._words.terminator(), *map(self._words.clause, rule.clauses))
         return Explanation(rule.name, rule.text, texts, self._recording.row(terminator), root)
 
-    def _explain_together(self, event: Occurrence) -> Explanation:
-        """Everything about one event of a rule whose events come in any order (X1).
+    def _explain_variants(self, event: Occurrence) -> Explanation:
+        """Everything about one event of a rule that is several rules (X1, X2).
 
-        A branch for each name that it may have as the latest of a match; without the branching
-        where there is but one.
+        A branch for each name that it may have as the latest of a match, or for each way to choose
+        the types of the other events; without the branching where there is but one.
         """
         if self._variants is None:
             self._variants = tuple(
@@ -166,8 +166,9 @@ class Explainer:
             branches = tuple(replace(one.branch, chosen=row) for one in told)
             return replace(told[0], clauses=(), branch=Branch(None, (), branches))
         names = " or ".join(dict.fromkeys(type_.name for type_ in self._rule.opening))
-        text = self._words.together()
-        because = f"a {event.type.name}, and the rule's events are {names}"
+        text = self._words.opening()
+        whose = "terminator is" if self._rule.together is None else "events are"
+        because = f"a {event.type.name}, and the rule's {whose} {names}"
         root = Branch(None, (Step(0, text, False, because),))
         return Explanation(self._rule.name, self._rule.text, (text,), row, root)
 
@@ -216,14 +217,20 @@ class Explainer:
         """The match after one clause: none when it fails, several when it selects ``each``."""
         match clause:
             case Selected():
-                chosen = choose(clause, self._consideration.rulings(clause, scope))
-                return [scope.with_event(event) for event in chosen]
+                chosen = choose(clause, self._contenders(clause, scope))
+                return [scope.with_event(event) for event in chosen if event.type == clause.type]
             case Negated():
                 rulings = self._consideration.rulings(clause, scope)
                 return [scope] if all(ruling.fate for ruling in rulings) else []
             case _:
                 longer = judge(clause, scope)
                 return [] if longer is None else [longer]
+
+    def _contenders(self, clause: Selected, scope: Scope) -> list[Ruling]:
+        """What became of all that a clause chooses among, in order: of rivals too (X2)."""
+        uses = (clause, *clause.rivals)
+        found = [ruling for use in uses for ruling in self._consideration.rulings(use, scope)]
+        return sorted(found, key=lambda ruling: ruling.event.moment)
 
     # --- telling -----------------------------------------------------------------------------
 
@@ -247,7 +254,7 @@ class Explainer:
                 return replace(step, because=because, values=(term,)), scopes
 
     def _told_selection(self, step: Step, clause: Selected, scope: Scope) -> Step:
-        rulings = self._consideration.rulings(clause, scope)
+        rulings = self._contenders(clause, scope)
         chosen = choose(clause, rulings)
         fits = sum(ruling.fate is None for ruling in rulings)
         decided = [
@@ -256,9 +263,13 @@ class Explainer:
                 fate=ruling.fate or (Fate.CHOSEN if ruling.event in chosen else Fate.PASSED_OVER),
             )
             for ruling in rulings
+            if ruling.event.type == clause.type
         ]
         considered = self._consideration.considered(clause, scope, decided, (Fate.CHOSEN,))
-        return replace(step, because=_selection(clause, fits), considered=considered)
+        because = _selection(clause, fits)
+        if chosen and chosen[0].type != clause.type:  # X2
+            because = f"of {fits} that fit, the one it takes is a {chosen[0].type.name}"
+        return replace(step, because=because, considered=considered)
 
     def _told_negation(self, step: Step, clause: Negated, scope: Scope) -> Step:
         decided = [

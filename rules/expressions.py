@@ -112,7 +112,8 @@ class Expressions:
             number = self.scope.find(node.event)
             if number is None:
                 return None
-            return self._attribute_of(number, self.scope.types[number], node.name)
+            found = self._attribute_of(number, self.scope.types[number], node.name)
+            return found if found and self._is_common(found, node.name) else None
         name = node.name
         type_ = None if enclosing is None else enclosing.type
         known = type_ is not None and type_.index(name.text) is not None
@@ -149,6 +150,24 @@ class Expressions:
             )
             return None
         return AttributeOf(number, place, type_.attributes[place].kind)
+
+    def _is_common(self, found: AttributeOf, name: ast.Name) -> bool:
+        """Whether all types that an event may have have the attribute, of one kind (X2)."""
+        for other in self.scope.others[found.event]:
+            again = self._attribute_of(found.event, other, name)
+            if again is None:
+                return False
+            if again.kind is not found.kind:
+                type_ = self.scope.types[found.event]
+                assert type_ is not None  # it has the attribute
+                self.report(
+                    f"{name.text} is {_NAMES[found.kind]} in {type_.name} and "
+                    f"{_NAMES[again.kind]} in {other.name}",
+                    name.span,
+                    "an event of either type is known by attributes of one type",
+                )
+                return False
+        return True
 
     # --- operators ---------------------------------------------------------------------------
 

@@ -252,6 +252,9 @@ class Selected:
     ``rank`` is the k of FIRST and LAST, 1 for the plain ones, and 0 for EACH. ``strict`` when
     the type is of the same dependency cycle as the rule: then only events strictly earlier than
     the terminator are seen (S12); ``dependencies.arrange`` decides it for a whole set of rules.
+
+    ``rivals``, of FIRST and LAST in an alternative of a rule (X2), are the same clause for the
+    other types of its ``or``: the k-th of all candidates is meant, and it must be of this type.
     """
 
     event: int
@@ -261,6 +264,7 @@ class Selected:
     conditions: tuple[Expression, ...]
     window: Within
     strict: bool
+    rivals: tuple[Selected, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +320,11 @@ class Rule:
     the selected ones, all ``each`` with windows that mean nothing, come in any order, pairwise
     within that time. ``variants`` makes ordinary rules of it; in these, ``latest`` is the place in
     the text of the event that is their terminator, and the others follow in the text's order.
+
+    With ``alternatives`` the rule is ordinary rules together, one for each way to choose a type
+    where ``A(...) or B(...)`` stands (X2), in the order of the text; its own pattern is the first
+    of them. Where they differ is in the types of events and what follows from these: numbers and
+    kinds of everything else are the same, and so are names, but for nameless events.
     """
 
     name: str
@@ -330,10 +339,13 @@ class Rule:
     text: str
     together: int | None = None
     latest: int = 0
+    alternatives: tuple[Rule, ...] = ()
 
     @property
     def opening(self) -> tuple[EventType, ...]:
-        """The type of the terminator, or those of the events that come together."""
+        """The types of the terminator, or those of the events that come together."""
+        if self.alternatives:
+            return tuple(dict.fromkeys(one.terminator for one in self.alternatives))
         if self.together is None:
             return (self.terminator,)
         return (self.terminator, *(clause.type for clause in self.selected))
@@ -346,7 +358,7 @@ class Rule:
     @property
     def used_types(self) -> tuple[EventType, ...]:
         """Every event type the rule reads, terminator first, each once, aggregates included."""
-        types: dict[str, EventType] = {self.terminator.name: self.terminator}
+        types = {type_.name: type_ for type_ in self.opening}
         for use in uses_of(self):
             types.setdefault(use.type.name, use.type)
         return tuple(types.values())
@@ -374,12 +386,20 @@ def name_of(type_: EventType, attribute: int) -> str:
 
 
 def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:
-    """The selected, negated and aggregated events of a rule, in the order of the text."""
+    """The selected, negated and aggregated events of a rule, in the order of the text; those of
+    one alternative after those of another (X2).
+    """
+    if rule.alternatives:
+        return tuple(use for one in rule.alternatives for use in uses_of(one))
     found: list[Selected | Negated | Aggregate] = []
     expressions: list[Expression] = list(rule.conditions)
     for clause in rule.clauses:
         match clause:
-            case Selected() | Negated():
+            case Selected():
+                for one in (clause, *clause.rivals):
+                    found.append(one)
+                    expressions.extend(one.conditions)
+            case Negated():
                 found.append(clause)
                 expressions.extend(clause.conditions)
             case Constraint():

@@ -22,6 +22,7 @@ Rules are data to the kernels: nothing is compiled per rule.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matcher.model import EventType, Kind
@@ -120,7 +121,8 @@ class Step:
 
     SELECT: ``event``, ``policy``, ``rank``, ``access``, ``probes``, ``ordered``, ``residue``,
     ``span``, ``strict``, ``inner`` (aggregates to compute per candidate, before the residue);
-    access, probes and residue together are what ``conditions`` say.
+    access, probes and residue together are what ``conditions`` say. ``rivals`` of FIRST and LAST
+    are selections like it in other types, whose candidates count for ``rank`` too (X2).
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
     LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute``,
     ``attribute_kind``, access and span as above.
@@ -143,6 +145,16 @@ class Step:
     attribute: int | None = None
     attribute_kind: Kind = Kind.INT
     conditions: tuple[Expression, ...] = ()
+    rivals: tuple[Step, ...] = ()
+
+
+def laid_out(steps: Sequence[Step]) -> list[Step]:
+    """Steps with all that belong to them, as their records stand: outer ones, inner ones, rivals,
+    inner ones of rivals.
+    """
+    rivals = [rival for step in steps for rival in step.rivals]
+    inner = [one for step in steps for one in step.inner]
+    return [*steps, *inner, *rivals, *(one for rival in rivals for one in rival.inner)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +168,8 @@ class RulePlan:
     event_types: tuple[EventType, ...]
     slots: int
     reach: int
+
+    @property
+    def has_rivals(self) -> bool:
+        """Whether some selection chooses among events of several types (X2)."""
+        return any(step.rivals for step in self.steps)

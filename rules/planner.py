@@ -5,7 +5,7 @@ What the parts of a plan are, and why, stands in :mod:`rules.plan`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from matcher.model import TIME_MAX, EventType, Kind
@@ -35,29 +35,53 @@ from rules.pattern import (
     nodes_of,
     with_operands,
 )
-from rules.plan import AccessPlan, Bound, ColumnPlan, Probe, Range, RulePlan, Span, Step, StepKind
+from rules.plan import (
+    AccessPlan,
+    Bound,
+    ColumnPlan,
+    Probe,
+    Range,
+    RulePlan,
+    Span,
+    Step,
+    StepKind,
+    laid_out,
+)
 from rules.program import Op, Program, conjunction, frame_place, program
+from rules.variants import variants
 
 KEY_MAX = 2
 """How many attributes one key may have; further equalities are tested on candidates."""
 
 
 def compile_rule(rule: Rule) -> RulePlan:
-    """The plan of a rule whose ``strict`` flags are decided (``dependencies.arrange``)."""
-    return _Compiler(rule).compile()
+    """The plan of an ordinary rule, its ``strict`` flags decided (``dependencies.arrange``)."""
+    (plan,) = _plans((rule,))
+    return plan
+
+
+def plans_of(rule: Rule) -> tuple[RulePlan, ...]:
+    """The plans of a rule's variants: none shares columns of what one of them consumes."""
+    return _plans(variants(rule))
+
+
+def _plans(rules: Sequence[Rule]) -> tuple[RulePlan, ...]:
+    consumed = {
+        (rule.terminator if event == 0 else rule.selected[event - 1].type).name
+        for rule in rules
+        for event in rule.consuming
+    }
+    return tuple(_Compiler(rule, consumed).compile() for rule in rules)
 
 
 class _Compiler:
     """Compiles one rule: owner of the slots and of the reach of each event."""
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Rule, consumed: Collection[str]) -> None:
         self.rule = rule
+        self.consumed = consumed
         self.slots = len(rule.slots)
         self.reach = [0]
-        self.consumed = {
-            (rule.terminator if event == 0 else rule.selected[event - 1].type).name
-            for event in rule.consuming
-        }
 
     def compile(self) -> RulePlan:
         rule = self.rule
@@ -78,7 +102,7 @@ class _Compiler:
             tuple(values),
             (rule.terminator, *(clause.type for clause in rule.selected)),
             self.slots,
-            max((step.access.reach for step in _all_steps(steps) if step.access), default=0),
+            max((step.access.reach for step in laid_out(steps) if step.access), default=0),
         )
 
     def _column(self, type_: EventType, conditions: tuple[Expression, ...]) -> ColumnPlan:
@@ -116,6 +140,16 @@ class _Compiler:
                 return [*steps, Step(StepKind.LET, slot=clause.slot, program=program(value))]
 
     def _select(self, clause: Selected) -> list[Step]:
+        before, selection = self._selection(clause)
+        rivals = []
+        for rival in clause.rivals:
+            steps, step = self._selection(rival)
+            before.extend(steps)
+            rivals.append(step)
+        return [*before, replace(selection, rivals=tuple(rivals))]
+
+    def _selection(self, clause: Selected) -> tuple[list[Step], Step]:
+        """A selection without its rivals, and the steps before it."""
         conditions, aggregates = self._hoist_all(clause.conditions)
         # An aggregate whose conditions name the selected event itself waits for the candidate,
         # and so does every aggregate that reads one that waits.
@@ -148,7 +182,7 @@ class _Compiler:
             inner=tuple(inner),
             conditions=tuple(conditions),
         )
-        return [*before, selection]
+        return before, selection
 
     def _access(
         self,
@@ -242,12 +276,6 @@ def _negations_last(clauses: tuple[Clause, ...]) -> list[Clause]:
         ordered.append(clause)
         ordered.extend(negation for last, negation in delayed if last == place)
     return ordered
-
-
-def _all_steps(steps: Iterable[Step]) -> Iterable[Step]:
-    for step in steps:
-        yield step
-        yield from step.inner
 
 
 def _span(window: Window) -> Span:

@@ -71,10 +71,10 @@ def print_rule(rule: ast.Rule) -> str:
     return "\n".join(lines)
 
 
-def _pattern(pattern: ast.Event | ast.Together) -> str:
-    if isinstance(pattern, ast.Event):
-        return print_event(pattern)
-    return print_together(pattern)
+def _pattern(pattern: ast.Event | ast.Either | ast.Together) -> str:
+    if isinstance(pattern, ast.Together):
+        return print_together(pattern)
+    return print_event(pattern)
 
 
 def print_together(together: ast.Together) -> str:
@@ -83,9 +83,11 @@ def print_together(together: ast.Together) -> str:
     return f"all {events} within {print_duration(together.duration)}"
 
 
-def print_event(event: ast.Event) -> str:
-    """An event with its conditions."""
+def print_event(event: ast.Event | ast.Either) -> str:
+    """An event with its conditions, or several with "or" between them."""
     alias = "" if event.alias is None else f" as {event.alias.text}"
+    if isinstance(event, ast.Either):
+        return f"{' or '.join(map(print_event, event.events))}{alias}"
     return f"{event.type.text}({', '.join(map(_item, event.conditions))}){alias}"
 
 

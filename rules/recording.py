@@ -133,7 +133,7 @@ class Recording:
 
     def terminators(self, rule: Rule) -> Iterator[Occurrence]:
         """The events that may be a rule's terminator, in order; ticks are made on the way."""
-        if rule.together is not None:
+        if len(rule.opening) > 1:
             timelines = [self.timeline(type_).events for type_ in dict.fromkeys(rule.opening)]
             yield from merge(*timelines, key=lambda event: event.moment)
             return

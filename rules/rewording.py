@@ -9,6 +9,8 @@ chains are written link by link, as the engines look at them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 from matcher.model import EventType
 from matcher.times import seconds_text
@@ -61,6 +63,14 @@ class Rewording:
         """The terminator with its own conditions."""
         return print_event(self._event(self.rule.terminator, self.rule.conditions, 0))
 
+    def opening(self) -> str:
+        """The terminator with all that it may be (X2), or the events that come together (X1)."""
+        if self.rule.together is not None:
+            return self.together()
+        ways = self.rule.alternatives or (self.rule,)
+        events = [Rewording(way)._event(way.terminator, way.conditions, 0) for way in ways]
+        return print_event(_either(list(dict.fromkeys(events))))
+
     def together(self) -> str:
         """The events that come together (X1)."""
         rule = self.rule
@@ -91,7 +101,8 @@ class Rewording:
     def _clause(self, clause: Clause) -> ast.Clause:
         match clause:
             case Selected():
-                event = self._event(clause.type, clause.conditions, clause.event)
+                uses = (clause, *clause.rivals)
+                event = _either([self._instead(one) for one in uses])
                 return ast.Selected(clause.policy, clause.rank, event, self._within(clause.window))
             case Negated():
                 event = self._event(clause.type, clause.conditions, CANDIDATE)
@@ -110,6 +121,12 @@ class Rewording:
         words = tuple(self._expression(condition, number, type_) for condition in conditions)
         named = number != CANDIDATE and self.rule.event_names[number] != type_.name
         return ast.Event(ast.Name(type_.name), words, self._name(number) if named else None)
+
+    def _instead(self, clause: Selected) -> ast.Event:
+        """The event of a selection or of one of its rivals, whose type it then has (X2)."""
+        words, place = copy(self), clause.event
+        words._types = (*self._types[:place], clause.type, *self._types[place + 1 :])
+        return words._event(clause.type, clause.conditions, place)
 
     def _name(self, number: int) -> ast.Name:
         return ast.Name(self.rule.event_names[number])
@@ -173,6 +190,13 @@ class Rewording:
             None if attribute is None else ast.Name(name_of(aggregate.type, attribute)),
             self._window(aggregate.window),
         )
+
+
+def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:
+    if len(events) == 1:
+        return events[0]
+    nameless = tuple(replace(event, alias=None) for event in events)
+    return ast.Either(nameless, events[0].alias)
 
 
 def _equal(left: ast.Expression, right: ast.Expression) -> ast.Compared:

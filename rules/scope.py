@@ -2,7 +2,8 @@
 
 Rule 1: an event's name is introduced after its closing parenthesis, so inside its own conditions
 it means nothing yet. It is known by its ``as`` name and, where its type occurs once among the
-terminator and the selected events, by its type.
+terminator and the selected events, by its type. An event that may have one of several types is
+known by its ``as`` name alone, and by the attributes that all of them have (X2).
 
 Rule 2: a parameter is bound once and stands for an expression from then on: an attribute, a
 constant, or the slot of a computed value.
@@ -14,7 +15,7 @@ None is passed on in silence, so that one mistake makes one message.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matcher.model import EventType
@@ -70,13 +71,15 @@ class Scope:
     def __init__(self, rule: ast.Rule, report: Report) -> None:
         self.report = report
         self.types: list[EventType | None] = []
+        self.others: list[Sequence[EventType]] = []
+        """By event, the other types that it may have (X2)."""
         self.names: list[str] = []
         self.parameters: dict[str, Expression | None] = {}
         self._numbers: dict[str, int] = {}
         self._anchors: list[int | None] = []
-        selected = [clause.event for clause in rule.clauses if isinstance(clause, ast.Selected)]
-        self._later = [*rule.opening, *selected]
-        self._occurrences = Counter(event.type.text for event in self._later)
+        self._events = rule.named
+        types = [one.type.text for event in self._events for one in ast.alternatives_of(event)]
+        self._occurrences = Counter(types)
 
     # --- events ------------------------------------------------------------------------------
 
@@ -85,14 +88,23 @@ class Scope:
         """The number of the event that will be introduced next."""
         return len(self.types)
 
-    def introduce(self, event: ast.Event, type_: EventType | None, anchor: int | None) -> None:
-        """Name the next event (Rule 1); ``anchor`` is None for the terminator, and for events
-        that come together.
+    def introduce(
+        self,
+        event: ast.Event | ast.Either,
+        which: ast.Event,
+        types: Sequence[EventType | None],
+        anchor: int | None,
+    ) -> None:
+        """Name the next event (Rule 1), which is taken to be ``which`` of its alternatives.
+
+        ``types`` are those that it may have, that of ``which`` first; ``anchor`` is None for the
+        terminator, and for events that come together.
         """
-        number, name = self.next, event.type
-        self.types.append(type_)
+        number, name = self.next, which.type
+        self.types.append(types[0])
+        self.others.append([type_ for type_ in types[1:] if type_ is not None])
         self._anchors.append(anchor)
-        if self._occurrences[name.text] == 1:
+        if isinstance(event, ast.Event) and self._occurrences[name.text] == 1:
             self._name(name, number)
         if event.alias is not None:
             self._name(event.alias, number)
@@ -120,10 +132,18 @@ class Scope:
                 f"name them: {name.text}(...) as first_name",
             )
         elif any(
-            name.text == known.text
-            for event in self._later[self.next :]
-            for known in (event.type, event.alias)
-            if known is not None
+            isinstance(event, ast.Either) and name.text in _types_of(event)
+            for event in self._events
+        ):
+            self.report(
+                f"{name.text} is not the only type that this event may have",
+                name.span,
+                "events with or between them are known by the name behind the last: as some_name",
+            )
+        elif any(
+            name.text in _types_of(event)
+            or (event.alias is not None and name.text == event.alias.text)
+            for event in self._events[self.next :]
         ):
             self.report(
                 f"event {name.text} is used before it is introduced",
@@ -175,3 +195,7 @@ class Scope:
             chain.append(anchor)
             anchor = None if anchor == LOST else self._anchors[anchor]
         return tuple(chain)
+
+
+def _types_of(event: ast.Event | ast.Either) -> tuple[str, ...]:
+    return tuple(one.type.text for one in ast.alternatives_of(event))

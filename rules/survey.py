@@ -61,11 +61,12 @@ def summarise(
 
 def surveyed(recording: Recording, rule: str) -> Summary:
     """How far the terminators of a rule got; RuleErrors when no rule has that name, or when it
-    has no terminator to follow (X1).
+    has no one way to follow (X1, X2).
     """
     checked = recording.rule(rule)
-    if checked.together is not None:
-        problem = f"the events of {rule} come in any order: there is no way through it to follow"
+    why = "come in any order" if checked.together is not None else "may be of either type"
+    if checked.together is not None or checked.alternatives:
+        problem = f"the events of {rule} {why}: there is no one way through it to follow"
         raise RuleErrors([Problem(problem, None, "explain one event of it instead")])
     return Survey(recording, checked).summary()
 

@@ -123,6 +123,8 @@ _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
 _TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
+_EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
+"""What is followed by an event outside parentheses (X1, X2)."""
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -400,7 +402,7 @@ class _Recognition:
             return "NAME"
         result = self.result
         previous = result[-1].type if result else ""
-        if previous in _TYPE_FOLLOWS or (previous == "_COMMA" and not self.depth):
+        if previous in _TYPE_FOLLOWS or (previous in _EVENT_FOLLOWS and not self.depth):
             return "NAME"
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"

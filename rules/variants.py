@@ -9,6 +9,8 @@ so pairwise.
 Law 2: a variant says what the rule says. An event of ``all`` is compared only with those named
 before it; in a variant such a condition belongs to the one that is chosen last, where it can be a
 key. What cannot be moved (aggregates) is tested once all events are chosen.
+
+Where events are of either type (X2), the checker has made the ordinary rules already.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ from rules.pattern import (
 
 def variants(rule: Rule) -> tuple[Rule, ...]:
     """The ordinary rules that are together what the rule is; most rules are their only one."""
+    if rule.alternatives:
+        return rule.alternatives  # X2
     if rule.together is None:
         return (rule,)
     selected = rule.selected

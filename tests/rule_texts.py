@@ -117,6 +117,7 @@ class RuleWriter:
     events: list[_Event] = field(default_factory=list)
     parameters: dict[str, Kind] = field(default_factory=dict)
     multiple: int = 0  # how many "each" there are
+    either: set[str] = field(default_factory=set)  # types of events that may have several
 
     def write(self, name: str, defines: str) -> RuleText:
         """A rule called ``name`` that defines composite type ``defines``."""
@@ -172,27 +173,56 @@ class RuleWriter:
             self.events.append(_Event("e0", TIMER, None))
             return Piece("Timer", conditions, " as e0")
         pool = below if below and self._chance(0.3) else self.primitives
-        schema = SCHEMAS[self._one_of(*pool)]
-        self.multiple += schema.name in COMPOSITE  # of which there may be many already
-        conditions = self._conditions(schema, binding=True)
-        self.events.append(_Event("e0", schema, None))
-        return Piece(schema.name, conditions, " as e0")
+        names = self._types(pool, 0.12)
+        self.multiple += any(name in COMPOSITE for name in names)  # there may be many already
+        conditions, others = self._alternatives(names)
+        self.events.append(_Event("e0", _common(names), None))
+        return Piece(names[0], conditions, f"{others} as e0")
 
     def _selected(self, defines: str) -> Piece:
-        schema = SCHEMAS[self._one_of(*self._usable(defines))]
-        single = _level(schema.name) >= _level(defines) >= 0 or self.multiple == 2
+        names = self._types(self._usable(defines), 0.2)
+        above = any(_level(name) >= _level(defines) >= 0 for name in names)
+        single = above or self.multiple == 2
         policy = self._one_of("first", "last", "last", f"{self._one_of(1, 2, 3)}-first", "2-last")
         if not single and self._chance(0.55):
             policy, self.multiple = "each", self.multiple + 1
         window, anchor = self._within()
-        conditions = self._conditions(schema, binding=True)
+        conditions, others = self._alternatives(names)
         # An event may be known by its type while no other event has that type.
-        by_type = all(event.type != schema for event in self.events) and self._chance(0.2)
-        name = schema.name if by_type else f"e{len(self.events)}"
-        self.events.append(_Event(name, schema, anchor))
-        return Piece(
-            f"{policy} {schema.name}", conditions, f"{'' if by_type else ' as ' + name} {window}"
-        )
+        known = {event.type.name for event in self.events} | self.either
+        by_type = names[0] not in known and len(names) == 1 and self._chance(0.2)
+        name = names[0] if by_type else f"e{len(self.events)}"
+        self.events.append(_Event(name, _common(names), anchor))
+        tail = f"{others}{'' if by_type else ' as ' + name} {window}"
+        return Piece(f"{policy} {names[0]}", conditions, tail)
+
+    def _types(self, pool: Sequence[str], several: float) -> list[str]:
+        """The type of an event, or with that chance several that it may have (X2)."""
+        names = sorted(set(pool))
+        if len(names) == 1 or not self._chance(several):
+            return [self._one_of(*pool)]
+        chosen = self.random.sample(names, min(len(names), self._one_of(2, 2, 3)))
+        self.either.update(chosen)
+        return chosen
+
+    def _alternatives(self, names: Sequence[str]) -> tuple[tuple[str, ...], str]:
+        """The conditions of an event; and, where it may have several types, the others' text."""
+        if len(names) == 1:
+            return self._conditions(SCHEMAS[names[0]], binding=True), ""
+        conditions = [list(self._conditions(SCHEMAS[name], binding=False)) for name in names]
+        kinds = [
+            kind
+            for kind in Kind
+            if all(kind in _bindable(name) for name in names) and self._chance(0.5)
+        ]
+        for kind in kinds[:1]:
+            parameter = f"$x{len(self.parameters)}"
+            for name, own in zip(names, conditions, strict=True):
+                own.append(f"{self._one_of(*_bindable(name)[kind])} = {parameter}")
+            self.parameters[parameter] = kind
+        parts = zip(names[1:], conditions[1:], strict=True)
+        others = "".join(f" or {name}({', '.join(own)})" for name, own in parts)
+        return tuple(conditions[0]), others
 
     def _timed(self) -> Piece:
         event = self._one_of(*self.events[1:])
@@ -439,6 +469,24 @@ class RuleWriter:
 
     def _one_of(self, *choices):
         return choices[self.random.randrange(len(choices))]
+
+
+def _common(names: Sequence[str]) -> EventType:
+    """What is known of an event that may have any of these types (X2)."""
+    first, *others = (SCHEMAS[name] for name in names)
+    if not others:
+        return first
+    shared = [one for one in first.attributes if all(one in other.attributes for other in others)]
+    return EventType("|".join(names), tuple(shared))
+
+
+def _bindable(name: str) -> Mapping[Kind, Sequence[str]]:
+    """The attributes of a type that parameters may be bound to, by kind."""
+    found: dict[Kind, list[str]] = {}
+    for attribute in SCHEMAS[name].attributes:
+        if attribute.name not in ("r", "d"):
+            found.setdefault(attribute.kind, []).append(attribute.name)
+    return found
 
 
 def _level(name: str) -> int:

@@ -22,8 +22,9 @@ docs/reproduction/distribution.md):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from matcher.model import EventType
 from routing.partition.fragment import (
@@ -63,9 +64,10 @@ def fragment_of(rule: Rule, present: frozenset[str], sole: frozenset[str]) -> Fr
     ``present`` names the types that are advertised in the node's subtree, and ``sole`` those of
     them that are advertised nowhere else. The rule's ``strict`` flags are decided.
     """
-    derivation = _Derivation(rule, present, sole & present)
-    members, links = derivation.members, derivation.links
-    whole = Fragment(members, links, tuple(map(derivation.simplified, derivation.roles())), 0)
+    ways = rule.alternatives or (rule,)
+    consumed = frozenset(_types(way)[number].name for way in ways for number in way.consuming)
+    whole = _joined([_Derivation(way, present, sole & present, consumed).whole() for way in ways])
+    members, links = whole.members, whole.links
     passing = {predicate.type for predicate in whole.plain if not predicate.conditions}
     roles: set[Role] = {Plain(Predicate(type_)) for type_ in passing}
     roles |= {role for role in whole.roles if whole.predicate_of(role).type not in passing}
@@ -76,7 +78,34 @@ def fragment_of(rule: Rule, present: frozenset[str], sole: frozenset[str]) -> Fr
         return None
     if all(isinstance(role, Plain) for role in ordered):
         members, links = (), ()
-    return Fragment(members, links, ordered, derivation.reach)
+    return Fragment(members, links, ordered, whole.reach)
+
+
+def _joined(parts: Sequence[Fragment]) -> Fragment:
+    """The fragment of a rule that is several rules (X2): what passes for any of them passes.
+
+    Assignments follow links, so each part keeps to its own members.
+    """
+    members: list[Member] = []
+    links: list[Link] = []
+    roles: list[Role] = []
+    for part in parts:
+        shift = len(members)
+        members += part.members
+        links += (
+            replace(link, first=link.first + shift, second=link.second + shift)
+            for link in part.links
+        )
+        roles += (
+            role if isinstance(role, Plain) else replace(role, member=role.member + shift)
+            for role in part.roles
+        )
+    reach = max(part.reach for part in parts)
+    return Fragment(tuple(members), tuple(links), tuple(roles), reach)
+
+
+def _types(rule: Rule) -> tuple[EventType, ...]:
+    return (rule.terminator, *(clause.type for clause in rule.selected))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +119,24 @@ class _Use:
 
 
 class _Derivation:
-    """One rule at one node."""
+    """One rule at one node, or one way to choose the types of its events (X2).
 
-    def __init__(self, rule: Rule, present: frozenset[str], sole: frozenset[str]) -> None:
+    ``consumed`` names the types that are consumed in any way.
+    """
+
+    def __init__(
+        self,
+        rule: Rule,
+        present: frozenset[str],
+        sole: frozenset[str],
+        consumed: frozenset[str],
+    ) -> None:
         self.rule = rule
         self.present = present
-        self.types = (rule.terminator, *(clause.type for clause in rule.selected))
+        self.types = _types(rule)
         strict = {use.type.name for use in uses_of(rule) if use.strict}
         self.sole = sole - strict  # of a cycle's types, its rules' node is an advertiser
-        self.consumed = {self.types[number].name for number in rule.consuming}
+        self.consumed = consumed
         self.distances = Distances.of(rule)
         self.equalities = Equalities(rule)
         self.uses = tuple(_uses(rule))
@@ -112,6 +150,11 @@ class _Derivation:
         self.has_guards = any(member.absent for member in self.members) or any(
             link.absent for link in self.links
         )
+
+    def whole(self) -> Fragment:
+        """All that passes for this rule."""
+        roles = tuple(map(self.simplified, self.roles()))
+        return Fragment(self.members, self.links, roles, self.reach)
 
     # --- members and links -------------------------------------------------------------------
 
@@ -203,6 +246,10 @@ class _Derivation:
         for one in self.uses:
             if one.use.type.name in self.present:
                 yield self._side_role(one)
+        for clause in self.rule.selected:
+            for rival in clause.rivals:
+                if rival.type.name in self.present:
+                    yield self._rival_role(rival)
 
     def simplified(self, role: Role) -> Role:
         """The role as a plain one if it lets everything pass.
@@ -254,6 +301,15 @@ class _Derivation:
             if self.equalities.attribute(place, anchor) is None:
                 return False
         return True
+
+    def _rival_role(self, rival: Selected) -> Role:
+        """An event of another type that may be chosen in place of one of the match (X2)."""
+        predicate = Predicate.of(rival.type, rival.conditions, rival.event)
+        name = rival.type.name
+        if name not in self.sole or name in self.consumed or not self.numbers:
+            return Plain(predicate)
+        span, member, keys = self._nearest(rival.window, rival.conditions, rival.event, None)
+        return Near(predicate, member, span, keys)
 
     def _side_role(self, one: _Use) -> Role:
         use = one.use
@@ -316,7 +372,9 @@ def _uses(rule: Rule) -> Iterator[_Use]:
         home = None
         match clause:
             case Selected():
-                conditions, home = clause.conditions, clause.event
+                rivals = (one.conditions for one in clause.rivals)
+                conditions = (*clause.conditions, *itertools.chain.from_iterable(rivals))
+                home = clause.event
             case Negated():
                 conditions = clause.conditions
                 yield _Use(clause)

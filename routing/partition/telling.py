@@ -74,7 +74,15 @@ class _Telling:
                 return line + self.shared(role, other)
 
     def name(self, member: int) -> str:
-        return self.rule.event_names[self.fragment.members[member].event]
+        told = self.fragment.members[member]
+        ways = self.rule.alternatives or (self.rule,)
+        names = (
+            way.event_names[told.event]
+            for way in ways
+            if told.predicate.type
+            == (way.terminator, *(one.type for one in way.selected))[told.event]
+        )
+        return next(names)
 
     def event(self, predicate: Predicate) -> str:
         conditions = ", ".join(

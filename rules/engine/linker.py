@@ -26,12 +26,11 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
 from rules.engine.tables import BlockTable, RecordTable
-from rules.pattern import Policy, Rule
-from rules.plan import RulePlan, StepKind
-from rules.planner import compile_rule
+from rules.pattern import Policy
+from rules.plan import RulePlan, StepKind, laid_out
+from rules.planner import plans_of
 from rules.program import TRUE, Program
 from rules.sequences import AutomatonPlan, access_of, automaton_of
-from rules.variants import variants
 
 
 @dataclass(slots=True)
@@ -91,10 +90,10 @@ class Linker:
 
         An ``incremental`` one has an automaton, if it can (``sequences``).
         """
-        linked = tuple(
-            self._link(deployed, source, compile_rule(variant), incremental)
-            for variant in variants(deployed.rule)
-        )
+        plans = plans_of(deployed.rule)
+        # What one variant consumes would leave the links of the others behind.
+        incremental = incremental and (len(plans) == 1 or not deployed.rule.consuming)
+        linked = tuple(self._link(deployed, source, plan, incremental) for plan in plans)
         self.linked[deployed.rule.name] = linked
         self._share_private(linked)
 
@@ -103,7 +102,7 @@ class Linker:
     ) -> LinkedRule:
         """Enter a rule, or one of its variants, by its plan."""
         tables, assembler = self.tables, Assembler(self._strings)
-        model = automaton_of(plan) if incremental else None
+        model = automaton_of(plan) if incremental and not plan.has_rivals else None
         plan = plan if model is None else model.plan
         values = [_value(program, assembler) for program in plan.values]
         links = () if model is None else model.enumerations
@@ -217,24 +216,26 @@ class Linker:
                     group = groups.numbers[linked.deployed.group]
                     self.rules.array[linked.number]["group"] = group
         for one in changed:
-            for linked, variant in zip(self.linked[one.rule.name], variants(one.rule), strict=True):
-                self._follow(linked, one, variant)
+            variants = self.linked[one.rule.name]
+            if variants[0].deployed.rule is not one.rule:
+                for linked, plan in zip(variants, plans_of(one.rule), strict=True):
+                    self._decide_strict(linked, plan)
+            for place, linked in enumerate(variants):
+                self._follow(linked, one, place)
         self._decide_stores(used)
         in_order, sources = self._lookbacks.order()
         self.rules.array["priority"][in_order] = np.arange(len(in_order))
         return sources
 
-    def _follow(self, linked: LinkedRule, deployed: Deployed, variant: Rule) -> None:
+    def _follow(self, linked: LinkedRule, deployed: Deployed, variant: int) -> None:
         """Take over what the catalogue says of one rule, for one of its variants."""
-        if linked.deployed.rule is not deployed.rule:
-            self._decide_strict(linked, variant)
         linked.deployed = deployed
         record = self.rules.array[linked.number]
         record["since"] = deployed.since
         record["floor"] = max(deployed.floor, deployed.since)
         record["group"] = self._group_numbers[deployed.group]
         self._lookbacks.place(
-            linked.number, deployed.rank, deployed.since, deployed.position, variant.latest
+            linked.number, deployed.rank, deployed.since, deployed.position, variant
         )
 
     def _decide_stores(self, used: Collection[str]) -> None:
@@ -247,12 +248,10 @@ class Linker:
         """From when on events are of use; see :meth:`Lookbacks.horizons`."""
         return self._lookbacks.horizons(until, self.groups, self.rules.array, self.tables)
 
-    def _decide_strict(self, linked: LinkedRule, rule: Rule) -> None:
+    def _decide_strict(self, linked: LinkedRule, plan: RulePlan) -> None:
         """Follow a rule that another one drew into a cycle, or let out of one (S12)."""
-        linked.plan = compile_rule(rule)
-        steps = linked.plan.steps
-        everything = [*steps, *(inner for step in steps for inner in step.inner)]
-        for place, step in enumerate(everything, linked.steps[0]):
+        linked.plan = plan
+        for place, step in enumerate(laid_out(plan.steps), linked.steps[0]):
             self.steps.array[place]["strict"] = step.strict
 
     def constants(self) -> set[int]:

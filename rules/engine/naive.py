@@ -11,7 +11,7 @@ holds from a ``since`` has its timers tick from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -49,8 +49,10 @@ class _RuleView:
 
 
 Moment: TypeAlias = tuple[int, Order]
-_Match: TypeAlias = tuple[tuple[Occurrence, ...], tuple[Value, ...]]
-"""The events of a complete match and the values of its composite event."""
+_Match: TypeAlias = tuple[int, tuple[Occurrence, ...], tuple[Value, ...]]
+"""A complete match: which alternative of the rule it is of (X2; else 0), its events, and the values
+of its composite event.
+"""
 
 
 class NaiveEngine:
@@ -136,7 +138,7 @@ class NaiveEngine:
         return {tick.time: tick for tick in occurrences(timers.batch(times), ticks=True)}
 
     def _run(
-        self, deployed: Deployed, instant: int, events: Iterable[Occurrence]
+        self, deployed: Deployed, instant: int, events: Collection[Occurrence]
     ) -> list[Occurrence]:
         """Evaluate one rule at one instant, whose events are given."""
         rule = deployed.rule
@@ -144,11 +146,13 @@ class NaiveEngine:
         consumed = frozenset(self._consumed[rule.name])
         view = _RuleView(self._history, instant, deployed.since, consumed)
         complete: list[_Match] = []
-        for match in _matches(rule, instant, events, view):
-            values = [value_of(expression, match) for expression in rule.values]
-            if None not in values:  # S9: nothing is emitted, nothing consumed
-                complete.append((match.events, tuple(v for v in values if v is not None)))
-        for match_events, _ in complete:
+        for which, one in enumerate(rule.alternatives or (rule,)):
+            for match in _matches(one, instant, events, view):
+                values = [value_of(expression, match) for expression in one.values]
+                if None not in values:  # S9: nothing is emitted, nothing consumed
+                    known = tuple(value for value in values if value is not None)
+                    complete.append((which, match.events, known))
+        for _, match_events, _ in complete:
             self._consumed[rule.name].update(match_events[number] for number in rule.consuming)
         composites = _composites(deployed, instant, complete)
         for event in composites:  # S12: rules of a higher rank see them at their own instant
@@ -161,7 +165,7 @@ class NaiveEngine:
 
 
 def _matches(
-    rule: Rule, instant: int, events: Iterable[Occurrence], view: _RuleView
+    rule: Rule, instant: int, events: Collection[Occurrence], view: _RuleView
 ) -> Iterator[Scope]:
     """Every complete match of a rule at an instant, whose events are given."""
     if rule.together is not None:
@@ -173,15 +177,17 @@ def _matches(
             yield from matches(rule, terminator, view)
 
 
-def _place(rule: Rule, events: tuple[Occurrence, ...]) -> tuple[int, list[Moment]]:
+def _place(rule: Rule, match: _Match) -> tuple[int, list[Moment]]:
     """What orders the matches of one rule and instant: the causes, terminator first (E4).
 
     Where events come together, the latest is the terminator, of several the one named first, and
-    matches go first of all by which that is (X1).
+    matches go first of all by which that is (X1); where events may be of either type, by the types
+    that were named first (X2).
     """
+    which, events, _ = match
     moments = [event.moment for event in events]
     if rule.together is None:
-        return 0, moments
+        return which, moments
     times = [event.time for event in events]
     latest = times.index(max(times))
     return latest, [moments[latest], *moments[:latest], *moments[latest + 1 :]]
@@ -189,7 +195,7 @@ def _place(rule: Rule, events: tuple[Occurrence, ...]) -> tuple[int, list[Moment
 
 def _composites(deployed: Deployed, instant: int, complete: Iterable[_Match]) -> list[Occurrence]:
     """The composite events of a rule's matches at one instant (tesla.md section 4), in order."""
-    in_order = sorted(complete, key=lambda match: _place(deployed.rule, match[0]))
+    in_order = sorted(complete, key=lambda match: _place(deployed.rule, match))
     return [
         Occurrence(
             type=deployed.rule.defines,
@@ -202,5 +208,5 @@ def _composites(deployed: Deployed, instant: int, complete: Iterable[_Match]) ->
             values=values,
             causes=events,
         )
-        for place, (events, values) in enumerate(in_order)
+        for place, (_, events, values) in enumerate(in_order)
     ]

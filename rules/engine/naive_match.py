@@ -96,15 +96,17 @@ def _selected(clause: Selected, scope: Scope) -> list[Occurrence]:
     """The events that a clause chooses, given what is selected already."""
     candidates = [
         event
-        for event in scope.view.events(clause.type.name, strict=clause.strict)
+        for use in (clause, *clause.rivals)  # X2
+        for event in scope.view.events(use.type.name, strict=use.strict)
         if event not in scope.events  # S1, S3: the events of a match are distinct
-        and in_window(event.time, clause.window, scope)  # S1, S2, S4
-        and holds(clause.conditions, scope.with_event(event))  # S3, S5, S9
+        and in_window(event.time, use.window, scope)  # S1, S2, S4
+        and holds(use.conditions, scope.with_event(event))  # S3, S5, S9
     ]
     candidates.sort(key=lambda event: event.moment, reverse=clause.policy is Policy.LAST)  # S2, E4
     if clause.policy is Policy.EACH:
         return candidates  # S1
-    return candidates[clause.rank - 1 : clause.rank]  # S2: none when there are fewer
+    chosen = candidates[clause.rank - 1 : clause.rank]  # S2: none when there are fewer
+    return [event for event in chosen if event.type == clause.type]  # X2: else a rival's match
 
 
 def _is_violated(negation: Negated, match: Scope) -> bool:

@@ -15,7 +15,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
 from rules.pattern import Policy
-from rules.plan import Range, Step, StepKind, key_kind
+from rules.plan import Range, Step, StepKind, key_kind, laid_out
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -38,7 +38,7 @@ _PROGRAMS = ("residue", "program", "first_probe", "second_probe", "lower", "uppe
 
 
 class StepRecords:
-    """The records of one rule's steps, before they have places: outer ones, inner ones, links.
+    """The records of one rule's steps, before they have places: see ``laid_out``; then links.
 
     ``reaches`` is how long, in microseconds, the rule looks back in each access; ``uses`` are the
     accesses that it uses, once a step.
@@ -56,19 +56,19 @@ class StepRecords:
         self._tables = tables
         self.reaches: dict[int, int] = {}
         self.uses: list[int] = []
-        self._outer = [self._fields(step) for step in steps]
-        self._inner = [[self._fields(step) for step in one.inner] for one in steps]
+        self._laid_out = laid_out(steps)
+        self._records = [self._fields(step) for step in self._laid_out]
         self._links = [self._fields(step) for step in links]
 
     @property
     def outer(self) -> int:
-        """How many steps stand first, each after the other; inner ones stand behind them."""
-        return len(self._outer)
+        """How many steps stand first, each after the other; all others stand behind them."""
+        return len(self._steps)
 
     @property
     def before_links(self) -> int:
         """How many steps stand before those that enumerate links (``sequences``)."""
-        return len(self._outer) + sum(map(len, self._inner))
+        return len(self._records)
 
     def __len__(self) -> int:
         return self.before_links + len(self._links)
@@ -134,14 +134,13 @@ class StepRecords:
         """Write the records, whose programs begin at instruction ``code``: the first's number."""
         first = table.reserve(len(self))
         behind = first + self.outer
-        for place, fields in enumerate(self._outer):
-            fields["inner"] = behind
-            behind += len(self._inner[place])
-            fields["inner_end"] = behind
+        behind = self._refer("inner", self._steps, 0, behind)
+        rivals = behind - first
+        behind = self._refer("rivals", self._steps, 0, behind)
+        self._refer("inner", self._laid_out[rivals : behind - first], rivals, behind)
+        for place, fields in enumerate(self._records[: self.outer]):
             fields["previous"] = previous(self._steps, place, first)
-        inner = (fields for group in self._inner for fields in group)
-        everything = [*self._outer, *inner, *self._links]
-        for place, fields in enumerate(everything, first):
+        for place, fields in enumerate((*self._records, *self._links), first):
             for name in _PROGRAMS:
                 if fields[name] >= 0:
                     fields[name] += code
@@ -149,6 +148,16 @@ class StepRecords:
             for name in layout.STEP.names or ():
                 record[name] = fields.get(name, 0)
         return first
+
+    def _refer(self, name: str, steps: Sequence[Step], place: int, behind: int) -> int:
+        """Let the records from ``place`` on say where what belongs to their steps stands: from
+        number ``behind`` on. Gives the number behind all of it.
+        """
+        for fields, step in zip(self._records[place:], steps, strict=False):
+            fields[name] = behind
+            behind += len(getattr(step, name))
+            fields[f"{name}_end"] = behind
+        return behind
 
 
 def previous(steps: Sequence[Step], place: int, first: int) -> int:

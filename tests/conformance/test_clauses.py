@@ -554,3 +554,143 @@ def test_x1_matches_of_one_instant_go_by_the_latest_name_and_then_by_causes(engi
         "First@2(20)",
         "Last@2(12)",
     ]
+
+
+MIXED = "event A(x: int) event B(y: float, x: int) event E(x: int) "
+TIES = "A1=A@1(1) B1=B@1(0.5, 2) A2=A@1(3) B2=B@1(0.5, 4)"
+
+
+def test_x2_a_terminator_is_of_either_type(engine: str):
+    text = MIXED + "define C(x) from A(x > 1) or B(y < 1, x = $x) as e where x = e.x"
+    text = text.replace("x > 1", "x > 1, x = $x")
+    assert detect(engine, text, "A@1(1) A2=A@2(2) B1=B@2(0.5, 7) B@3(1.5, 8) E@4(9)") == [
+        "C@2(2) <- A2",
+        "C@2(7) <- B1",
+    ]
+
+
+def test_x2_each_selects_events_of_either_type(engine: str):
+    text = (
+        MIXED
+        + """
+    define C(x) from E(x = $x) and each A(x < $x) or B(x >= $x) as e within 2 s from E
+    where x = e.x
+    """
+    )
+    assert detect(engine, text, "A1=A@1(1) A@1(5) B@2(0, 2) B1=B@3(0, 4) E1=E@3(4)") == [
+        "C@3(1) <- E1 A1",
+        "C@3(4) <- E1 B1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "chosen"),
+    [
+        ("first", "A1"),
+        ("2-first", "B1"),
+        ("3-first", "A2"),
+        ("4-first", "B2"),
+        ("last", "B2"),
+        ("2-last", "A2"),
+        ("3-last", "B1"),
+        ("4-last", "A1"),
+        ("5-first", None),
+        ("5-last", None),
+    ],
+)
+@pytest.mark.parametrize("times", ["1 1 1 1", "1 2 3 4", "1 1 2 2", "1 2 2 3"])
+def test_x2_a_single_selection_chooses_among_both_types(
+    engine: str, policy: str, chosen: str | None, times: str
+):
+    text = MIXED + f"define C() from E() and {policy} A() or B() as e within 9 s from E"
+    events = [
+        f"{name}@{time}({'0, ' if name[0] == 'B' else ''}1)"
+        for name, time in zip(("A1=A", "B1=B", "A2=A", "B2=B"), times.split(), strict=True)
+    ]
+    found = detect(engine, text, " ".join([*events, "E1=E@5(0)"]))
+    assert found == ([] if chosen is None else [f"C@5() <- E1 {chosen}"])
+
+
+def test_x2_only_candidates_of_either_type_that_fit_count_for_the_rank(engine: str):
+    text = (
+        MIXED
+        + """
+    define C(x) from E() and 2-last A(x > E.x) or B(x > E.x, y < 1) as e within 9 s from E
+    where x = e.x
+    """
+    )
+    history_ = "A1=A@1(7) B1=B@2(0, 5) B@3(3, 8) A@4(1) A2=A@4(9) B@5(0, 2) E1=E@6(2)"
+    assert detect(engine, text, history_) == ["C@6(5) <- E1 B1"]
+
+
+def test_x2_events_of_a_match_are_distinct_whatever_they_are_selected_as(engine: str):
+    text = (
+        MIXED
+        + """
+    define C() from E() and last A() as a within 9 s from E
+     and last A() or B() as e within 9 s from E and not A() within 9 s from E
+    """
+    )
+    assert detect(engine, text, "A1=A@1(1) A2=A@2(1) E1=E@3(0)") == ["C@3() <- E1 A2 A1"]
+    assert detect(engine, text, "B1=B@1(1, 1) A2=A@2(1) E1=E@3(0)") == ["C@3() <- E1 A2 B1"]
+    assert detect(engine, text, "A1=A@1(1) B2=B@2(1, 1) A2=A@3(1) E1=E@3(0)") == []
+
+
+def test_x2_what_is_consumed_as_one_type_is_gone_in_every_role(engine: str):
+    text = (
+        MIXED
+        + """
+    define C(n) from E() and first A() or B() as e within 9 s from E
+    where n = Count(A() within 9 s from E) * 10 + Count(B() within 9 s from E) consuming e
+    """
+    )
+    events = "A1=A@1(1) B1=B@2(1, 1) A2=A@3(1) E1=E@4(0) E2=E@5(0) E3=E@6(0) E4=E@7(0)"
+    assert detect(engine, text, events) == [
+        "C@4(21) <- E1 A1",
+        "C@5(11) <- E2 B1",
+        "C@6(10) <- E3 A2",
+    ]
+
+
+def test_x2_a_parameter_stands_for_what_the_event_that_occurs_binds(engine: str):
+    text = (
+        MIXED
+        + """
+    define C(x) from A(x = $x) or E(x = $x) as e and each B(x = $x) within 2 s from e
+    where x = $x + B.x
+    """
+    )
+    assert detect(engine, text, "B1=B@1(0, 1) B2=B@1(0, 2) A1=A@2(1) E1=E@2(2)") == [
+        "C@2(2) <- A1 B1",
+        "C@2(4) <- E1 B2",
+    ]
+
+
+def test_x2_matches_of_one_instant_go_by_the_types_and_then_by_causes(engine: str):
+    text = (
+        MIXED
+        + """
+    define C(x) from A() or B() as e where x = e.x
+    define First(x) from E() and first C() within 0.5 s from E where x = C.x
+    define Last(x) from E() and last C() within 0.5 s from E where x = C.x
+    """
+    )
+    found = detect(engine, text, f"{TIES} E@1(0)")
+    assert [one.split(" <-")[0] for one in found] == [
+        *("C@1(1)", "C@1(3)", "C@1(2)", "C@1(4)"),
+        "First@1(1)",
+        "Last@1(4)",
+    ]
+
+
+def test_x2_in_a_cycle_only_the_type_of_the_cycle_is_strictly_earlier(engine: str):
+    text = (
+        MIXED
+        + """
+    define R(n: int) from E() and last A() or R() as r within 9 s from E where n = r.time / 1000000
+    """
+    ).replace("n: int", "n: float")
+    events = "A1=A@1(0) E1=E@1(0) E2=E@2(0) E3=E@2(0) A2=A@3(0) E4=E@3(0)"
+    assert [one.split(" <-")[0] for one in detect(engine, text, events)] == [
+        *("R@1(1.0)", "R@2(1.0)", "R@2(1.0)", "R@3(3.0)"),
+    ]

@@ -421,15 +421,6 @@ def test_selected_conditions_of_a_rule_are_canonical_text() -> None:
     assert isinstance(rule.clauses[0], Selected)
 
 
-if __name__ == "__main__":
-    REFUSED.write_text(
-        BETWEEN_CASES.join(
-            f"{text}{BEFORE_MESSAGE}{message_of(text)}" for text, _ in refused_cases()
-        ),
-        "utf-8",
-    )
-
-
 # --- beyond the thesis ---------------------------------------------------------------------------
 
 
@@ -444,3 +435,35 @@ def test_events_that_come_together_are_selected_and_have_no_anchor() -> None:
     assert [one.conditions for one in rule.selected] == [(equal,)]
     assert isinstance(rule.clauses[-1], Constraint)
     assert [type_.name for type_ in rule.opening] == ["Smoke", "Rain"]
+
+
+def test_either_type_is_one_rule_for_each_way_to_choose() -> None:
+    rule = rule_of(
+        "define A(a, n) from Smoke(area = $a, level > 1) or Temp(area = $a) as e "
+        "and last Rain(area = $a) or Flag(n = 2) as f within 1 min from e "
+        "where a = e.area, n = f.time"
+    )
+    types = [(one.terminator.name, one.selected[0].type.name) for one in rule.alternatives]
+    assert types == [("Smoke", "Rain"), ("Smoke", "Flag"), ("Temp", "Rain"), ("Temp", "Flag")]
+    assert [type_.name for type_ in rule.opening] == ["Smoke", "Temp"]
+    assert {type_.name for type_ in rule.used_types} == {"Smoke", "Temp", "Rain", "Flag"}
+    assert {one.event_names for one in rule.alternatives} == {("e", "f")}
+    for one in rule.alternatives:
+        (selected,) = one.selected
+        (rival,) = selected.rivals
+        assert {selected.type.name, rival.type.name} == {"Rain", "Flag"}
+        assert one.values[0] == AttributeOf(0, 0, Kind.STRING)
+    assert all(not one.selected[0].rivals for one in each_of(rule))
+
+
+def each_of(rule: Rule) -> tuple[Rule, ...]:
+    return rule_of(rule.text.replace("last", "each")).alternatives
+
+
+if __name__ == "__main__":
+    REFUSED.write_text(
+        BETWEEN_CASES.join(
+            f"{text}{BEFORE_MESSAGE}{message_of(text)}" for text, _ in refused_cases()
+        ),
+        "utf-8",
+    )

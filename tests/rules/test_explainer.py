@@ -117,6 +117,37 @@ def test_an_event_of_another_type_is_none_of_those_that_come_together():
     assert told.branch.steps[0].because == "a C, and the rule's events are A or B"
 
 
+# --- events of either type (X2) ------------------------------------------------------------------
+
+EITHER = (
+    "define P(x) from C() as c and {} A(x > 1) or B(x > 1) as e within 3 s from c where x = e.x"
+)
+
+
+def test_a_choice_among_both_types_is_explained_from_either():
+    events = "A1=A@1(5) B1=B@2(7, 1.0) A2=A@3(1) C1=C@4(0)"
+    told = why(EITHER.format("last"), events, "C1")
+    assert [match.cause for match in told.matches] == [("history#C1", "history#B1")]
+    first, second = told.branch.branches
+    choice = first.steps[1]
+    assert choice.text == "last A(x > 1) or B(x > 1) as e within 3 s from c"
+    assert choice.because == "of 2 that fit, the one it takes is a B"
+    assert choice.considered is not None
+    assert choice.considered.counts[Fate.PASSED_OVER] == 1
+    assert second.steps[1].because == "chosen of 2 that fit"
+
+
+def test_each_way_to_choose_has_a_branch_of_its_own():
+    told = why(EITHER.format("each"), "A1=A@1(5) B1=B@2(7, 1.0) A2=A@3(1) C1=C@4(0)", "C1")
+    assert [match.cause[1] for match in told.matches] == ["history#A1", "history#B1"]
+
+
+def test_an_event_that_is_of_neither_type():
+    told = why("define P() from A(x > 1) or B() as e", "C1=C@1(1)", "C1")
+    assert told.clauses == ("A(x > 1) or B() as e",)
+    assert told.branch.steps[0].because == "a C, and the rule's terminator is A or B"
+
+
 # --- one clause at a time ----------------------------------------------------------------------
 
 SCHEMA = """

@@ -94,6 +94,12 @@ def events(operands: Any) -> some.SearchStrategy[ast.Event]:
     return some.builds(ast.Event, named(), conditions(operands), some.none() | named())
 
 
+def choices(operands: Any) -> some.SearchStrategy[ast.Event | ast.Either]:
+    nameless = some.builds(ast.Event, named(), conditions(operands))
+    several = some.lists(nameless, min_size=2, max_size=3).map(tuple)
+    return events(operands) | some.builds(ast.Either, several, some.none() | named())
+
+
 def within() -> some.SearchStrategy[ast.Within]:
     units = some.sampled_from([1, 1_000, 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000])
     counts = some.integers(1, 1_000)
@@ -118,7 +124,7 @@ EXPRESSIONS = some.recursive(LEAVES, larger, max_leaves=8)
 def selected(draw: Any) -> ast.Selected:
     policy = draw(some.sampled_from(Policy))
     rank = 0 if policy is Policy.EACH else draw(some.integers(1, 5))
-    return ast.Selected(policy, rank, draw(events(EXPRESSIONS)), draw(within()))
+    return ast.Selected(policy, rank, draw(choices(EXPRESSIONS)), draw(within()))
 
 
 CLAUSES = some.one_of(
@@ -138,7 +144,7 @@ RULES = some.builds(
     some.none() | named(),
     named(),
     some.lists(DECLARED | some.builds(ast.Declared, named(), some.none()), max_size=2).map(tuple),
-    events(EXPRESSIONS) | TOGETHER,
+    choices(EXPRESSIONS) | TOGETHER,
     some.lists(CLAUSES, max_size=3).map(tuple),
     some.lists(some.builds(ast.Assignment, named(), EXPRESSIONS), max_size=2).map(tuple),
     some.lists(named(), max_size=2).map(tuple),

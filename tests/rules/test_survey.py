@@ -45,7 +45,7 @@ def test_the_survey_agrees_with_every_explanation(part: int):
     for case in plain_cases(range(part * COUNT // PARTS, (part + 1) * COUNT // PARTS)):
         recording = recording_of(case)
         for name, rule in recording.rules.items():
-            if rule.together is not None:
+            if rule.together is not None or rule.alternatives:
                 continue
             summary = surveyed(recording, name)
             told = ([stage.passed for stage in summary.stages], summary.fired)
@@ -67,6 +67,11 @@ def assert_consistent(summary: Summary) -> None:
 def test_events_in_any_order_have_no_way_to_follow() -> None:
     with pytest.raises(rules.RuleErrors, match="come in any order"):
         summarised("define P() from all A() as a, B() as b within 3 s", "A1=A@1(1)")
+
+
+def test_events_of_either_type_have_no_one_way_to_follow() -> None:
+    with pytest.raises(rules.RuleErrors, match="of either type"):
+        summarised("define P() from A() or B() as e", "A1=A@1(1)")
 
 
 # --- reasons -----------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
     RUNS,
 )
-from rules.engine.kernels.memory import find_list, find_time, row_offset
+from rules.engine.kernels.memory import comes_before, find_list, find_time, row_offset
 from rules.engine.kernels.ranges import is_far, last_in_range, next_in_range
 from rules.plan import StepKind
 
@@ -177,6 +177,8 @@ def select(state: int, place: int, since: int) -> bool:
         arrays.cursor_ends(state)[place] = high
         arrays.cursor_lists(state)[place] = number
         return next_candidate(state, place, since)
+    if step.rivals_end > step.rivals:
+        return select_among(state, step, number, since)
     if step.policy == POLICY_FIRST:
         low, high = bounds(state, step, number, since)
         return bind_first(state, step, number, low, high, step.rank, since) < high
@@ -224,6 +226,58 @@ def select_last(state: int, step, number: int, since: int) -> bool:  # type: ign
             failed += 1
             place = pass_over(state, step, number, place, early, failed)
     return False
+
+
+@kernel
+def select_among(state: int, step, number: int, since: int) -> bool:  # type: ignore[no-untyped-def]
+    """Bind the k-th of all candidates, rivals included, if the step's own."""
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
+    start = record.offset + record.head * ENTRY_WORDS
+    low, high = bounds(state, step, number, since)
+    left = step.rank
+    for turn in range(high - low):
+        place = low + turn if step.policy == POLICY_FIRST else high - 1 - turn
+        row = heap[start + place * ENTRY_WORDS + 1]
+        if fits(state, step, row, since):
+            left -= 1
+            rivals = rivals_before(state, step, row, left, since)
+            if rivals > left:
+                return False
+            if rivals == left:
+                return fits(state, step, row, since)  # again: rivals were bound meanwhile
+    return False
+
+
+@kernel
+def rivals_before(state: int, step, row: int, most: int, since: int) -> int:  # type: ignore[no-untyped-def]
+    """How many candidates of a step's rivals would be chosen before a row; counted to beyond
+    ``most``.
+    """
+    heap, count = arrays.heap(state), 0
+    own = row_offset(state, step.type, row)
+    for one in range(step.rivals, step.rivals_end):
+        rival = arrays.steps(state)[one]
+        number = list_of(state, rival)
+        if number < 0:
+            continue
+        record = arrays.lists(state)[number]
+        start = record.offset + record.head * ENTRY_WORDS
+        low, high = bounds(state, rival, number, since)
+        for turn in range(high - low):
+            place = low + turn if step.policy == POLICY_FIRST else high - 1 - turn
+            other = heap[start + place * ENTRY_WORDS + 1]
+            offset = row_offset(state, rival.type, other)
+            first, second = (offset, own) if step.policy == POLICY_FIRST else (own, offset)
+            if heap[first + ROW_TIME] > heap[second + ROW_TIME]:
+                break
+            is_tied = heap[first + ROW_TIME] == heap[second + ROW_TIME]
+            if is_tied and not comes_before(state, first, second):
+                break
+            if fits(state, rival, other, since):
+                count += 1
+                if count > most:
+                    return count
+    return count
 
 
 @kernel

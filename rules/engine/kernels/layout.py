@@ -180,6 +180,8 @@ STEP = np.dtype(
         ("kind_of_value", _I),
         ("inner", _I),  # steps to compute per candidate
         ("inner_end", _I),
+        ("rivals", _I),  # selections whose candidates count for the rank too (X2)
+        ("rivals_end", _I),
     ]
 )
 CODE = np.dtype([("op", np.int32), ("event", np.int32), ("offset", np.int64), ("value", _I)])

@@ -180,9 +180,14 @@ def forget_list(state: int, number: int) -> None:
 @kernel
 def precedes(state: int, type_number: int, one: int, other: int) -> bool:
     """Whether row ``one`` comes before row ``other`` of the same type and instant (E4)."""
-    heap = arrays.heap(state)
     first = row_offset(state, type_number, one)
-    second = row_offset(state, type_number, other)
+    return comes_before(state, first, row_offset(state, type_number, other))
+
+
+@kernel
+def comes_before(state: int, first: int, second: int) -> bool:
+    """Whether the row at one offset comes before that at another, of the same instant (E4)."""
+    heap = arrays.heap(state)
     first_composite = heap[first + ROW_ID] == ID_IS_DIGEST
     second_composite = heap[second + ROW_ID] == ID_IS_DIGEST
     if first_composite != second_composite:

@@ -95,6 +95,25 @@ def test_an_event_is_sent_when_its_partner_is_complete_and_once():
     assert ids(node.advance(9 * MICROSECONDS)) == []
 
 
+def test_events_of_either_type_are_sent_for_the_same_partner():
+    text = "A(v = $v) as a and {} B(v = $v) or C(v = $v) as e within 5 s from a"
+    for policy in ("each", "last"):
+        node = forwarder(text.format(policy), "A", "B", "C")
+        node.push(events_of(B, 1, [1, 2], [7, 8]))
+        node.push(events_of(C, 1, [1, 2], [8, 7]))
+        node.push(events_of(A, 1, [3, 9], [7, 8]))
+        assert ids(node.advance(10 * MICROSECONDS)) == ["A#1", "B#1", "C#2"], policy
+
+
+def test_what_may_be_chosen_instead_is_sent_though_it_is_of_another_type():
+    """Were C#1 held back, B#1 would be chosen where the rule is evaluated."""
+    node = forwarder("A() as a and last B(v > 1) or C(v > a.v) as e within 5 s from a", *"ABC")
+    node.push(events_of(B, 1, [1], [7]))
+    node.push(events_of(C, 1, [2], [7]))
+    node.push(events_of(A, 1, [3], [1]))
+    assert ids(node.advance(10 * MICROSECONDS)) == ["A#1", "B#1", "C#1"]
+
+
 def test_what_passes_by_itself_waits_for_nothing():
     node = forwarder(JOIN, "A", "C")
     node.push(events_of(B, 1, [1], [7]))
