@@ -111,6 +111,9 @@ class _Models:
 
     def __init__(self, plan: RulePlan) -> None:
         self._plan = plan
+        # Variants of a rule, which differ in the types of their events, keep nothing together.
+        types = "/".join(type_.name for type_ in plan.event_types)
+        self._name = f"{plan.rule.name}/{types}"
         self._selections = {step.event: step for step in plan.steps if step.kind is StepKind.SELECT}
         anchors = {event: step.span.later for event, step in self._selections.items()}
         self.inner = sorted({anchor for anchor in anchors.values() if anchor != TERMINATOR})
@@ -178,7 +181,7 @@ class _Models:
     def _instances(self, step: Step) -> AccessPlan:
         """Where a step that selects a state's events looks for them."""
         access = access_of(step)
-        return replace(access, derived=f"{self._plan.rule.name}/instances {step.event}")
+        return replace(access, derived=f"{self._name}/instances {step.event}")
 
     # --- links -----------------------------------------------------------------------------
 
@@ -210,7 +213,7 @@ class _Models:
                 access.column,
                 IDENTITY,
                 access.reach,
-                f"{self._plan.rule.name}/links {event}",
+                f"{self._name}/links {event}",
             ),
         )
 

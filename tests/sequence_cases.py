@@ -31,20 +31,21 @@ def sequence_case(seed: int) -> Case:
 
 def _rule(random: Random, name: str, defines: str, types: list[str]) -> RuleText:
     primitive = [one for one in types if one in TYPES]
-    events = [random.choice(primitive)]
-    pieces = [Piece(events[0], _conditions(random, events[0], events, inner=True), " as e0")]
+    events = [_either(random, random.choice(primitive), primitive)]
+    conditions = _conditions(random, events[0], events, inner=True)
+    pieces = [_piece("", events[0], conditions, " as e0")]
     multiple = 0
     for number in range(1, random.randint(3, 5)):
-        event = random.choice(types)
+        event = _either(random, random.choice(types), primitive)
         policy = random.choice(POLICIES)
         multiple += policy == "each"
-        if multiple > EACH_MAX or event not in TYPES:
+        if multiple > EACH_MAX or not set(event.split("|")) <= set(TYPES):
             policy = random.choice(POLICIES[2:])
         anchor = number - 1 if random.random() < 0.7 else random.randrange(number)
         window = random.choice(("1 s", "2 s", "2500 ms", "4 s", "6 s", "8 s"))
         conditions = _conditions(random, event, events, inner=True)
         tail = f" as e{number} within {window} from e{anchor}"
-        pieces.append(Piece(f"{policy} {event}", conditions, tail))
+        pieces.append(_piece(f"{policy} ", event, conditions, tail))
         events.append(event)
         if random.random() < 0.2:
             pieces += [Piece(item) for item in _conditions(random, "", events, inner=False)]
@@ -56,6 +57,18 @@ def _rule(random: Random, name: str, defines: str, types: list[str]) -> RuleText
     where = {"Z": (), "X": ("n = Count(B() within 3 s from e1)", "v = 0.5", 's = "a"')}[defines]
     consuming = random.sample(range(len(events)), random.choice((0, 0, 0, 1, 2)))
     return RuleText(name, defines, tuple(pieces), where, tuple(f"e{one}" for one in consuming))
+
+
+def _either(random: Random, event: str, others: list[str]) -> str:
+    """A type, or two that an event may have (X2), with a bar between them."""
+    other = random.choice(others)
+    return f"{event}|{other}" if other != event and random.random() < 0.2 else event
+
+
+def _piece(head: str, event: str, conditions: tuple[str, ...], tail: str) -> Piece:
+    first, *others = event.split("|")
+    or_else = "".join(f" or {other}({', '.join(conditions)})" for other in others)
+    return Piece(f"{head}{first}", conditions, f"{or_else}{tail}")
 
 
 def _conditions(random: Random, event: str, events: list[str], *, inner: bool) -> tuple[str, ...]:
@@ -83,9 +96,11 @@ def _conditions(random: Random, event: str, events: list[str], *, inner: bool) -
 
 
 def _numbers(type_name: str) -> list[str]:
-    """The numeric attributes of a type that hold small values."""
+    """The numeric attributes of a type, or of both, that hold small values."""
+    first, *others = (SCHEMAS[name].attributes for name in type_name.split("|"))
     return [
         one.name
-        for one in SCHEMAS[type_name].attributes
+        for one in first
         if one.name in ("p", "v", "n") and one.kind in (Kind.INT, Kind.FLOAT)
+        if all(one in other for other in others)
     ]

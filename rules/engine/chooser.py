@@ -44,7 +44,8 @@ class _Seen:
     @classmethod
     def of(cls, rule: Rule) -> _Seen:
         plan = compile_rule(rule)
-        return cls(rule, plan, None if rule.together is not None else automaton_of(plan))
+        is_several = rule.together is not None or bool(rule.alternatives)
+        return cls(rule, plan, None if is_several else automaton_of(plan))
 
     def come(self, number: int, evaluated: int) -> int:
         """How many terminators came since the last time; one linked anew counts anew."""

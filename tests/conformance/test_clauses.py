@@ -636,6 +636,21 @@ def test_x2_events_of_a_match_are_distinct_whatever_they_are_selected_as(engine:
     assert detect(engine, text, "A1=A@1(1) B2=B@2(1, 1) A2=A@3(1) E1=E@3(0)") == []
 
 
+@pytest.mark.parametrize("policy", ["each", "last", "2-first"])
+def test_x2_events_of_either_type_may_hang_on_one_that_waits_for_both(engine: str, policy: str):
+    text = (
+        MIXED
+        + f"""
+    define C() from E() as g and each E() as f within 9 s from g
+     and {policy} A() or B() as e within 9 s from f
+    """
+    )
+    events = "A1=A@1(1) B1=B@1(0, 1) E1=E@2(0) B2=B@2(0, 1) A2=A@3(1) E2=E@4(0) E3=E@4(0)"
+    count = {"each": 2 * (3 + 4), "last": 4, "2-first": 4}[policy]
+    found = detect(engine, text, events)
+    assert len(found) == len(set(found)) == count
+
+
 def test_x2_what_is_consumed_as_one_type_is_gone_in_every_role(engine: str):
     text = (
         MIXED
