@@ -16,12 +16,10 @@ instant beyond everything, at its new place, and the log says so.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, get_args
 
-from matcher.model import TIME_MIN
 from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
@@ -48,6 +46,7 @@ from routing.network.broker import Broker, check_path
 from routing.network.divided import DividedDetection, DividedRouter
 from routing.network.knowledge import knowledge_of, rules_of
 from routing.network.petitions import REQUESTS_MAX
+from routing.network.rounds import Round, raise_all
 from routing.network.station import Division
 from routing.network.strategy import Strategy
 from routing.node import Node
@@ -56,30 +55,6 @@ from routing.partition.placement import Tree, partition
 from rules.engine.engine import Detector
 
 Nodes = tuple[tuple[str, str, tuple[str, ...]], ...]
-
-
-@dataclass(slots=True)
-class Round:
-    """One pause: whose answers are awaited, and what was said so far."""
-
-    number: int
-    awaited: set[str]
-    nodes: list[tuple[str, str]] = field(default_factory=list)
-    fronts: dict[str, int] = field(default_factory=dict)
-    marks: dict[str, int] = field(default_factory=dict)
-    rules: dict[str, int] = field(default_factory=dict)
-
-    def add(self, said: Paused) -> None:
-        """Take in what a child has said."""
-        self.nodes += said.nodes
-        _raise(self.fronts, said.fronts)
-        _raise(self.marks, said.marks)
-        _raise(self.rules, said.rules)
-
-
-def _raise(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:
-    for name, time in said:
-        known[name] = max(time, known.get(name, TIME_MIN))
 
 
 class DividingBroker(Broker):
@@ -275,12 +250,12 @@ class DividingBroker(Broker):
         done.nodes.append((self.overlay.name, self._router.father or ""))
         published = self._detection.published
         own = [self._advertisements.find(name) for name in published]
-        _raise(
+        raise_all(
             done.fronts,
             ((one.schema.name, one.front) for one in own if one and one.front is not None),
         )
-        _raise(done.marks, station.type_marks.items())
-        _raise(done.rules, ((name, station.mark(name)) for name in station.rules))
+        raise_all(done.marks, station.type_marks.items())
+        raise_all(done.rules, ((name, station.mark(name)) for name in station.rules))
         if self._router.is_root:
             self._divide(done)
         elif self._router.father is not None:
