@@ -223,9 +223,8 @@ def test_the_cases_detect_something_far_away(tmp_path: Path) -> None:
 
 def test_a_trace_does_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     """The same run in processes whose texts hash differently."""
-    found = usable(15)
-    assert found is not None
-    path = write(tmp_path, 15, *found)
+    seed, found = next((seed, found) for seed in range(15, 99) if (found := usable(seed)))
+    path = write(tmp_path, seed, *found)
     script = f"""
 from pathlib import Path
 from simulator import scenario
