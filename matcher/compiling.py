@@ -12,20 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 import numba
 from numba.core import caching
 
-Stamp: TypeAlias = tuple[tuple[str, float, int], ...]
+Stamp: TypeAlias = tuple[tuple[str, str], ...]
 _FunctionCache: Any = caching.FunctionCache
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def stamp_of(sources: Sequence[Path]) -> Stamp:
-    """What changes whenever any of the files does."""
-    return tuple((path.name, path.stat().st_mtime, path.stat().st_size) for path in sources)
+    """What changes whenever what any of the files says does, and only then."""
+    return tuple((path.name, sha256(path.read_bytes()).hexdigest()) for path in sources)
 
 
 class KernelCache(_FunctionCache):  # type: ignore[misc]

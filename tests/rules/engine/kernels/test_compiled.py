@@ -1,10 +1,12 @@
 """The cache of compiled kernels saves time and does nothing else."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from matcher.compiling import stamp_of
 from rules.engine.kernels import compiled
 from rules.engine.kernels.compiled import KernelCache, kernel
 
@@ -78,7 +80,17 @@ def test_no_place_for_a_cache_at_all(monkeypatch: pytest.MonkeyPatch):
 
 def test_an_edit_of_any_source_makes_the_cache_stale(folder: Path, monkeypatch: pytest.MonkeyPatch):
     kernel(double)(1)
-    monkeypatch.setattr(compiled, "STAMP", ((("memory.py"), 0.0, 0),))
+    monkeypatch.setattr(compiled, "STAMP", (("memory.py", "edited"),))
     edited = kernel(double)
     assert edited(np.int64(21)) == 42
     assert not edited.stats.cache_hits
+
+
+def test_a_copy_of_the_sources_is_no_edit(tmp_path: Path):
+    source = tmp_path / "memory.py"
+    source.write_text("ROOM = 16\n")
+    stamp = stamp_of([source])
+    os.utime(source, (0, 0))
+    assert stamp_of([source]) == stamp
+    source.write_text("ROOM = 32\n")
+    assert stamp_of([source]) != stamp
