@@ -117,7 +117,10 @@ class Client:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Publication:
-    """Events that are published together at a moment, and what is promised with them."""
+    """Events that are published together at a moment, and what is promised with them.
+
+    Without events there is the promise alone, or nothing: a source stays that long.
+    """
 
     moment: float
     batches: tuple[EventBatch, ...]
@@ -168,9 +171,12 @@ class Source(Client):
     def _publish(self) -> None:
         """What is due goes out as far as the session has room for it."""
         while self._queue and self._fits(self._queue[0]):
-            due = self._queue.popleft()
-            self.session.publish_all(due.batches, self._simulation.now, due.promise, numbered=True)
-            self.published += sum(map(len, due.batches))
+            due, now = self._queue.popleft(), self._simulation.now
+            if due.batches:
+                self.session.publish_all(due.batches, now, due.promise, numbered=True)
+                self.published += sum(map(len, due.batches))
+            elif due.promise is not None:
+                self.session.promise(due.promise)
         ended = self._next is None and not self._queue and not self.session.unacknowledged
         if ended and not self.is_done and self.session.ready:
             self.is_done = True

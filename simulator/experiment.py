@@ -25,8 +25,10 @@ from rules.language import declared_in
 from rules.parser import decode, read
 from rules.pattern import RuleSet
 from simulator import recordings
+from simulator import scenario as scenario_file
 from simulator.clients import Client, Manager, Place, Sink, Source
 from simulator.faults import arrange
+from simulator.generation import Generated, generate
 from simulator.hosts import FREE, BrokerHost, Costs, join
 from simulator.lanes import Frames, Lane, Quality
 from simulator.recordings import Recording
@@ -65,8 +67,11 @@ class Experiment:
     def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
         self.scenario = scenario
         self._refuse_what_is_not_there()
-        self._text = self._read_rules()
-        self.recordings = list(self._read_recordings())
+        made = None
+        if scenario.workload is not None:
+            made = generate(scenario.workload, scenario.graph, scenario.seed, scenario.warm_up_s)
+        self._text = self._read_rules(made)
+        self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         self.rules = self._check_rules()
         start = self.first_time - LEAD_S
         self.simulation = Simulation(scenario.seed, start, trace)
@@ -80,7 +85,7 @@ class Experiment:
         self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
         self.sinks = {
             sink.name: Sink(self._place(sink.broker), sink.name, sink.subscribe)
-            for sink in scenario.sinks
+            for sink in (*scenario.sinks, *_subscribers(made))
         }
         self.deployed_at: float | None = None
         self.managers = list(self._managers())
@@ -94,6 +99,11 @@ class Experiment:
     def last_time(self) -> float:
         """The last event's time, in seconds."""
         return max((one.greatest_time for _, one in self.recordings), default=0) / MICROSECONDS
+
+    @property
+    def measured_from(self) -> float:
+        """When the warm-up is over."""
+        return self.first_time + self.scenario.warm_up_s
 
     @property
     def clients(self) -> Iterator[Client]:
@@ -121,11 +131,18 @@ class Experiment:
         ):
             for client in clients:
                 simulation.at(start + moment, client.start)
+        if self.scenario.warm_up_s:
+            simulation.at(self.measured_from, self._count_anew)
         arrange(self.scenario.faults, simulation, self.first_time, self.lanes, self.brokers)
         if self.scenario.duration_s is not None:
             simulation.run(start + LEAD_S + self.scenario.duration_s)
             return Outcome(self, simulation.now, False)
         return self._run_until_settled()
+
+    def _count_anew(self) -> None:
+        for pair in self.lanes.values():
+            for lane in pair:
+                lane.count_anew()
 
     def _run_until_settled(self) -> Outcome:
         simulation = self.simulation
@@ -168,19 +185,21 @@ class Experiment:
 
     def _used_brokers(self) -> Mapping[str, None]:
         """The brokers that have clients, in order."""
-        used = [source.broker for source in self.scenario.sources]
+        used = [broker for broker, _ in self.recordings]
         return dict.fromkeys([*used, *(sink.broker for sink in self.scenario.sinks)])
 
-    def _read_rules(self) -> str:
+    def _read_rules(self, made: Generated | None) -> str:
+        """Those of the file, then those that are generated."""
         path = self.scenario.rules
-        return "" if path is None else decode(path.read_bytes(), str(path))
+        text = "" if path is None else decode(path.read_bytes(), str(path))
+        return text if made is None else f"{text}\n{made.rules}\n"
 
     def _check_rules(self) -> RuleSet | None:
         """The rules, over the types that they declare and those that the recordings have."""
-        if self.scenario.rules is None:
+        if not self._text.strip():
             return None
         known = {schema.name: schema for _, one in self.recordings for schema in one.types}
-        return rules.load(self._text, file=str(self.scenario.rules), known=known)
+        return rules.load(self._text, file=self._rules_file, known=known)
 
     def _read_recordings(self) -> Iterator[tuple[str, Recording]]:
         schemas = dict(declared_in(read(self._text).file))
@@ -233,8 +252,17 @@ class Experiment:
     def _managers(self) -> Iterator[Manager]:
         if self.rules is not None:
             broker = next(iter(self._used_brokers()), self.scenario.brokers[0])
-            file = str(self.scenario.rules)
-            yield Manager(self._place(broker), self._text, file, self._note_deployed)
+            yield Manager(self._place(broker), self._text, self._rules_file, self._note_deployed)
+
+    @property
+    def _rules_file(self) -> str:
+        return str(self.scenario.rules or self.scenario.file)
 
     def _note_deployed(self) -> None:
         self.deployed_at = self.simulation.now
+
+
+def _subscribers(made: Generated | None) -> Iterator[scenario_file.Sink]:
+    """The sinks of a generated workload."""
+    for broker, filters in made.subscriptions.items() if made else ():
+        yield scenario_file.Sink(f"k-{broker}", broker, filters)

@@ -68,6 +68,10 @@ class Lane:
         self._free_at = simulation.start
         self._last_arrival = simulation.start
 
+    def count_anew(self) -> None:
+        """What has been sent so far is not to be counted."""
+        self.messages = self.bytes = self.lost = 0
+
     def send(self, frames: Frames) -> None:
         """Send a message; its frames must not be changed afterwards."""
         size = sum(map(len, frames))

@@ -21,10 +21,17 @@ from simulator.clients import Publication
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
-    """The events of one source, as they were read."""
+    """The events of one source, as they were read or made.
+
+    ``declared``: types that it advertises beside those of its events. ``span``: from when to when
+    it is there, in us; it promises from its begin on, and leaves at its end. Without one it says
+    nothing before its first event, and leaves once its last one is acknowledged.
+    """
 
     name: str
     batches: tuple[EventBatch, ...]
+    declared: tuple[EventType, ...] = ()
+    span: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self.batches))
@@ -32,23 +39,40 @@ class Recording:
     @property
     def types(self) -> tuple[EventType, ...]:
         """The types that the source publishes."""
-        return tuple({batch.type.name: batch.type for batch in self.batches}.values())
+        published = (batch.type for batch in self.batches)
+        return tuple({one.name: one for one in (*self.declared, *published)}.values())
 
     @property
     def least_time(self) -> int:
-        """The time of the earliest event, in us."""
-        return min(int(batch.time.min()) for batch in self.batches)
+        """The time of the earliest event, or from when on the source is there, in us."""
+        return min(self._ends())
 
     @property
     def greatest_time(self) -> int:
-        """The time of the latest event, in us."""
-        return max(int(batch.time.max()) for batch in self.batches)
+        """The time of the latest event, or until when the source is there, in us."""
+        return max(self._ends())
+
+    def _ends(self) -> Iterator[int]:
+        yield from self.span or ()
+        for batch in self.batches:
+            yield int(batch.time.min())
+            yield int(batch.time.max())
 
     def publications(self) -> Iterator[Publication]:
         """What the source publishes, in order: the events that share a moment go together."""
+        begin, end = self.span or (None, TIME_MAX)
+        if begin is not None:
+            least = min((int(batch.time.min()) for batch in self.batches), default=end)
+            yield Publication(begin / MICROSECONDS, (), least)
+        if self.batches:
+            yield from self._events(end)
+        if end != TIME_MAX:
+            yield Publication(end / MICROSECONDS, (), None)
+
+    def _events(self, end: int) -> Iterator[Publication]:
         owners, rows, times = self._in_order()
         moments = np.maximum.accumulate(times)
-        rest = np.append(np.minimum.accumulate(times[::-1])[::-1], TIME_MAX)
+        rest = np.append(np.minimum.accumulate(times[::-1])[::-1], end)
         starts = np.flatnonzero(np.append(True, moments[1:] != moments[:-1])).tolist()
         for first, last in zip(starts, [*starts[1:], len(times)], strict=True):
             promise = int(rest[last])

@@ -1,4 +1,7 @@
-"""What is told of a run: one table for people, tables as CSV, deliveries as JSON lines."""
+"""What is told of a run: one table for people, tables as CSV, deliveries as JSON lines.
+
+Delays and traffic are those after the warm-up; deliveries are told whole.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ import numpy as np
 
 from matcher.model import MICROSECONDS, Int64s
 from matcher.printing import json_lines
-from simulator.clients import Arrival, Sink
-from simulator.experiment import Outcome
+from simulator.clients import Sink
+from simulator.experiment import Experiment, Outcome
 
 SINK_COLUMNS = ("sink", "broker", "events", "delay_ms_mean", "delay_ms_p50", "delay_ms_p99")
 LANE_COLUMNS = ("from", "to", "messages", "bytes", "lost")
@@ -29,8 +32,10 @@ def summary(outcome: Outcome) -> str:
         "simulated seconds": f"{outcome.ended_at - experiment.simulation.start:.3f}",
         "settled": "yes" if outcome.settled else "no",
         "events published": sum(source.published for source in experiment.sources),
-        "events delivered": sum(_delivered(sink) for sink in experiment.sinks.values()),
-        "delay, mean": _milliseconds(_delays(experiment.sinks.values())),
+        "events delivered": sum(
+            len(arrival.delivery) for sink in experiment.sinks.values() for arrival in sink.arrivals
+        ),
+        "delay, mean": _milliseconds(delays(experiment)),
         "messages between brokers": sum(lane.messages for lane in lanes),
         "bytes between brokers": sum(lane.bytes for lane in lanes),
         "messages delivered": experiment.simulation.messages,
@@ -71,12 +76,12 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 
 def _sink_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
     for name, sink in outcome.experiment.sinks.items():
-        delays = _delays([sink]) / 1e3
+        found = _delays_of(sink, outcome.experiment.measured_from) / 1e3
         figures = [""] * 3
-        if len(delays):
-            parts = (delays.mean(), *np.quantile(delays, (0.5, 0.99)))
+        if len(found):
+            parts = (found.mean(), *np.quantile(found, (0.5, 0.99)))
             figures = [f"{part:.3f}" for part in parts]
-        yield name, sink.broker.name, _delivered(sink), *figures
+        yield name, sink.broker.name, len(found), *figures
 
 
 def _lane_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
@@ -86,20 +91,24 @@ def _lane_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
             yield sender, receiver, lane.messages, lane.bytes, lane.lost
 
 
-def _delivered(sink: Sink) -> int:
-    return sum(len(arrival.delivery) for arrival in sink.arrivals)
+def delays(experiment: Experiment) -> Int64s:
+    """From the events' times to their delivery, in us, of what is delivered after the warm-up.
 
-
-def _delays(sinks: Iterable[Sink]) -> Int64s:
-    """From the events' times to their delivery, in us (7.4)."""
-    found = [_delays_of(arrival) for sink in sinks for arrival in sink.arrivals]
+    The time of a composite event is that of the last primitive event that it took (7.4).
+    """
+    found = [_delays_of(sink, experiment.measured_from) for sink in experiment.sinks.values()]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _delays_of(arrival: Arrival) -> Int64s:
-    times = np.concatenate([batch.time for batch in arrival.delivery.batches])
-    return round(arrival.moment * MICROSECONDS) - times
+def _delays_of(sink: Sink, since: float) -> Int64s:
+    found = [
+        round(arrival.moment * MICROSECONDS) - batch.time
+        for arrival in sink.arrivals
+        if arrival.moment >= since
+        for batch in arrival.delivery.batches
+    ]
+    return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
-def _milliseconds(delays: Int64s) -> str:
-    return f"{delays.mean() / 1e3:.3f} ms" if len(delays) else "nothing was delivered"
+def _milliseconds(found: Int64s) -> str:
+    return f"{found.mean() / 1e3:.3f} ms" if len(found) else "nothing was delivered"

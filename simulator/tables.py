@@ -1,0 +1,94 @@
+"""The tables of a scenario file, as TOML has them: names, types and defaults of all keys.
+
+What they mean together is checked in ``scenario``; docs/scenarios.md documents every key.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from simulator.workload import Workload
+
+
+class BrokerTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[broker]]``. ``listen``, ``http`` and ``data`` are for networks of processes."""
+
+    name: str
+    listen: str | None = None
+    http: str | None = None
+    data: str | None = None
+
+
+class LinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[link]]``."""
+
+    between: tuple[str, str]
+    delay_ms: float = 5.0
+    bandwidth_mbps: float | None = None
+    loss: float = 0.0
+
+
+class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[source]]``. ``type``: that of a file of tables without a column for it."""
+
+    name: str
+    broker: str
+    events: str
+    type: str | None = None
+
+
+class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[sink]]``."""
+
+    name: str
+    broker: str
+    subscribe: tuple[str, ...]
+
+
+class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[fault]]``."""
+
+    kind: str
+    at_s: float
+    for_s: float | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    brokers: tuple[str, ...] = ()
+    value: float | None = None
+
+
+class TopologyTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[topology]``."""
+
+    kind: str
+    brokers: int = 20
+    degree: float = 5.0
+    delay_ms: float = 5.0
+    file: str | None = None
+
+
+class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[protocol]``: what brokers and clients are told to do."""
+
+    heartbeat_s: float | None = None
+    message_cost_us: float = 0.0
+    byte_cost_ns: float = 0.0
+
+
+class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The whole file."""
+
+    seed: int = 0
+    strategy: str = "centralized"
+    ordering: str = "watermark"
+    rules: str | None = None
+    duration_s: float | None = None
+    engine: str = "auto"
+    warm_up_s: float = 0.0
+    topology: TopologyTable | None = None
+    workload: Workload | None = None
+    protocol: ProtocolTable = ProtocolTable()
+    broker: tuple[BrokerTable, ...] = ()
+    link: tuple[LinkTable, ...] = ()
+    source: tuple[SourceTable, ...] = ()
+    sink: tuple[SinkTable, ...] = ()
+    fault: tuple[FaultTable, ...] = ()
