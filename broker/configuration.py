@@ -23,10 +23,18 @@ from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, NEVER
 from routing.config import Late, NodeConfig
+from routing.network.strategy import Centralized
+from routing.overlay.config import OverlayConfig
 
 Values = dict[str, Any]
 
-_OWN = {"listen": (DEFAULT_ENDPOINT,), "engine": "auto", "log_level": "info"}
+_OWN = {
+    "listen": (DEFAULT_ENDPOINT,),
+    "engine": "auto",
+    "log_level": "info",
+    "link": (),
+    "strategy": Centralized.name,
+}
 _NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
 
 
@@ -53,6 +61,23 @@ class Configuration:
         """The least level of the log."""
         level: str = self.values["log_level"]
         return level
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The endpoints of the brokers to be linked to."""
+        links: tuple[str, ...] = self.values["link"]
+        return links
+
+    @property
+    def strategy(self) -> str:
+        """The name that ``routing.network.strategy.make`` takes."""
+        strategy: str = self.values["strategy"]
+        return strategy
+
+    def overlay(self, life: int) -> OverlayConfig:
+        """The part of the overlay, for a broker that starts at ``life`` microseconds."""
+        names = ("name", "heartbeat_s", "heartbeats_missed_max")
+        return OverlayConfig(life=life, **{name: self.values[name] for name in names})
 
     @property
     def node(self) -> NodeConfig:

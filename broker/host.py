@@ -99,6 +99,7 @@ class Host:
         for _ in range(BURST_MESSAGES_MAX):
             message = self._transport.receive()
             if message is None:
+                self._unreachable.update(dict.fromkeys(self._transport.take_ended()))
                 self._lose_unreachable(now)
                 return
             self._node.receive_frames(*message, now)

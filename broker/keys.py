@@ -5,6 +5,7 @@ It imports nothing of the protocol core, so that the command line can make its o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from broker.errors import ConfigurationError
 
 ENGINES = ("auto", "cdp", "aip", "naive")
+STRATEGIES = ("centralized", "distributed-st")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NEVER = "never"
@@ -67,6 +69,13 @@ def _endpoints(value: Any) -> tuple[str, ...]:
     return tuple(_text(part).strip() for part in parts)
 
 
+def _links(value: Any) -> tuple[str, ...]:
+    found = _endpoints(value) if value else ()
+    if not all(LINK.fullmatch(endpoint) for endpoint in found):
+        raise ValueError
+    return found
+
+
 def _count(value: Any) -> int:
     number = int(value) if isinstance(value, str) else value
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -96,8 +105,12 @@ def _one_of(choices: Sequence[str]) -> Kind:
     return Kind("|".join(choices), f"one of {', '.join(choices)}", choose)
 
 
+LINK = re.compile(r"tcp://.+:\d+|ipc://.+")
+"""An endpoint that can be linked to."""
+
 TEXT = Kind("TEXT", "a text", _text)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
+LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
 SECONDS_OR_NEVER = Kind("SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never)
@@ -112,8 +125,15 @@ KEYS = (
         "what detects composite events; auto is cdp or aip, rule by rule",
     ),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
-    Key("heartbeat_s", "links", SECONDS, "how often each client hears from the broker"),
-    Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which it is lost"),
+    Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
+    Key(
+        "strategy",
+        "network",
+        _one_of(STRATEGIES),
+        "where rules are evaluated; the same at all brokers of a network",
+    ),
+    Key("heartbeat_s", "links", SECONDS, "how often clients and neighbours hear from the broker"),
+    Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),

@@ -16,14 +16,17 @@ from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError
 from broker.host import Host
+from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.transport import Transport
 from broker.warmup import warm_up
+from matcher.model import MICROSECONDS
 from routing.config import FIXED
-from routing.node import Node
+from routing.network import strategy
+from routing.network.making import make_broker
 from rules.engine import make
 
-FIXED_KEYS = frozenset({"listen", "engine", *FIXED})
+FIXED_KEYS = frozenset({"listen", "engine", "link", "strategy", *FIXED})
 """The keys that a running broker cannot change."""
 
 
@@ -38,15 +41,15 @@ class Service:
         self._configuration = read()
         self._reload_wanted = False
         start_logging(self._configuration.log_level)
-        transport, clock = Transport(), Clock()
+        links = self._configuration.links
+        transport = LinkedTransport(links) if links else Transport()
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             warm_up(self._configuration.engine)
-            node = Node(self._configuration.node, make(self._configuration.engine), clock.now())
+            self._host = _host(self._configuration, transport)
         except BaseException:
             transport.close(0)
             raise
-        self._host = Host(node, transport, clock)
         self._host.when_woken = self._reload_if_wanted
 
     def run(self, when_ready: Callable[[], None] = lambda: None) -> None:
@@ -104,3 +107,19 @@ class Service:
         if later:
             log("warning", "takes effect at the next start", {"keys": ",".join(later)})
         log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})
+
+
+def _host(configuration: Configuration, transport: Transport) -> Host:
+    """A broker, linked to whom it is to be linked to, and what drives it."""
+    clock = Clock()
+    now = clock.now()
+    broker = make_broker(
+        configuration.node,
+        configuration.overlay(round(now * MICROSECONDS)),
+        make(configuration.engine),
+        strategy.make(configuration.strategy),
+        now,
+    )
+    for endpoint in configuration.links:
+        broker.add_link(peer_of(endpoint), now)
+    return Host(broker, transport, clock)

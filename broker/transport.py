@@ -118,6 +118,10 @@ class Transport:
             raise
         return True
 
+    def take_ended(self) -> Sequence[bytes]:
+        """The peers that are found to have gone; of most it shows when something is sent."""
+        return ()
+
     def close_peer(self, peer: bytes) -> None:
         """Read nothing more from this peer."""
         self._closed[peer] = None

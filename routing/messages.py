@@ -57,6 +57,7 @@ class Code(enum.Enum):
     """Why something was refused, for programs; the reason beside it is for people."""
 
     VERSION = "version"  # another version of the protocol
+    TERMS = "terms"  # brokers of two networks, one of another strategy, say
     PROTOCOL = "protocol"  # malformed, or not allowed in this state: the link is closed
     NAME_TAKEN = "name-taken"  # a live client bears this name; later it may be free
     BAD_NAME = "bad-name"
@@ -298,7 +299,8 @@ class LinkHello:
 
     ``life`` is a number that grows whenever the sender forgets what it knew of this link: its
     starting time. ``knows`` is the neighbour's life that it has heard of (0: none), ``received``
-    the last packet that it has, in order, of those that this life sent to that one.
+    the last packet that it has, in order, of those that this life sent to that one. ``terms``
+    name what all brokers of a network must share.
     """
 
     version: Number
@@ -308,6 +310,7 @@ class LinkHello:
     received: Sequence
     answers: bool
     heartbeat_s: Seconds
+    terms: Name = ""
 
 
 @dataclass(frozen=True, slots=True)

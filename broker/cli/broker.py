@@ -12,7 +12,9 @@ import typer
 
 EXAMPLE = "rexmq broker --name b1 --listen tcp://0.0.0.0:7461 --listen ipc:///run/rexmq.sock"
 
-LATER = ("link", "data", "http")
+LATER = ("data", "http")
+LISTS = ("listen", "link")
+"""The keys whose flags may be given several times."""
 
 
 def command(**given: Any) -> None:
@@ -65,7 +67,7 @@ def _signature() -> Signature:
         _option("check", bool, "--check", None, "Validate, print the effective values, and end."),
     ]
     for key in KEYS:
-        kind = list[str] | None if key.name == "listen" else str | None
+        kind = list[str] | None if key.name in LISTS else str | None
         options.append(_option(key.name, kind, key.flag, key.kind.metavar, key.help))
     for name in LATER:
         options.append(_option(name, str | None, f"--{name}", "VALUE", "Comes later."))

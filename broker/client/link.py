@@ -33,12 +33,16 @@ _ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
 class Link:
     """A DEALER socket. One thread at a time uses it, under the client's lock.
 
-    Raises ConfigurationError when ``endpoint`` is none.
+    ``context``: None for the one that all clients of the process share. Raises ConfigurationError
+    when ``endpoint`` is none.
     """
 
-    def __init__(self, endpoint: str) -> None:
+    def __init__(
+        self, endpoint: str, context: zmq.Context[zmq.Socket[bytes]] | None = None
+    ) -> None:
         refuse_port_beyond_range(endpoint)
-        self._socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        context = context or zmq.Context.instance()
+        self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
         self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
         self._socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
@@ -55,6 +59,11 @@ class Link:
                 f"{endpoint}: {error.strerror}; expected an endpoint such as "
                 f"tcp://127.0.0.1:7461 or ipc:///run/rexmq.sock"
             ) from None
+
+    @property
+    def sockets(self) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+        """The sockets to poll for something to look at."""
+        return self._socket, self._monitor
 
     @property
     def descriptors(self) -> tuple[int, int]:

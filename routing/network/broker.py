@@ -82,7 +82,7 @@ class Broker(Node):
         strategy: Strategy,
         now: float = 0.0,
     ) -> None:
-        self.overlay = Overlay(overlay, now)
+        self.overlay = Overlay(replace(overlay, terms=strategy.name), now)
         self._strategy = strategy
         self._router = self._make_router(overlay.name)
         self._visitors = Visitors()

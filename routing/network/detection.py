@@ -78,5 +78,7 @@ class NetworkDetection(Detection):
 
     def tell(self, detections: Detections) -> None:
         """Send composite events, and what marks they wait for, to the brokers below."""
+        if not self._router.branches:
+            return
         marks = {one.rule.name: self.due_mark(one) for one in self._deployments.rules}
         self._router.route_detected(detections, marks)

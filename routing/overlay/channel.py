@@ -15,6 +15,9 @@ Law 3: an end is up from the neighbour's greeting until it has been silent for t
 Goodbye or the host reports the link lost; then it greets until it is answered. Messages keep
 their place meanwhile, unless the neighbour returns in another life: then they were for nobody.
 
+A link under it may be changed (``move``), for the neighbour may come back on another one; while
+there is none, nothing is sent.
+
 Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
 many messages more may be given; one too many ends this end's life, since a neighbour that takes
 nothing for so long has to be told everything anew anyway.
@@ -69,6 +72,9 @@ class Down:
 
 Result: TypeAlias = Up | Down | Routed
 
+UNANSWERED_MAX = 6
+"""Greetings in a row without an answer after which the log says so, once."""
+
 
 @dataclass(slots=True)
 class Sent:
@@ -84,11 +90,20 @@ def tag_of(sender: int, receiver: int) -> int:
     return (sender * 0x9E3779B1 + receiver * 0x85EBCA77) % 2**32
 
 
+def link_text(peer: Peer) -> str:
+    """A link, for the log: as the host has named it, where that can be read."""
+    name = peer.removeprefix(b"\0")
+    return name.decode() if name.isascii() and name.decode().isprintable() else peer.hex()
+
+
 class Channel:
     """One end. ``now`` is in seconds and never goes back."""
 
-    def __init__(self, peer: Peer, config: OverlayConfig, now: float) -> None:
-        self.peer = peer
+    def __init__(
+        self, peer: Peer, config: OverlayConfig, now: float, life: int | None = None
+    ) -> None:
+        self.peer: Peer | None = peer
+        """The link that carries it; None while there is none."""
         self.neighbour = ""
         """The neighbour's name, once it has said it."""
         self.delay_us: int | None = None
@@ -96,7 +111,7 @@ class Channel:
         self._config = config
         self._now = self._heard_at = self._sent_at = now
         self._state = State.GREETING
-        self._life = config.life
+        self._life = config.life if life is None else life
         self._neighbours_life = 0
         self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
         self._waiting: deque[Routed] = deque()
@@ -110,6 +125,7 @@ class Channel:
         self._greet_at = now
         self._greeted_at: float | None = None
         """When the greeting was sent that is not answered yet."""
+        self._unanswered = 0
         self._effects: list[Effect] = []
         self._results: list[Result] = []
         self._greet()
@@ -125,6 +141,16 @@ class Channel:
     def is_up(self) -> bool:
         """Whether the neighbour is there."""
         return self._state is State.UP
+
+    @property
+    def life(self) -> int:
+        """The life of this end (Law 1)."""
+        return self._life
+
+    @property
+    def neighbours_life(self) -> int:
+        """The neighbour's life; 0 while none has been heard of."""
+        return self._neighbours_life
 
     @property
     def buffered(self) -> int:
@@ -166,12 +192,17 @@ class Channel:
         self._now = now
         self._fall(reason)
 
+    def move(self, peer: Peer | None) -> None:
+        """Be carried by another link from now on, or by none."""
+        self.peer = peer
+
     def close(self, now: float, reason: str = "") -> None:
         """Say Goodbye, for good."""
         self._now = now
         if self._state is not State.CLOSED:
-            self._send(Goodbye(reason))
-            self._effects.append(Close(self.peer, reason or "goodbye"))
+            self._send(Goodbye(reason, Code.CLOSING))
+            if self.peer is not None:
+                self._effects.append(Close(self.peer, reason or "goodbye"))
             self._state = State.CLOSED
 
     def handle_timer(self, now: float) -> None:
@@ -198,7 +229,7 @@ class Channel:
         if self._state is State.CLOSED:
             return None
         if self._state is State.GREETING:
-            return self._greet_at
+            return None if self.peer is None else self._greet_at
         due = min(self._heard_at + self._silence_s, self._sent_at + self._config.heartbeat_s / 2)
         if self._under_way:
             due = min(due, self._under_way[0].at + self._resend_s)
@@ -219,23 +250,28 @@ class Channel:
     # --- greetings ---
 
     def _greet(self) -> None:
+        self._unanswered = 0 if self._greeted_at is None else self._unanswered + 1
+        if self._unanswered == UNANSWERED_MAX and self.peer is not None:
+            self._log("no broker answers yet", link=link_text(self.peer))
         self._greeted_at = self._now
         self._greet_at = self._now + self._config.greeting_s
         self._hello(answers=False)
 
     def _hello(self, answers: bool) -> None:
         config = self._config
-        knows, received = self._neighbours_life, self._received
-        heartbeat_s = config.heartbeat_s
-        self._send(
-            LinkHello(VERSION, config.name, self._life, knows, received, answers, heartbeat_s)
+        hello = LinkHello(
+            VERSION,
+            config.name,
+            self._life,
+            self._neighbours_life,
+            self._received,
+            answers,
+            config.heartbeat_s,
+            config.terms,
         )
+        self._send(hello)
 
     def _receive_hello(self, hello: LinkHello) -> None:
-        if hello.version != VERSION:
-            raise ProtocolError(
-                Code.VERSION, f"protocol version {hello.version}, but this is version {VERSION}"
-            )
         if hello.life < self._neighbours_life:
             return  # of an earlier life, and late
         self._heard_at = self._now
@@ -286,7 +322,7 @@ class Channel:
     def _start_anew(self) -> None:
         """End this end's life: what was kept for the neighbour is dropped (Laws 1 and 4)."""
         self._life += 1
-        self._effects.append(Log("warning", "link starts anew", {"neighbour": self.neighbour}))
+        self._log("link starts anew", neighbour=self.neighbour)
         self._fall("the buffer has overflowed")
         self._waiting.clear()
         self._under_way.clear()
@@ -303,6 +339,7 @@ class Channel:
             self._results.append(Down(self.neighbour, reason))
 
     def _receive_goodbye(self, message: Goodbye) -> None:
+        self._greeted_at = None  # somebody is there
         self._fall(message.reason or "goodbye")
 
     # --- packets ---
@@ -379,7 +416,11 @@ class Channel:
 
     def _send(self, message: FromNeighbour) -> None:
         self._sent_at = self._now
-        self._effects.append(Send(self.peer, message))
+        if self.peer is not None:
+            self._effects.append(Send(self.peer, message))
+
+    def _log(self, text: str, **fields: str) -> None:
+        self._effects.append(Log("warning", text, fields))
 
 
 _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {

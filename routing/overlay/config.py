@@ -13,6 +13,8 @@ class OverlayConfig:
     """The broker's name: the only one of it in the network."""
     life: int = 1
     """Grows with each start of this broker: its starting time, in microseconds."""
+    terms: str = ""
+    """What all brokers of a network must share, such as its strategy; who has others is refused."""
     heartbeat_s: float = 1.0
     """Something is sent to every neighbour at least this often, in seconds."""
     heartbeats_missed_max: int = 3
@@ -35,7 +37,8 @@ class OverlayConfig:
     settle_s: float = 0.5
     """Seconds from the first news of the network until centre and trees are looked at again."""
     link_delay_us: int = 1_000
-    """The delay of a link that has not been told or measured, in microseconds."""
+    """The delay of a link that has not been told or measured, in microseconds. Measured ones are
+    rounded up to multiples of it, so that chance does not choose the centre."""
     forget_s: float = 3_600.0
     """Seconds out of reach after which a broker is forgotten."""
     neighbours_max: int = 256

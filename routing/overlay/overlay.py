@@ -49,12 +49,15 @@ from routing.messages import (
     TreeNack,
     Want,
 )
-from routing.overlay.channel import Channel, Down, Result, Up
+from routing.overlay.channel import Channel, Down, Result, Up, link_text
 from routing.overlay.config import OverlayConfig
 from routing.overlay.floods import Floods
 from routing.overlay.graph import Part, parts_of
 from routing.overlay.trees import Told, Tree, TreeMessage, Trees
+from routing.overlay.wires import Wires
 
+SAID_MAX = 1_024
+"""Refused links that are remembered as said."""
 BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
@@ -80,10 +83,10 @@ class Overlay:
     def __init__(self, config: OverlayConfig, now: float) -> None:
         self._config = config
         self._now = now
-        self._channels: dict[Peer, Channel] = {}
+        self._wires = Wires(config)
         self._neighbours: dict[str, Channel] = {}
         self._delays: dict[Peer, int] = {}
-        self._due: dict[Peer, float] = {}
+        self._due: dict[Channel, float] = {}
         """When a channel's timer is due, kept since most inputs touch one channel only."""
         self._floods = Floods(config)
         self._revision = -1
@@ -93,9 +96,12 @@ class Overlay:
         self._broken: dict[str, int] = {}
         self._wanted = False
         self._flood_at: float | None = None
-        self._settle_at: float | None = now + config.settle_s
+        self._settle_at: float | None = now
+        """When conclusions are drawn: at once, where there is no link to wait for."""
         self._effects: list[Effect] = []
         self._changes: list[Change] = []
+        self._said: dict[str, str] = {}
+        """Why links were refused, as far as the log has said so: by neighbour, or by link."""
         self._part = parts_of(self._floods)[config.name]
 
     # --- what is known ---
@@ -144,38 +150,42 @@ class Overlay:
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
         """Greet the broker at ``peer``. ``delay_us`` None: the link's delay is measured."""
         self._now = now
-        assert peer not in self._channels, "that link is there already"
         if delay_us is not None:
             self._delays[peer] = delay_us
-        self._open(peer)
+        self._collect(self._wires.add(peer, now))
+        if self._settle_at is not None:
+            self._settle_at = now + self._config.settle_s
 
     def remove_link(self, peer: Peer, now: float, reason: str = "") -> None:
-        """Say Goodbye to the broker at ``peer``, and forget it."""
+        """Have that link no more; without another, say Goodbye to the neighbour and forget it."""
         self._now = now
-        channel = self._channels.get(peer)
         self._delays.pop(peer, None)
+        channel = self._wires.remove(peer)
         if channel is not None:
             channel.close(now, reason)
             self._collect(channel)
-            del self._channels[peer]
             if self._neighbours.get(channel.neighbour) is channel:
                 self._take_down(Down(channel.neighbour, reason))
 
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
         self._now = now
-        channel = self._channels.get(peer)
-        if channel is None:
-            channel = self._accept(peer, message)
-            if channel is None:
-                return
         try:
-            self._check_name(channel, message)
-            channel.receive(message, now)
+            if isinstance(message, LinkHello):
+                channel = self._wires.greet(peer, message, now)
+            else:
+                found = self._wires.find(peer)
+                if found is None:
+                    self._send_away(peer, message)
+                    return
+                channel = found
+            self._take_in(channel, peer, message)
         except ProtocolError as error:
-            self._expel(channel, error)
+            name = message.name if isinstance(message, LinkHello) else ""
+            self._expel(peer, error, name)
         else:
             self._collect(channel)
+        self._collect_touched()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message; malformed frames cost the neighbour the link."""
@@ -183,24 +193,21 @@ class Overlay:
             message = wire.decode(frames)
         except WireError as error:
             self._now = now
-            channel = self._channels.get(peer)
-            if channel is not None:
-                code = Code.VERSION if isinstance(error, VersionMismatch) else Code.PROTOCOL
-                self._expel(channel, ProtocolError(code, str(error)))
+            code = Code.VERSION if isinstance(error, VersionMismatch) else Code.PROTOCOL
+            self._expel(peer, ProtocolError(code, str(error)))
+            self._collect_touched()
         else:
             self.receive(peer, message, now)  # type: ignore[arg-type]
 
     def lose(self, peer: Peer, now: float) -> None:
         """The host has lost the link."""
         self._now = now
-        channel = self._channels.get(peer)
-        if channel is not None:
-            channel.lose(now)
-            self._collect(channel)
+        self._wires.lose(peer, now)
+        self._collect_touched()
 
     def has_link(self, peer: Peer) -> bool:
         """Whether ``peer`` is a broker that this one is, or wants to be, linked to."""
-        return peer in self._channels
+        return peer in self._wires
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
@@ -220,8 +227,7 @@ class Overlay:
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
         self._now = now
-        for peer in [peer for peer, due in self._due.items() if due <= now]:
-            channel = self._channels[peer]
+        for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
         if self._settle_at is not None and self._settle_at <= now:
@@ -238,8 +244,10 @@ class Overlay:
 
     def close(self, reason: str, now: float) -> None:
         """Leave the network."""
-        for peer in list(self._channels):
-            self.remove_link(peer, now, reason)
+        self._now = now
+        for channel in self._wires.channels:
+            channel.close(now, reason)
+            self._collect(channel)
 
     # --- outputs ---
 
@@ -255,54 +263,55 @@ class Overlay:
 
     # --- links ---
 
-    def _open(self, peer: Peer) -> Channel:
-        channel = self._channels[peer] = Channel(peer, self._config, self._now)
-        self._collect(channel)
-        return channel
+    def _take_in(self, channel: Channel, peer: Peer, message: FromNeighbour) -> None:
+        if isinstance(message, Goodbye):
+            self._effects.append(Close(peer, message.reason))
+            if not channel.is_up and message.code is not Code.CLOSING:
+                self._warn_once(
+                    "refused by another broker", peer, channel.neighbour, message.reason
+                )
+            if channel.peer == peer:
+                channel.receive(message, self._now)
+            self._wires.lose(peer, self._now)
+        else:
+            channel.receive(message, self._now)
 
-    def _accept(self, peer: Peer, message: FromNeighbour) -> Channel | None:
-        reason = ""
-        if not isinstance(message, LinkHello):
+    def _send_away(self, peer: Peer, message: FromNeighbour) -> None:
+        """Whoever does not begin with a greeting may begin anew."""
+        if not isinstance(message, Goodbye):
             reason = "this broker does not know the link: greet it"
-        elif len(self._channels) >= self._config.neighbours_max:
-            reason = f"more than {self._config.neighbours_max} neighbours (neighbours_max)"
-        if reason:
-            if not isinstance(message, Goodbye):
-                self._effects.append(Send(peer, Goodbye(reason, Code.UNKNOWN)))
-                self._effects.append(Close(peer, reason))
-            return None
-        return self._open(peer)
+            self._effects.append(Send(peer, Goodbye(reason, Code.UNKNOWN)))
+            self._effects.append(Close(peer, reason))
 
-    def _check_name(self, channel: Channel, message: FromNeighbour) -> None:
-        """A name is one broker's: not this one's, nor that of a neighbour on another link."""
-        if not isinstance(message, LinkHello):
-            return
-        name = message.name
-        if not name or not name.isprintable():
-            raise ProtocolError(Code.BAD_NAME, f"a broker cannot be named {name!r}")
-        if name == self.name:
-            raise ProtocolError(Code.NAME_TAKEN, f"this broker is named {name!r} itself")
-        present = self._neighbours.get(name)
-        if present is not None and present is not channel:
-            raise ProtocolError(Code.NAME_TAKEN, f"a broker named {name!r} is linked already")
-
-    def _expel(self, channel: Channel, error: ProtocolError) -> None:
+    def _expel(self, peer: Peer, error: ProtocolError, name: str = "") -> None:
         """A neighbour's mistake costs it the link; one that is configured is greeted again."""
-        self._effects.append(Send(channel.peer, Goodbye(str(error), error.code)))
-        self._effects.append(
-            Log("warning", "link refused", {"peer": channel.peer.hex(), "reason": str(error)})
-        )
-        channel.lose(self._now, str(error))
-        self._collect(channel)
+        self._effects.append(Send(peer, Goodbye(str(error), error.code)))
+        self._effects.append(Close(peer, str(error)))
+        self._warn_once("link refused", peer, name, str(error))
+        self._wires.lose(peer, self._now, str(error))
+
+    def _warn_once(self, text: str, peer: Peer, name: str, reason: str) -> None:
+        """Say why there is no link; whoever tries again is refused without a word."""
+        whom = name or (link_text(peer) if peer in self._wires else "")
+        if self._said.get(whom) != reason:
+            if len(self._said) >= SAID_MAX:
+                self._said.clear()
+            self._said[whom] = reason
+            fields = {"link": link_text(peer), "neighbour": name, "reason": reason}
+            self._effects.append(Log("warning", text, fields))
+
+    def _collect_touched(self) -> None:
+        for channel in self._wires.take_touched():
+            self._collect(channel)
 
     def _collect(self, channel: Channel) -> None:
         """Carry on what a channel has done."""
         self._effects += channel.take_effects()
         due = channel.next_timer()
         if due is None:
-            self._due.pop(channel.peer, None)
+            self._due.pop(channel, None)
         else:
-            self._due[channel.peer] = due
+            self._due[channel] = due
         for result in channel.take_results():
             self._take_result(channel, result)
 
@@ -321,6 +330,9 @@ class Overlay:
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
         self._changes.append(up)
+        self._said.pop(up.name, None)
+        if channel.peer is not None:
+            self._said.pop(link_text(channel.peer), None)
         self._effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
         self._floods.join(up.name)
         self._flood_soon()
@@ -375,8 +387,11 @@ class Overlay:
             self._settle_soon()
 
     def _delay(self, channel: Channel) -> int:
-        told = self._delays.get(channel.peer, channel.delay_us)
-        return self._config.link_delay_us if told is None else max(told, 1)
+        told = None if channel.peer is None else self._delays.get(channel.peer)
+        if told is not None:
+            return max(told, 1)
+        step = self._config.link_delay_us
+        return step if channel.delay_us is None else step * max(1, -(-channel.delay_us // step))
 
     def _hear(self, neighbour: str, message: LinkStates) -> None:
         version = self._floods.own.version

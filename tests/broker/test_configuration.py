@@ -9,8 +9,9 @@ import pytest
 
 from broker.configuration import load
 from broker.errors import ConfigurationError
-from broker.keys import KEYS, LATE
+from broker.keys import KEYS, LATE, STRATEGIES
 from routing.config import Late, NodeConfig
+from routing.network import strategy
 
 
 def written(tmp_path, text):
@@ -28,6 +29,7 @@ def test_every_choice_of_the_node_that_is_not_the_hosts_own_has_a_key():
     # The host has a wall clock: that is no choice.
     assert fields - {key.name for key in KEYS} == {"wall_clock"}
     assert set(LATE) == {late.value for late in Late}
+    assert set(STRATEGIES) <= set(strategy.names())
 
 
 def test_the_page_on_the_command_line_lists_every_key_with_its_default():
@@ -55,6 +57,14 @@ def test_what_is_printed_gives_the_same_configuration(tmp_path):
     assert load(written(tmp_path, load(None, {}, {}).toml()), {}, {}) == load(None, {}, {})
 
 
+def test_a_broker_may_be_linked_to_several_others_or_none(tmp_path):
+    file = written(tmp_path, "[network]\nlink = ['tcp://a:1', 'ipc:///b']\n")
+    assert load(file, {}, {}).links == ("tcp://a:1", "ipc:///b")
+    assert load(file, {"REXMQ_LINK": "tcp://c:1"}, {}).links == ("tcp://c:1",)
+    assert load(None, {}, {}).links == ()
+    assert load(None, {"REXMQ_LINK": ""}, {}).links == ()
+
+
 def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
     assert load(None, {"REXMQ_LISTEN": "tcp://a:1, ipc:///b"}, {}).listen == (
         "tcp://a:1",
@@ -72,6 +82,8 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("[broker]\nlead_max_s = 1\n", "[broker] has no key 'lead_max_s'"),
         ("[broker]\nname = 7\n", "[broker] name: expected a text, found 7"),
         ("[broker]\nlisten = []\n", "[broker] listen: expected endpoints such as tcp://"),
+        ("[network]\nlink = ['b2']\n", "[network] link: expected endpoints such as tcp://"),
+        ("[network]\nstrategy = 'best'\n", "expected one of centralized, distributed-st"),
         ("[limits]\nclients_max = 0\n", "expected a whole number of at least 1, found 0"),
         ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found True"),
         ("[promises]\nlead_max_s = -1\n", "expected a number of seconds, found -1"),

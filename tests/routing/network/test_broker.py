@@ -275,6 +275,7 @@ def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
         network.mesh.now,
     )
     network.brokers["b1"] = network.mesh.parties["b1"] = broker  # type: ignore[assignment]
+    broker.add_link(b"nobody", network.mesh.now)  # whom it waits for
     session = network.connect("t", "b1")
     session.advertise([TEMP])
     network.run(0.1)

@@ -1,0 +1,106 @@
+"""The links that a broker makes to others: a DEALER socket each, to the other's ROUTER.
+
+Law 1: a link is called by its endpoint, and outlives its connections. It is made by the first
+message that is sent over it and made anew by the first one after it has ended, so the protocol
+core's own greetings are what tries again, at the core's own pace. libzmq's reconnection is off,
+as in clients (broker.client.link): it would hide that messages were lost.
+
+Law 2: nothing here blocks. A connection that does not take its messages has ended. Clients and
+links are read in turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import zmq
+
+from broker.client.link import Link
+from broker.transport import Frame, Transport
+
+GOODBYE_S = 0.2
+"""How long, in seconds, the last messages over a connection have to leave it."""
+_PREFIX = b"\0"
+"""What no client can choose for its identity; libzmq's own are five bytes long."""
+
+
+def peer_of(endpoint: str) -> bytes:
+    """The name of the link to an endpoint, for the protocol core."""
+    return _PREFIX + endpoint.encode()
+
+
+class LinkedTransport(Transport):
+    """A Transport that is linked to other brokers, too.
+
+    Raises ConfigurationError for what is no endpoint.
+    """
+
+    def __init__(self, endpoints: Sequence[str]) -> None:
+        super().__init__()
+        self._endpoints = {peer_of(endpoint): endpoint for endpoint in endpoints}
+        self._links: dict[bytes, Link] = {}
+        self._ended: list[bytes] = []
+        self._links_first = False
+
+    def receive(self) -> tuple[bytes, list[bytes]] | None:
+        """The next message, of a client or over a link, or None when there is none now."""
+        # In turns, so that busy clients do not make the neighbours wait, nor the other way round.
+        self._links_first = not self._links_first
+        if self._links_first:
+            return self._receive_over_links() or super().receive()
+        return super().receive() or self._receive_over_links()
+
+    def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
+        """Send a message; False when the peer has gone or does not take its messages."""
+        endpoint = self._endpoints.get(peer)
+        if endpoint is None:
+            return super().send(peer, frames)
+        link = self._links.get(peer)
+        if link is None:
+            link = self._open(peer, endpoint)
+        if link.send(frames):
+            return True
+        self._end(peer, 0)
+        return False
+
+    def close_peer(self, peer: bytes) -> None:
+        """Read nothing more from this peer; a link's connection ends."""
+        if peer in self._endpoints:
+            self._end(peer, GOODBYE_S)
+        else:
+            super().close_peer(peer)
+
+    def take_ended(self) -> Sequence[bytes]:
+        """The links whose connections have ended by themselves."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def close(self, linger_s: float) -> None:
+        """End every connection; what was sent has ``linger_s`` seconds to leave."""
+        for peer in list(self._links):
+            self._end(peer, linger_s)
+        super().close(linger_s)
+
+    def _receive_over_links(self) -> tuple[bytes, list[bytes]] | None:
+        for peer, link in list(self._links.items()):
+            frames = link.receive()
+            if frames is not None:
+                self._links[peer] = self._links.pop(peer)  # the others come before it next time
+                return peer, frames
+            if link.ended:  # and all that came before was received
+                self._end(peer, 0)
+                self._ended.append(peer)
+        return None
+
+    def _open(self, peer: bytes, endpoint: str) -> Link:
+        link = self._links[peer] = Link(endpoint, self._context)
+        for socket in link.sockets:
+            self._poller.register(socket, zmq.POLLIN)
+        return link
+
+    def _end(self, peer: bytes, linger_s: float) -> None:
+        link = self._links.pop(peer, None)
+        if link is not None:
+            for socket in link.sockets:
+                self._poller.unregister(socket)
+            link.close(linger_s)
