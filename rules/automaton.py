@@ -2,17 +2,21 @@
 
 lark's own loop looks every reduction's callback up by a rule that hashes and compares in Python,
 and calls it for the many reductions that only pass a value on (an operand is a product is a sum
-is a comparison). Here each table entry holds its callback, and passing on costs nothing: half the
-time of parsing. What a text means cannot differ, since tables and callbacks are the same.
+is a comparison). Here each table entry holds its callback, and passing on costs nothing. What a
+text means cannot differ, since tables and callbacks are the same.
+
+The loop reads the types of tokens alone, and the values that it moves are numbers: what it gives
+is the shape of a statement (:mod:`rules.shape`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rules.tokens import Token
+FIRST_PLACE = 1
+"""The number of the first token; 0 is that of what is absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Unexpected:
-    """No action for token number ``place``."""
+    """No action for token number ``place``, counted from 0."""
 
     place: int
 
@@ -42,19 +46,22 @@ class Automaton:
     start: int
     end: int
 
-    def run(self, tokens: Sequence[Token]) -> Any:
-        """The value of the start symbol; ``tokens`` ends with ``$END``."""
+    def run(self, types: Iterable[str]) -> Any:
+        """What the callbacks make of the start symbol; ``types`` ends with ``$END``.
+
+        They are given the numbers of tokens, from FIRST_PLACE, and what they have made before.
+        """
         actions = self.actions
         states = [self.start]
         values: list[Any] = []
-        for place, token in enumerate(tokens):
+        for place, type_ in enumerate(types, FIRST_PLACE):
             while True:
-                action = actions[states[-1]].get(token.type)
+                action = actions[states[-1]].get(type_)
                 if action is None:
-                    return Unexpected(place)
+                    return Unexpected(place - FIRST_PLACE)
                 if isinstance(action, int):
                     states.append(action)
-                    values.append(token)
+                    values.append(place)
                     break
                 if action.callback is None:
                     states.pop()

@@ -25,6 +25,7 @@ from rules.pattern import (
     Rule,
     Selected,
     Timed,
+    Use,
     uses_of,
     with_operands,
 )
@@ -70,28 +71,45 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
     import networkx as nx  # heavy, and not needed to read rules
 
-    uses = nx.DiGraph((use.name, rule.defines.name) for rule in rules for use in rule.used_types)
+    used = [uses_of(rule) for rule in rules]
+    uses = _graph(rules, used)
     cycle_of = {
         name: frozenset(component)
         for component in nx.strongly_connected_components(uses)
         for name in component
         if len(component) > 1 or uses.has_edge(name, name)
     }
-    decided = tuple(_decide(rule, cycle_of.get(rule.defines.name, frozenset())) for rule in rules)
-    # What orders types within one instant: every use but the strict ones.
-    order = nx.DiGraph()
-    for rule in decided:
-        order.add_edges_from((type_.name, rule.defines.name) for type_ in rule.opening)
-        order.add_edges_from(
-            (use.type.name, rule.defines.name) for use in uses_of(rule) if not use.strict
-        )
+    decided, ordering = [], []
+    for rule, of_rule in zip(rules, used, strict=True):
+        cycle = cycle_of.get(rule.defines.name, frozenset())
+        if cycle or any(use.strict for use in of_rule):  # seldom
+            rule = _decide(rule, cycle)
+            of_rule = tuple(use for use in uses_of(rule) if not use.strict)
+        decided.append(rule)
+        ordering.append(of_rule)
+    order = _graph(decided, ordering)  # strict uses order nothing within one instant
     cycles = _cycles(order)
     if cycles:
         raise TerminatorCycles(cycles)
     rank_of = {
         name: rank for rank, names in enumerate(nx.topological_generations(order)) for name in names
     }
-    return Arrangement(decided, tuple(rank_of[rule.defines.name] for rule in decided))
+    return Arrangement(tuple(decided), tuple(rank_of[rule.defines.name] for rule in decided))
+
+
+def _graph(rules: Sequence[Rule], uses: Sequence[Sequence[Use]]) -> nx.DiGraph:
+    """From the types that rules wait for or use to those that they define.
+
+    Many rules have few types between them: each edge is told once, and in one order always.
+    """
+    import networkx as nx
+
+    edges = {
+        (name, rule.defines.name)
+        for rule, of_rule in zip(rules, uses, strict=True)
+        for name in {*(type_.name for type_ in rule.opening), *(use.type.name for use in of_rule)}
+    }
+    return nx.DiGraph(sorted(edges))
 
 
 def _cycles(graph: nx.DiGraph) -> list[tuple[str, ...]]:
@@ -110,8 +128,6 @@ def _cycles(graph: nx.DiGraph) -> list[tuple[str, ...]]:
 
 def _decide(rule: Rule, cycle: frozenset[str]) -> Rule:
     """The rule with ``strict`` set on every use of a type of ``cycle``, and nowhere else."""
-    if not cycle and not any(use.strict for use in uses_of(rule)):
-        return rule  # by far the commonest case
     return replace(
         rule,
         clauses=tuple(

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from rules import ast
 from rules.automaton import Automaton, Unexpected, automaton_of
-from rules.builder import Builder
 from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
 from rules.expected import describe, hint
+from rules.shape import Recorder, Shape, shape_of
 from rules.tokens import NESTING_MAX, Token, tokenize
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CHAIN_MAX = 2 * NESTING_MAX
 """Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
+SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
+"""Shapes of statements that are kept, and the longest of those statements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +127,11 @@ def _type_of(statement: Sequence[Token]) -> str | None:
 
 def _parse(tokens: Sequence[Token], start: str) -> Any:
     """One statement's node, or the problem that keeps it from being one."""
-    node = _automaton(start).run((*tokens, _end(tokens)))
-    if isinstance(node, Unexpected):
-        return _problem(tokens, node.place, start)
+    find = _shape if len(tokens) <= SHAPE_TOKENS_MAX else _shape.__wrapped__
+    shape = find(start, tuple([token.type for token in tokens]))
+    if isinstance(shape, Unexpected):
+        return _problem(tokens, shape.place, start)
+    node = shape.build(tokens)
     # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
     if len(tokens) > NESTING_MAX and ast.depth(node) > CHAIN_MAX:
         return Problem(
@@ -163,6 +167,11 @@ def _end(tokens: Sequence[Token]) -> Token:
     return Token("$END", "", None, Span(last.end, last.end, last.line, column))
 
 
+@functools.lru_cache(SHAPES_MAX)
+def _shape(start: str, types: tuple[str, ...]) -> Shape | Unexpected:
+    return shape_of(_automaton(start), types)
+
+
 @functools.cache
 def _automaton(start: str) -> Automaton:
     return automaton_of(grammar().parse_interactive(start=start).parser_state.parse_conf)
@@ -170,7 +179,10 @@ def _automaton(start: str) -> Automaton:
 
 @functools.cache
 def grammar() -> Lark:
-    """The LALR tables, made once a process when the first text is parsed."""
+    """The LALR tables, made once a process when the first text is parsed.
+
+    Their callbacks are the recorder's: a statement is built from its shape.
+    """
     from lark import Lark
     from lark.lexer import Lexer
 
@@ -188,6 +200,6 @@ def grammar() -> Lark:
         parser="lalr",
         lexer=NoLexer,
         start=["statement", "subscription"],
-        transformer=Builder(),
+        transformer=Recorder(),
         maybe_placeholders=True,
     )

@@ -24,7 +24,7 @@ What the shape of an expression promises:
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -385,13 +385,17 @@ def name_of(type_: EventType, attribute: int) -> str:
     return TIME_NAME if attribute == TIME else type_.attributes[attribute].name
 
 
-def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:
+Use: TypeAlias = Selected | Negated | Aggregate
+"""An event that a rule reads, its terminators apart."""
+
+
+def uses_of(rule: Rule) -> tuple[Use, ...]:
     """The selected, negated and aggregated events of a rule, in the order of the text; those of
     one alternative after those of another (X2).
     """
     if rule.alternatives:
         return tuple(use for one in rule.alternatives for use in uses_of(one))
-    found: list[Selected | Negated | Aggregate] = []
+    found: list[Use] = []
     expressions: list[Expression] = list(rule.conditions)
     for clause in rule.clauses:
         match clause:
@@ -416,9 +420,11 @@ def uses_of(rule: Rule) -> tuple[Selected | Negated | Aggregate, ...]:
 
 def with_operands(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
     """The node with ``change`` applied to its operands; an aggregate has none, and stays."""
-    match node:
-        case Arithmetic() | Compare():
-            return replace(node, left=change(node.left), right=change(node.right))
+    match node:  # written out: it is called for every node of every rule
+        case Compare():
+            return Compare(node.comparison, change(node.left), change(node.right))
+        case Arithmetic():
+            return Arithmetic(node.operator, change(node.left), change(node.right), node.kind)
         case Negative() | Convert() | Not():
             return replace(node, operand=change(node.operand))
         case And() | Or():
@@ -440,11 +446,15 @@ def operands_of(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
-def nodes_of(node: Expression) -> Iterator[Expression]:
-    """The node and everything below it, the conditions of aggregates excepted."""
-    yield node
-    for operand in operands_of(node):
-        yield from nodes_of(operand)
+def nodes_of(node: Expression) -> Sequence[Expression]:
+    """The node and everything below it, in order, the conditions of aggregates excepted."""
+    pending, found = [node], []
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        if operands := operands_of(node):
+            pending.extend(operands[::-1])
+    return found
 
 
 def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:

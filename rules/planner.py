@@ -146,7 +146,7 @@ class _Compiler:
             steps, step = self._selection(rival)
             before.extend(steps)
             rivals.append(step)
-        return [*before, replace(selection, rivals=tuple(rivals))]
+        return [*before, replace(selection, rivals=tuple(rivals)) if rivals else selection]
 
     def _selection(self, clause: Selected) -> tuple[list[Step], Step]:
         """A selection without its rivals, and the steps before it."""
@@ -347,7 +347,9 @@ def _as_candidate(conditions: Iterable[Expression], event: int) -> tuple[Express
 
     def visit(node: Expression) -> Expression:
         if isinstance(node, AttributeOf):
-            return replace(node, event=CANDIDATE) if node.event == event else node
+            if node.event != event:
+                return node
+            return AttributeOf(CANDIDATE, node.attribute, node.kind)
         return with_operands(node, visit)
 
     return tuple(visit(condition) for condition in conditions)

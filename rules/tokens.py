@@ -107,18 +107,17 @@ _SYMBOLS: Mapping[str, str] = {
 SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 """Operators that are written in more than one way, and the canonical one."""
 
-_PATTERN = re.compile(
-    r"""
-      (?P<blank>   [ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]* )
-    | (?P<number>  [0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)? )
-    | (?P<name>    [^\W\d]\w* )
+_BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
+_WORD = r"""
+      (?P<name>    [^\W\d]\w* )
     | (?P<symbol>  <= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥] )
+    | (?P<number>  [0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)? )
     | (?P<parameter> \$[^\W\d]\w* )
     | (?P<string>  "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' )
     | (?P<bad>     . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+"""
+_WORDS_IN_TEXT = re.compile(rf"(?: {_BLANK} )* (?: {_WORD} | \Z )", re.VERBOSE | re.DOTALL)
+_BLANKS_IN_TEXT = re.compile(rf"(?P<blank> {_BLANK} ) | {_WORD}", re.VERBOSE | re.DOTALL)
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
@@ -137,16 +136,13 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
 def comments(text: str) -> list[tuple[Span, str]]:
     """The comments of a text, with their marks, and their places."""
     found = []
-    line, line_start = 1, 0
-    for match in _PATTERN.finditer(text):
-        word, start = match.group(), match.start()
+    line, counted = 1, 0
+    for match in _BLANKS_IN_TEXT.finditer(text):
+        word, (start, end) = match[0], match.span()
         if match.lastgroup == "blank" and word.startswith(("#", "//")):
-            span = Span(start, match.end(), line, start - line_start + 1)
-            found.append((span, word.rstrip()))
-        newlines = word.count("\n")
-        if newlines:
-            line += newlines
-            line_start = start + word.rindex("\n") + 1
+            line, counted = line + text.count("\n", counted, start), start
+            column = start - text.rfind("\n", 0, start)
+            found.append((Span(start, end, line, column), word.rstrip()))
     return found
 
 
@@ -157,53 +153,67 @@ def _scan(text: str) -> tuple[list[Token], list[Problem]]:
     """Tokens with every word that is not reserved taken for a name."""
     tokens: list[Token] = []
     problems: list[Problem] = []
-    line, line_start = 1, 0
+    read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
+    line, line_start, line_end = 1, 0, _line_end(text, 0)
     new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
-    for match in _PATTERN.finditer(text):
-        group, word = match.lastgroup, match[0]
-        start, end = match.span()
-        if group == "blank":
-            newlines = word.count("\n")
-            if newlines:
-                line += newlines
-                line_start = start + word.rindex("\n") + 1
-            continue
+    for match in _WORDS_IN_TEXT.finditer(text):
+        group = match.lastgroup
+        if group is None:
+            break  # the end of the text
+        start, end = match.span(group)
+        word = text[start:end]
+        while start > line_end:
+            line, line_start = line + 1, line_end + 1
+            line_end = _line_end(text, line_start)
         span = new(Span, (start, end, line, start - line_start + 1))
-        if group == "symbol":
-            tokens.append(new(Token, (_SYMBOLS[word], word, SPELLINGS.get(word, word), span)))
-        elif group == "name":
-            kind = RESERVED.get(word.lower(), "NAME")
-            tokens.append(new(Token, (kind, word, word, span)))
-        elif group == "number":
-            tokens.append(Token("NUMBER", word, _number(word, span, problems), span))
-        else:
-            tokens.append(_READERS[str(group)](word, span, problems))
+        known = read.get(word)
+        if known is None:
+            found = len(problems)
+            type_, value = _READERS[group](word, span, problems)
+            known = type_, word, value
+            if found == len(problems):
+                read[word] = known
+        tokens.append(new(Token, (*known, span)))
     return tokens, problems
 
 
-def _number(word: str, span: Span, problems: list[Problem]) -> int | float:
+def _line_end(text: str, start: int) -> int:
+    """The place of the next line feed; that of the end of the text, if there is none."""
+    end = text.find("\n", start)
+    return len(text) if end < 0 else end
+
+
+def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    return RESERVED.get(word.lower(), "NAME"), word
+
+
+def _symbol(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    return _SYMBOLS[word], SPELLINGS.get(word, word)
+
+
+def _number(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     if word.isdecimal():
         digits = word.lstrip("0")
         # One more than the greatest is the least one's magnitude: the checker, which knows the
         # sign, draws the line there.
         if len(digits) < 20 and int(digits or "0") <= 2**63:
-            return int(digits or "0")
+            return "NUMBER", int(digits or "0")
         problems.append(Problem("an integer beyond 64 bits", span))
-        return 0
+        return "NUMBER", 0
     value = float(word)
     if not math.isfinite(value):
         problems.append(Problem("a number beyond the range of a float", span))
-        return 0.0
-    return value
+        return "NUMBER", 0.0
+    return "NUMBER", value
 
 
-def _parameter(word: str, span: Span, problems: list[Problem]) -> Token:
+def _parameter(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     if word[1:].lower() in RESERVED:
         problems.append(Problem(f"{word[1:]} is a reserved word and names no parameter", span))
-    return Token("PARAMETER", word, word[1:], span)
+    return "PARAMETER", word[1:]
 
 
-def _string(word: str, span: Span, problems: list[Problem]) -> Token:
+def _string(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     body = word[1:-1]
     if word[0] == "'":
         # JSON knows one quote: what stands between ours is written again between its own.
@@ -217,7 +227,7 @@ def _string(word: str, span: Span, problems: list[Problem]) -> Token:
     except ValueError:
         problems.append(_string_problem(word, span))
         value = ""
-    return Token("STRING", word, value, span)
+    return "STRING", value
 
 
 _REQUOTED: Mapping[str, str] = {'"': '\\"', "\\'": "'"}
@@ -236,7 +246,7 @@ def _string_problem(word: str, span: Span) -> Problem:
     return Problem("no escape of a string", place, f"escapes are those of JSON: {escapes}")
 
 
-def _bad(word: str, span: Span, problems: list[Problem]) -> Token:
+def _bad(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     if word in "\"'":
         problems.append(Problem("a string that does not end on its line", span))
     elif word == "$":
@@ -245,15 +255,19 @@ def _bad(word: str, span: Span, problems: list[Problem]) -> Token:
         problems.append(Problem(f"unexpected character {word}", span, _MEANT.get(word)))
     else:
         problems.append(Problem(f"unexpected character U+{ord(word):04X}", span))
-    return Token("BAD", word, word, span)
+    return "BAD", word
 
 
 _MEANT: Mapping[str, str] = {"!": "write != or not", "&": "write and", "|": "write or"}
-_READERS: Mapping[str, Callable[[str, Span, list[Problem]], Token]] = {
+_READERS: Mapping[str, Callable[[str, Span, list[Problem]], tuple[str, Any]]] = {
+    "name": _name,
+    "symbol": _symbol,
+    "number": _number,
     "parameter": _parameter,
     "string": _string,
     "bad": _bad,
 }
+"""The type and the value of a word, by the group of the pattern that it matches."""
 
 
 def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:

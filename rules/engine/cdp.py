@@ -31,6 +31,7 @@ from matcher.model import (
     Int64s,
     Kind,
 )
+from rules.collector import collector_paused
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import REVISION_EVENTS, REVISION_EVENTS_PER_RULE, Chooser
@@ -131,6 +132,7 @@ class CdpEngine:
 
     # --- rules -----------------------------------------------------------------------------
 
+    @collector_paused()
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         for deployed in self._catalogue.deploy(rules, since, version):
