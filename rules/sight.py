@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rules.engine.naive_events import Occurrence
-from rules.pattern import Aggregate, Negated, Rule, Selected, Within, uses_of
+from rules.pattern import Rule, uses_of
+from rules.reach import reach_of
 from rules.recording import Firing, Name, Recording
 
 
@@ -65,20 +66,3 @@ class Moment:
                 event for event in near if self.sight.sees(event, self.instant, strict=strict)
             ]
         return self._seen[name, strict]
-
-
-def reach_of(rule: Rule) -> int:
-    """How far back from its terminator a rule can look, in microseconds (Law 2)."""
-    depths = [0]  # of the numbered events
-    deepest = 0
-    for clause in rule.selected:
-        depths.append(depths[clause.window.anchor] + clause.window.duration)
-    for use in uses_of(rule):
-        deepest = max(deepest, _depth(use, depths))
-    return deepest
-
-
-def _depth(use: Selected | Negated | Aggregate, depths: Sequence[int]) -> int:
-    if isinstance(use.window, Within):
-        return depths[use.window.anchor] + use.window.duration
-    return depths[use.window.earlier]
