@@ -19,7 +19,7 @@ from broker.host import Host
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.transport import Transport
-from broker.warmup import warm_up
+from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
 from routing.config import FIXED
 from routing.network import strategy
@@ -46,6 +46,7 @@ class Service:
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             warm_up(self._configuration.engine)
+            warm_up_matching()
             self._host = _host(self._configuration, transport)
         except BaseException:
             transport.close(0)

@@ -37,6 +37,14 @@ class KernelCache(_FunctionCache):  # type: ignore[misc]
         # Numba offers no way to name further sources, so its index is told where it keeps them.
         self._cache_file._source_stamp = stamp
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether anything that may still be used is kept."""
+        try:
+            return bool(self._cache_file._load_index())
+        except Exception:
+            return False
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for a signature, or None when it must be compiled."""
         try:
@@ -76,3 +84,9 @@ def compiled(
     with suppress(RuntimeError):  # when no folder at all can be written
         dispatcher._cache = KernelCache(function, stamp)
     return dispatcher  # type: ignore[no-any-return]
+
+
+def is_kept(function: Callable[..., object]) -> bool:
+    """Whether a function of ``compiled`` need not be compiled any more, but is loaded at once."""
+    cache = getattr(function, "_cache", None)
+    return isinstance(cache, KernelCache) and cache.is_filled

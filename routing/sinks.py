@@ -13,12 +13,13 @@ and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from routing.audience import Audience
 from routing.config import NodeConfig
 from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
@@ -27,7 +28,8 @@ from routing.holdback import HoldBack
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.parcel import Parcel, join
-from routing.subscriptions import Interest, Interests, interest
+from routing.selection import Pattern
+from routing.subscriptions import Interest, Interests, interest, parcel_of
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
@@ -140,8 +142,8 @@ class Sinks:
         self._config = config
         self._deployments = deployments
         self._sinks: dict[Peer, Sink] = {}
-        self._by_type: dict[str, list[Sink]] = {}
-        self._composite: list[Sink] = []
+        self._audiences: dict[str, Audience[Sink]] = {}
+        self._composite: dict[Peer, Sink] = {}
         self._touched: dict[Peer, Sink] = {}
         self.version = 0
         """Counts up whenever subscriptions, types or rules have changed."""
@@ -179,7 +181,8 @@ class Sinks:
         added = interest(message.number, message.filter, schemas)
         sink.interests.add(added)
         self._sinks[peer] = sink
-        self.index()
+        self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
+        self._follow(sink)
         return added
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
@@ -187,8 +190,8 @@ class Sinks:
         sink = self._sinks.get(peer)
         if sink is None or number not in sink.interests:
             raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
-        sink.interests.remove(number)
-        self.index()
+        self._end(sink, number)
+        self._follow(sink)
 
     def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Refusal]]:
         """Types have become known or were forgotten: check subscriptions again.
@@ -202,38 +205,57 @@ class Sinks:
                 if schemas.get(one.type_name) == checked_for:
                     continue
                 try:
-                    sink.interests.add(one.checked(schemas))
+                    checked = one.checked(schemas)
                 except Refusal as refusal:
-                    sink.interests.remove(one.number)
+                    self._end(sink, one.number)
                     reason = f"subscription {one.number} ends: {refusal}"
                     ended.append((sink, Refusal(refusal.code, reason)))
+                else:
+                    sink.interests.add(checked)
+                    self._audiences[one.type_name].forget()
         self.index()
         return ended
 
     def remove(self, peer: Peer) -> None:
         """The link is gone, or its last subscription."""
         self._touched.pop(peer, None)
-        if self._sinks.pop(peer, None) is not None:
-            self.index()
+        sink = self._sinks.pop(peer, None)
+        if sink is not None:
+            for one in list(sink.interests):
+                self._end(sink, one.number)
+            self._composite.pop(peer, None)
+            self.version += 1
 
     def index(self) -> None:
-        """Work out anew who wants what: subscriptions or rules have changed."""
+        """Work out anew which rules each sink follows: types or rules have changed."""
         self.version += 1
-        self._by_type = {}
         for sink in self._sinks.values():
-            names = sink.interests.type_names
-            for name in names:
-                self._by_type.setdefault(name, []).append(sink)
-            sink.rules = tuple(
-                deployed for name in names for deployed in self._deployments.defining(name)
-            )
-            needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
-            sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
-            if not sink.rules and sink.mark != TIME_MAX:
-                sink.mark = TIME_MAX  # nothing is left to wait for
-                sink.release()
-                self.touch(sink)
-        self._composite = [sink for sink in self._sinks.values() if sink.rules]
+            self._follow(sink)
+
+    def _follow(self, sink: Sink) -> None:
+        """Work out anew which rules a sink follows: its subscriptions have changed, too."""
+        self.version += 1
+        names = sink.interests.type_names
+        sink.rules = tuple(
+            deployed for name in names for deployed in self._deployments.defining(name)
+        )
+        needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
+        sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
+        if sink.rules:
+            self._composite[sink.peer] = sink
+            return
+        self._composite.pop(sink.peer, None)
+        if sink.mark != TIME_MAX:
+            sink.mark = TIME_MAX  # nothing is left to wait for
+            sink.release()
+            self.touch(sink)
+
+    def _end(self, sink: Sink, number: int) -> None:
+        ended = sink.interests.remove(number)
+        audience = self._audiences[ended.type_name]
+        audience.remove(sink, ended)
+        if not audience:
+            del self._audiences[ended.type_name]
 
     @property
     def follow_rules(self) -> bool:
@@ -255,36 +277,45 @@ class Sinks:
         self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
     ) -> None:
         """Queue published events for those who want them."""
-        for sink in self._interested(batches):
-            parcel = sink.interests.match(batches, order, late)
-            if parcel is not None:
-                sink.offer(parcel)
-                self.touch(sink)
+        for sink, parcel in self._wanted(batches, order, late):
+            sink.offer(parcel)
+            self.touch(sink)
 
     def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
         """Queue composite events, and what the rules' new marks release."""
-        for sink in self._composite:
+        for sink in self._composite.values():
             sink.mark = min(due_mark(deployed) for deployed in sink.rules)
-        for sink in self._interested(detections.batches):
-            parcel = sink.interests.match(detections.batches, detections.order)
-            if parcel is None:
-                continue
+        for sink, parcel in self._wanted(detections.batches, detections.order):
             if sink.must_hold(parcel):
                 sink.hold(parcel, self._places(parcel.batches))
             else:
                 sink.offer(parcel)
             self.touch(sink)
-        for sink in self._composite:
+        for sink in self._composite.values():
             # Only now, since what was just detected may come before what was held.
             if sink.release():
                 self.touch(sink)
 
-    def _interested(self, batches: Iterable[EventBatch]) -> list[Sink]:
-        found: dict[Peer, Sink] = {}
-        for batch in batches:
-            for sink in self._by_type.get(batch.type.name, ()):
-                found[sink.peer] = sink
-        return list(found.values())
+    def _wanted(
+        self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
+    ) -> Iterator[tuple[Sink, Parcel]]:
+        """The sinks that want any of the events, and what each gets."""
+        if len(batches) == 1:  # common
+            audience = self._audiences.get(batches[0].type.name)
+            for sink, patterns in () if audience is None else audience.match(batches[0]):
+                parcel = parcel_of(batches, (patterns,), order, late)
+                if parcel is not None:
+                    yield sink, parcel
+            return
+        found: dict[Sink, list[Sequence[Pattern]]] = {}
+        for place, batch in enumerate(batches):
+            audience = self._audiences.get(batch.type.name)
+            for sink, patterns in () if audience is None else audience.match(batch):
+                found.setdefault(sink, [()] * len(batches))[place] = patterns
+        for sink, chosen in found.items():
+            parcel = parcel_of(batches, chosen, order, late)
+            if parcel is not None:
+                yield sink, parcel
 
     def _places(self, batches: Iterable[EventBatch]) -> Int64s:
         """The places of the events' rules (E4), one row an event."""

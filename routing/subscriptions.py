@@ -17,13 +17,14 @@ from matcher.model import EventBatch, EventType, Int64s
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.parcel import Numbers, Parcel, order_of
+from routing.selection import BITS_MAX, Pattern
 from rules.errors import RuleErrors
 from rules.parser import parse_filter
 from rules.pattern import TIMER
 from rules.subscription import Subscription, parse_subscription
 
-PER_TYPE_MAX = 62
-"""Subscriptions of one sink to one type: their matches are the bits of one number."""
+PER_TYPE_MAX = BITS_MAX
+"""Subscriptions to one type that are matched one by one: theirs are the bits of one number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +86,15 @@ class Interests:
 
     def __init__(self) -> None:
         self._by_number: dict[int, Interest] = {}
-        self._by_type: dict[str, list[Interest]] = {}
-        self._wanted: dict[str, Wanted] = {}
+        self._by_type: dict[str, dict[int, Interest]] = {}
+        self._wanted: dict[str, Wanted] = {}  # made when it is first needed
 
     @classmethod
     def of(cls, interests: Iterable[Interest]) -> Interests:
-        """These subscriptions, at most PER_TYPE_MAX a type."""
+        """These subscriptions."""
         made = cls()
-        made._by_number = {one.number: one for one in interests}
-        made._index()
-        assert all(len(same) <= PER_TYPE_MAX for same in made._by_type.values())
+        for one in interests:
+            made.add(one)
         return made
 
     def __len__(self) -> int:
@@ -111,63 +111,50 @@ class Interests:
         """The types that are subscribed to, known or not."""
         return list(self._by_type)
 
-    def add(self, added: Interest) -> None:
-        """Add or replace a subscription; Refusal when its type has too many."""
-        same = self._by_type.get(added.type_name, [])
-        if added.number not in self._by_number and len(same) >= PER_TYPE_MAX:
-            raise Refusal(
-                Code.LIMIT, f"more than {PER_TYPE_MAX} subscriptions to {added.type_name}"
-            )
-        self._by_number[added.number] = added
-        self._index()
+    def to(self, type_name: str) -> Iterable[Interest]:
+        """The subscriptions to a type."""
+        return self._by_type.get(type_name, {}).values()
 
-    def remove(self, number: int) -> None:
-        """End a subscription."""
-        del self._by_number[number]
-        self._index()
+    def add(self, added: Interest) -> None:
+        """Add or replace a subscription."""
+        self._by_number[added.number] = added
+        self._by_type.setdefault(added.type_name, {})[added.number] = added
+        self._wanted.pop(added.type_name, None)
+
+    def remove(self, number: int) -> Interest:
+        """End a subscription; gives it."""
+        removed = self._by_number.pop(number)
+        same = self._by_type[removed.type_name]
+        del same[number]
+        if not same:
+            del self._by_type[removed.type_name]
+        self._wanted.pop(removed.type_name, None)
+        return removed
 
     def match(
         self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
     ) -> Parcel | None:
-        """The events that match, in the order given for all of them; None when there are none."""
-        if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
-            return next(
-                (Parcel(tuple(batches), (own,), None, late) for own, _ in self._patterns(*batches)),
-                None,
-            )
-        parts: list[EventBatch] = []
-        subscriptions: list[Numbers] = []
-        places: list[Int64s] = []
-        start = 0
-        for batch in batches:
-            for numbers, rows in self._patterns(batch):
-                parts.append(batch if rows is None else batch.take(rows))
-                subscriptions.append(numbers)
-                places.append(start + (np.arange(len(batch)) if rows is None else rows))
-            start += len(batch)
-        if not parts:
-            return None
-        if order is None:
-            matched = order_of(places)
-        else:
-            ranks = np.empty(start, np.int64)
-            ranks[order] = np.arange(start)
-            matched = order_of([ranks[own] for own in places])
-        return Parcel(tuple(parts), tuple(subscriptions), matched, late)
+        """The events that match, in the order given for all of them; None when there are none.
 
-    def _patterns(self, batch: EventBatch) -> list[tuple[Numbers, Int64s | None]]:
-        """For each set of subscriptions that some events match: these events (None: all)."""
+        At most PER_TYPE_MAX subscriptions to a type are matched so.
+        """
+        return parcel_of(batches, list(map(self.patterns, batches)), order, late)
+
+    def patterns(self, batch: EventBatch) -> list[Pattern]:
+        """For each set of subscriptions that some events match: these events."""
         wanted = self._wanted.get(batch.type.name)
         if wanted is None:
-            return []
+            if batch.type.name not in self._by_type:
+                return []
+            wanted = self._make_wanted(batch.type.name)
         if wanted.everything:
-            return [(wanted.numbers, None)]
+            return [(wanted.numbers, None)] if wanted.numbers else []
         masks = [one.mask(batch) for one in wanted.filters]
         if len(batch) == 1:
             own = tuple(itertools.compress(wanted.numbers, map(bool, masks)))
             return [(own, None)] if own else []
         bits = sum(mask.astype(np.int64) << place for place, mask in enumerate(masks))
-        patterns = []
+        patterns: list[Pattern] = []
         for pattern in np.unique(bits).tolist():
             if pattern:
                 rows = np.flatnonzero(bits == pattern)
@@ -177,9 +164,37 @@ class Interests:
                 patterns.append((own, None if len(rows) == len(batch) else rows))
         return patterns
 
-    def _index(self) -> None:
-        self._by_type = {}
-        for one in self._by_number.values():
-            self._by_type.setdefault(one.type_name, []).append(one)
-        wanted = {name: Wanted.of(same) for name, same in self._by_type.items()}
-        self._wanted = {name: one for name, one in wanted.items() if one.filters}
+    def _make_wanted(self, type_name: str) -> Wanted:
+        wanted = self._wanted[type_name] = Wanted.of(list(self.to(type_name)))
+        assert len(wanted.filters) <= PER_TYPE_MAX
+        return wanted
+
+
+def parcel_of(
+    batches: Sequence[EventBatch],
+    patterns: Sequence[Sequence[Pattern]],
+    order: Int64s | None,
+    late: bool = False,
+) -> Parcel | None:
+    """What one sink gets of the batches, by its patterns in each; None for nothing."""
+    if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
+        return Parcel(tuple(batches), (patterns[0][0][0],), None, late) if patterns[0] else None
+    parts: list[EventBatch] = []
+    subscriptions: list[Numbers] = []
+    places: list[Int64s] = []
+    start = 0
+    for batch, found in zip(batches, patterns, strict=True):
+        for numbers, rows in found:
+            parts.append(batch if rows is None else batch.take(rows))
+            subscriptions.append(numbers)
+            places.append(start + (np.arange(len(batch)) if rows is None else rows))
+        start += len(batch)
+    if not parts:
+        return None
+    if order is None:
+        matched = order_of(places)
+    else:
+        ranks = np.empty(start, np.int64)
+        ranks[order] = np.arange(start)
+        matched = order_of([ranks[own] for own in places])
+    return Parcel(tuple(parts), tuple(subscriptions), matched, late)

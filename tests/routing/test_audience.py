@@ -1,0 +1,140 @@
+"""Subscriptions matched together find what each finds alone (Audience; Selection, Law 1)."""
+
+from collections.abc import Iterable
+from random import Random
+
+import numpy as np
+import pytest
+
+from matcher.model import EventBatch, EventType
+from matcher.rows import batch_of
+from routing.audience import MANY, Audience
+from routing.selection import BITS_MAX, Pattern, patterns_of
+from routing.subscriptions import Interests, interest
+
+TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
+SCHEMAS = {"Temp": TEMP}
+ROOMS = ["", "a", "ab", "aba", "b", "ba", "é"]
+SEEDS = 20
+
+
+class Listener:
+    """A sink, as far as its audience sees it."""
+
+    def __init__(self) -> None:
+        self.interests = Interests()
+
+
+def random_condition(random: Random) -> str:
+    room, number = random.choice(ROOMS), random.choice([1, 2.5, 4])
+    ordering = random.choice(["=", "!=", "<", "<=", ">", ">="])
+    test = random.choice(["=", "!=", "<", ">=", "prefix", "suffix", "contains"])
+    return random.choice(
+        [
+            f"room {test} '{room}'",
+            f"value {ordering} {number}",
+            f"{random.randrange(5)} {random.choice(['<', '=', '>='])} n",
+            random.choice(["ok", "not ok", "ok = false"]),
+            f"n % {random.randrange(2, 4)} = 0",
+            f"n > {random.randrange(4)} or room = '{room}'",
+        ]
+    )
+
+
+def random_filter(random: Random) -> str:
+    conditions = [random_condition(random) for _ in range(random.choice([0, 1, 1, 2, 2, 3]))]
+    return f"Temp({' and '.join(f'({one})' for one in conditions)})" if conditions else "Temp"
+
+
+def random_batch(random: Random) -> EventBatch:
+    rows = [
+        {
+            "room": random.choice(ROOMS),
+            "value": random.choice([0.0, 1.0, 2.5, 3.25, 4.0]),
+            "n": random.randrange(-1, 6),
+            "ok": random.random() < 0.5,
+        }
+        for _ in range(random.choice([1, 1, 2, 7, 40]))
+    ]
+    return batch_of(TEMP, rows, source="s", times=list(range(len(rows))))
+
+
+def by_event(patterns: Iterable[Pattern], count: int) -> dict[int, tuple[int, ...]]:
+    """The numbers of each event; every event is in one pattern at most."""
+    found: dict[int, tuple[int, ...]] = {}
+    for numbers, rows in patterns:
+        assert list(numbers) == sorted(numbers)
+        for row in range(count) if rows is None else rows.tolist():
+            assert row not in found
+            found[row] = numbers
+    return found
+
+
+def wanted(sink: Listener, batch: EventBatch) -> dict[int, tuple[int, ...]]:
+    """The same, each subscription looked at for itself."""
+    masks = {one.number: one.filter.mask(batch) for one in sink.interests if one.filter is not None}
+    rows = {
+        row: tuple(sorted(number for number, mask in masks.items() if mask[row]))
+        for row in range(len(batch))
+    }
+    return {row: numbers for row, numbers in rows.items() if numbers}
+
+
+def agree(audience: Audience[Listener], sinks: Iterable[Listener], batch: EventBatch) -> None:
+    found = {sink: by_event(patterns, len(batch)) for sink, patterns in audience.match(batch)}
+    expected = {sink: wanted(sink, batch) for sink in sinks}
+    assert found == {sink: rows for sink, rows in expected.items() if rows}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_many_subscriptions_find_what_each_finds(seed: int) -> None:
+    random = Random(seed)
+    audience: Audience[Listener] = Audience()
+    sinks = [Listener() for _ in range(random.choice([1, 3, 30]))]
+    # One sink alone has more than BITS_MAX of them now and then.
+    most = random.choice([MANY // 2, 2 * MANY, 4 * MANY])
+    held: list[tuple[Listener, int]] = []
+    fresh = iter(range(10**6))
+    for _ in range(6):
+        for _ in range(random.randrange(most)):
+            sink, number = random.choice(sinks), next(fresh)
+            known = {} if random.random() < 0.1 else SCHEMAS
+            added = interest(number, random_filter(random), known)
+            sink.interests.add(added)
+            audience.add(sink, added)
+            held.append((sink, number))
+        agree(audience, sinks, random_batch(random))
+        random.shuffle(held)
+        for _ in range(min(len(held), random.choice([0, 1, len(held) // 2, len(held)]))):
+            sink, number = held.pop()
+            audience.remove(sink, sink.interests.remove(number))
+        agree(audience, sinks, random_batch(random))
+        for sink in sinks:
+            for one in list(sink.interests):
+                sink.interests.add(one.checked(SCHEMAS))
+        audience.forget()
+        agree(audience, sinks, random_batch(random))
+    assert len(audience) == len(held)
+
+
+def test_a_sink_may_have_more_subscriptions_to_a_type_than_a_word_has_bits() -> None:
+    audience: Audience[Listener] = Audience()
+    sink = Listener()
+    for number in range(3 * BITS_MAX):
+        added = interest(number, f"Temp(n >= {number})", SCHEMAS)
+        sink.interests.add(added)
+        audience.add(sink, added)
+    rows = [{"room": "", "value": 0.0, "n": n, "ok": True} for n in (-1, 100, 3, 100)]
+    batch = batch_of(TEMP, rows, source="s", times=[0] * 4)
+    [(_, patterns)] = audience.match(batch)
+    assert by_event(patterns, 4) == {
+        1: tuple(range(101)),
+        2: tuple(range(4)),
+        3: tuple(range(101)),
+    }
+
+
+def test_numbers_that_go_with_every_event_are_in_each_pattern() -> None:
+    events, numbers = np.array([0, 2, 2]), np.array([7, 3, 7])
+    found = by_event(patterns_of(events, numbers, [5], 4), 4)
+    assert found == {0: (5, 7), 1: (5,), 2: (3, 5, 7), 3: (5,)}
