@@ -19,6 +19,8 @@ from typing import Any, TypeAlias, TypeVar
 import numba
 from numba.core import caching
 
+from matcher.fragments import call_as_fragment
+
 Stamp: TypeAlias = tuple[tuple[str, str], ...]
 _FunctionCache: Any = caching.FunctionCache
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -74,13 +76,16 @@ def compiled(
     """Compile a function; cached on disk, stamped.
 
     ``counting``: of references to arrays, which only a function that makes none can do without.
-    ``inline``: into each kernel that calls it.
+    ``inline``: into each kernel that calls it. What compiled functions call is a fragment of them
+    (:mod:`matcher.fragments`): only what Python calls is compiled to be kept.
     """
     how: dict[str, Any] = {} if counting else {"_nrt": False}
     if inline:
         how["forceinline"] = True
     # The kernels look before they divide: the model of numpy saves a second look.
-    dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **how)(function)
+    compiler: Any = numba.njit(nogil=True, error_model="numpy", **how)
+    dispatcher = compiler(function)
+    call_as_fragment(dispatcher, compiler(function))
     with suppress(RuntimeError):  # when no folder at all can be written
         dispatcher._cache = KernelCache(function, stamp)
     return dispatcher  # type: ignore[no-any-return]

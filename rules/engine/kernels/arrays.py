@@ -15,15 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import carray, njit  # type: ignore[attr-defined]
 from numba import types as numba_types
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
+from numba.np import arrayobj
+from numba.np.numpy_support import from_dtype
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
 from rules.engine.tables import grown
 
+_arrayobj: Any = arrayobj  # it is not typed
 _I = np.dtype(np.int64)
 
 DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -112,45 +114,52 @@ class Arrays:
             self[name] = grown(array, length)
 
 
-@intrinsic
-def _pointer(_context: Any, address: Any) -> tuple[Signature, Any]:
-    """An address as an untyped pointer."""
+def _view_at(context: Any, builder: Any, kind: Any, address: Any, length: Any) -> Any:
+    """An array type's value: ``length`` items at an address, that nobody counts references to."""
+    view = _arrayobj.make_array(kind)(context, builder)
+    bytes_ = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+    size = context.get_constant(numba_types.intp, bytes_)
+    data = builder.inttoptr(address, view.data.type)
+    _arrayobj.populate_array(view, data, [length], [size], size, None)
+    return view._getvalue()
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
 
-    return numba_types.voidptr(address), generate
-
-
-@intrinsic
-def _word(_context: Any, state: Any, place: Any) -> tuple[Signature, Any]:
-    """A word of the state, which does not change while a kernel runs."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        word = builder.load(builder.gep(words, [arguments[1]]))
-        word.set_metadata("invariant.load", builder.module.add_metadata([]))
-        return word
-
-    return numba_types.int64(numba_types.int64, numba_types.int64), generate
+def _array_type(dtype: npt.DTypeLike) -> Any:
+    return numba_types.Array(from_dtype(np.dtype(dtype)), 1, "C")
 
 
 def _accessor(name: str) -> Any:
-    place, dtype = _PLACES[name], np.dtype(DTYPES[name])
+    place, kind = _PLACES[name], _array_type(DTYPES[name])
 
-    @njit(nogil=True)
-    def array(state):  # type: ignore[no-untyped-def]
-        return carray(_pointer(_word(state, place)), (_word(state, place + 1),), dtype)  # type: ignore[call-arg]
+    @intrinsic
+    def array(_context: Any, state: Any) -> tuple[Signature, Any]:
+        """The array of this name; where it is does not change while a kernel runs."""
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            words = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+            found = []
+            for word in (place, place + 1):
+                value = builder.load(builder.gep(words, [ir.Constant(ir.IntType(64), word)]))
+                value.set_metadata("invariant.load", builder.module.add_metadata([]))
+                found.append(value)
+            return _view_at(context, builder, kind, *found)
+
+        return kind(numba_types.int64), generate
 
     return array
 
 
 def _view(dtype: npt.DTypeLike) -> Any:
-    kind = np.dtype(dtype)
+    kind = _array_type(dtype)
 
-    @njit(nogil=True)
-    def array(address, length):  # type: ignore[no-untyped-def]
-        return carray(_pointer(address), (length,), kind)  # type: ignore[call-arg]
+    @intrinsic
+    def array(_context: Any, address: Any, length: Any) -> tuple[Signature, Any]:
+        """``length`` items at an address."""
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            return _view_at(context, builder, kind, *arguments)
+
+        return kind(numba_types.int64, numba_types.int64), generate
 
     return array
 

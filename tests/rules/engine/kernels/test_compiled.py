@@ -94,3 +94,17 @@ def test_a_copy_of_the_sources_is_no_edit(tmp_path: Path):
     assert stamp_of([source]) == stamp
     source.write_text("ROOM = 32\n")
     assert stamp_of([source]) != stamp
+
+
+def test_what_a_kernel_calls_is_compiled_with_it_alone(folder: Path):
+    inner = kernel(double)
+
+    def quadruple(number: int) -> int:
+        return inner(inner(number))
+
+    outer = kernel(quadruple)
+    assert outer(21) == 84
+    assert (inner.signatures, len(files(folder, ".nbc"))) == ([], 1)
+    assert inner(21) == 42  # as a function of its own, now that Python asks for it
+    assert len(files(folder, ".nbc")) == 2
+    assert kernel(quadruple)(21) == 84

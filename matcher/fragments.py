@@ -1,0 +1,73 @@
+"""Kernels made of many functions: each is lowered once, and all are optimised together once.
+
+Numba makes a whole of every function that a compiled one calls: linked with all that it calls in
+turn, optimised with it, turned into machine code and given wrappers for callers outside, although
+only the outermost is ever called from there. A kernel of two hundred small functions is compiled
+many times over in this way. Here a function that another kernel calls is a *fragment*: typed and
+lowered, it waits to be linked into whatever is called from Python.
+
+Law: fragments only save time. A function called from Python is compiled as numba does it, whether
+or not it also is a fragment of others, and computes the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba.core.codegen
+import numba.core.compiler
+import numba.core.dispatcher
+
+_core: Any = numba.core  # whose inner parts are not declared
+_Library: Any = _core.codegen.JITCodeLibrary
+_Compiler: Any = _core.dispatcher._FunctionCompiler
+
+
+class Fragment(_Library):  # type: ignore[misc]
+    """Code to be linked into other code, that never runs by itself."""
+
+    def finalize(self) -> None:
+        """Gather what the code calls; whoever links it in optimises everything at once."""
+        for library in dict.fromkeys(self._linking_libraries):
+            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        self._finalized = True
+
+
+class FragmentCompiler(_Compiler):  # type: ignore[misc]
+    """Compiles a function to fragments, one for each signature."""
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        flags = _core.compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
+        target = self.targetdescr.target_context
+        library = Fragment(target.codegen(), self.py_func.__qualname__)
+        result = _core.compiler.compile_extra(
+            self.targetdescr.typing_context,
+            target,
+            self.py_func,
+            args=args,
+            return_type=return_type,
+            flags=flags,
+            locals=self.locals,
+            library=library,
+            pipeline_class=self.pipeline_class,
+        )
+        name = object()  # what callers know it by, for want of an address
+        target.insert_user_function(name, result.fndesc, [library])
+        return result._replace(entry_point=name)
+
+
+def call_as_fragment(function: Any, twin: Any) -> None:
+    """Have compiled callers of a dispatcher link fragments in.
+
+    ``twin`` is another dispatcher of the same function, which makes them and is not called itself.
+    """
+    how = twin._compiler
+    twin._compiler = FragmentCompiler(
+        how.py_func, how.targetdescr, how.targetoptions, how.locals, how.pipeline_class
+    )
+    # Numba would enter the address that there is none of into its table of what Python may call.
+    twin.add_overload = lambda result: twin.overloads.update({result.signature.args: result})
+    function.get_call_template = twin.get_call_template
+    function.get_overload = twin.get_overload
