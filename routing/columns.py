@@ -195,9 +195,9 @@ class BodyReader:
         self, form: SingleForm, strings: tuple[Strings, ...]
     ) -> tuple[int, int, tuple[Value, ...]]:
         """The next batch, of one event, as time, sequence number and values."""
-        found = form.decode(self._body, self._offset, strings)
-        self._offset += form.body.size
-        return found
+        start = self._offset
+        self._offset = start + form.body.size
+        return form.decode(self._body, start, strings)
 
     def finish_batch(self) -> None:
         """Skip the padding at a batch's end."""
@@ -211,8 +211,6 @@ class BodyReader:
 
 def check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
-    if len(headers) == 1 and headers[0].count == 1:
-        return
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
     )

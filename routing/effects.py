@@ -1,5 +1,8 @@
 """What a Node or a Session wants done: its only outputs (architecture.md 4).
 
+``Send`` is a struct of msgspec, as are the messages that bear events: one is made for every event
+of a live link, and a frozen dataclass takes many times as long to make.
+
 The host carries effects out in their order and reports nothing back; a peer that cannot be
 reached is reported as lost (``Node.lose``, ``Session.lose``).
 """
@@ -10,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from routing.messages import Message
 
 Peer: TypeAlias = bytes
@@ -18,8 +23,7 @@ Peer: TypeAlias = bytes
 BROKER: Peer = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(Struct, frozen=True):
     """Encode ``message`` with ``wire.encode`` and send it to ``peer``."""
 
     peer: Peer

@@ -109,8 +109,7 @@ class Unadvertise:
     types: tuple[Name, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Publish:
+class Publish(Struct, frozen=True):
     """Events, and a promise: nothing earlier than ``promise`` will follow (None: as before).
 
     Each batch has the client's name as the only source, and strictly increasing sequence
@@ -247,8 +246,7 @@ class Rejected:
     reason: Text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Delivery:
+class Delivery(Struct, frozen=True, eq=False):
     """Events for a sink. ``subscriptions[i]`` are the numbers that batch ``i`` matched.
 
     ``order`` int64[n] lists positions in the concatenation of the batches, in the order of

@@ -7,17 +7,16 @@ and bounds are kept to the event, and parcels can be joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 
 Numbers = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parcel:
+class Parcel(Struct, frozen=True, eq=False):
     """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery.
 
     ``events`` counts them.
@@ -25,12 +24,20 @@ class Parcel:
 
     batches: tuple[EventBatch, ...]
     subscriptions: tuple[Numbers, ...]
-    order: Int64s | None = None
-    late: bool = False
-    events: int = field(init=False)
+    order: Int64s | None
+    late: bool
+    events: int
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "events", sum(map(len, self.batches)))
+    @classmethod
+    def of(
+        cls,
+        batches: tuple[EventBatch, ...],
+        subscriptions: tuple[Numbers, ...],
+        order: Int64s | None = None,
+        late: bool = False,
+    ) -> Parcel:
+        """A parcel, its events counted."""
+        return cls(batches, subscriptions, order, late, sum(map(len, batches)))
 
     def __len__(self) -> int:
         return self.events
@@ -62,7 +69,7 @@ def select(
         parts.append(batches[number].take(places[chosen] - starts[number]))
         numbers.append(subscriptions[number])
         positions.append(chosen)
-    return Parcel(tuple(parts), tuple(numbers), order_of(positions), late)
+    return Parcel.of(tuple(parts), tuple(numbers), order_of(positions), late)
 
 
 def order_of(positions: Sequence[Int64s]) -> Int64s | None:
@@ -85,7 +92,7 @@ def join(parcels: Sequence[Parcel]) -> Parcel:
         order = np.concatenate(
             [parcel.places + start for parcel, start in zip(parcels, starts, strict=False)]
         )
-    return Parcel(
+    return Parcel.of(
         tuple(batch for parcel in parcels for batch in parcel.batches),
         tuple(numbers for parcel in parcels for numbers in parcel.subscriptions),
         order,

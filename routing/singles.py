@@ -7,11 +7,13 @@ place of an array for each attribute.
 
 from __future__ import annotations
 
-import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import chain
+from math import isfinite
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from matcher.model import EventType, Kind, Value
 from matcher.single import Row
@@ -20,20 +22,26 @@ from routing.errors import WireError
 _LETTERS = {Kind.INT: "q", Kind.FLOAT: "d", Kind.BOOL: "B"}
 """How a value lies in the body; strings are in the header."""
 
+Picker: TypeAlias = Callable[[Sequence[Any]], tuple[Any, ...]]
+"""Gives the values at certain places, as a tuple."""
+
 
 @dataclass(frozen=True, slots=True)
 class SingleForm:
     """How an event of one type lies in a body.
 
-    ``body`` packs time, sequence number and the values at ``places`` of the row; ``floats``,
-    ``bools`` and ``strings`` are the places of those kinds.
+    ``body`` packs time, sequence number and what ``numbers`` picks from the row's values;
+    ``strings`` picks the others. What is taken out of a body, with the strings behind it, is a
+    line: ``floats`` and ``bools`` are the places of those kinds in it, and ``values`` picks the
+    row's values from it.
     """
 
     body: struct.Struct
-    places: tuple[int, ...]
+    numbers: Picker
+    strings: Picker
     floats: tuple[int, ...]
     bools: tuple[int, ...]
-    strings: tuple[int, ...]
+    values: Picker
 
     @classmethod
     def of(cls, event_type: EventType) -> SingleForm:
@@ -41,21 +49,23 @@ class SingleForm:
         kinds = [attribute.kind for attribute in event_type.attributes]
         words = [place for place, kind in enumerate(kinds) if kind.is_number]
         bools = [place for place, kind in enumerate(kinds) if kind is Kind.BOOL]
+        strings = [place for place, kind in enumerate(kinds) if kind is Kind.STRING]
         letters = "".join(_LETTERS[kinds[place]] for place in (*words, *bools))
+        line = [-1, -1, *words, *bools, *strings]  # it starts with time and sequence number
         return cls(
             struct.Struct(f"<qq{letters}{-len(bools) % 8}x"),
-            (*words, *bools),
-            tuple(place for place, kind in enumerate(kinds) if kind is Kind.FLOAT),
-            tuple(bools),
-            tuple(place for place, kind in enumerate(kinds) if kind is Kind.STRING),
+            _picker([*words, *bools]),
+            _picker(strings),
+            tuple(line.index(place) for place in words if kinds[place] is Kind.FLOAT),
+            tuple(map(line.index, bools)),
+            _picker([line.index(place) for place in range(len(kinds))]),
         )
 
     def encode(self, row: Row) -> tuple[tuple[tuple[str, ...], ...], bytes]:
         """The dictionaries of the strings, and the body."""
-        values: Sequence[Any] = row.values
-        numbers = [values[place] for place in self.places]
-        strings = tuple([(values[place],) for place in self.strings])
-        return strings, self.body.pack(row.time, row.sequence, *numbers)
+        values = row.values
+        body = self.body.pack(row.time, row.sequence, *self.numbers(values))
+        return tuple(zip(self.strings(values))), body
 
     def decode(
         self, body: bytearray, start: int, strings: Sequence[tuple[str, ...]]
@@ -67,20 +77,24 @@ class SingleForm:
         if start + self.body.size > len(body):
             expected = start + self.body.size
             raise WireError(f"the body ends after {len(body)} bytes; expected {expected} or more")
-        time, sequence, *numbers = self.body.unpack_from(body, start)
-        values: list[Any] = [None] * (len(self.places) + len(self.strings))
-        for place, number in zip(self.places, numbers, strict=True):
-            values[place] = number
+        texts = tuple(chain.from_iterable(strings))
+        if len(texts) != len(strings) or not all(strings):
+            texts = tuple(map(only, strings))  # says which of them it is
+        line = self.body.unpack_from(body, start) + texts
         for place in self.floats:
-            if not math.isfinite(values[place]):
+            if not isfinite(line[place]):
                 raise WireError("a float that is not finite (tesla.md E1)")
+        if self.bools:
+            line = self._with_bools(line)
+        return line[0], line[1], self.values(line)
+
+    def _with_bools(self, line: tuple[Any, ...]) -> tuple[Any, ...]:
+        checked = list(line)
         for place in self.bools:
-            if values[place] > 1:
+            if line[place] > 1:
                 raise WireError("a truth value that is neither 0 nor 1")
-            values[place] = bool(values[place])
-        for place, dictionary in zip(self.strings, strings, strict=True):
-            values[place] = only(dictionary)
-        return time, sequence, tuple(values)
+            checked[place] = bool(line[place])
+        return tuple(checked)
 
 
 def only(dictionary: tuple[str, ...]) -> str:
@@ -88,3 +102,11 @@ def only(dictionary: tuple[str, ...]) -> str:
     if len(dictionary) != 1:
         raise WireError(f"a dictionary of {len(dictionary)} strings for 1 rows, or a repeat")
     return dictionary[0]
+
+
+def _picker(places: Sequence[int]) -> Picker:
+    """What gives the values at ``places``, without a step of Python for each."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    start = places[0] if places else 0
+    return itemgetter(slice(start, start + len(places)))  # of a tuple it gives a tuple

@@ -178,7 +178,8 @@ def parcel_of(
 ) -> Parcel | None:
     """What one sink gets of the batches, by its patterns in each; None for nothing."""
     if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
-        return Parcel(tuple(batches), (patterns[0][0][0],), None, late) if patterns[0] else None
+        found = patterns[0]
+        return Parcel(tuple(batches), (found[0][0],), None, late, 1) if found else None
     parts: list[EventBatch] = []
     subscriptions: list[Numbers] = []
     places: list[Int64s] = []
@@ -197,4 +198,4 @@ def parcel_of(
         ranks = np.empty(start, np.int64)
         ranks[order] = np.arange(start)
         matched = order_of([ranks[own] for own in places])
-    return Parcel(tuple(parts), tuple(subscriptions), matched, late)
+    return Parcel.of(tuple(parts), tuple(subscriptions), matched, late)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from itertools import repeat
 from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import msgspec
@@ -87,6 +88,7 @@ FRAME_MAX = 2**25
 BATCHES_MAX = 1_024
 """Batches in one message."""
 MAGIC = b"RX"
+_START = MAGIC + bytes((VERSION,))
 _PREFIX = 4
 
 Frames = list[bytes]
@@ -160,6 +162,7 @@ _unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
 _unpack_published = msgspec.msgpack.Decoder(_Published).decode
 _unpack_delivered = msgspec.msgpack.Decoder(_Delivered).decode
 _ADVERTISE, _PUBLISH, _DELIVERY = 2, 4, 20
+_PUBLISH_PREFIX, _DELIVERY_PREFIX = _prefix(_PUBLISH), _prefix(_DELIVERY)
 
 
 def _encode_advertise(message: Advertise) -> Frames:
@@ -175,9 +178,8 @@ def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
 
 
 def _encode_publish(message: Publish) -> Frames:
-    headers, bodies = _encode_batches(message.batches)
-    plain = _Published(headers, message.promise, message.acks)
-    return [_prefix(_PUBLISH) + _pack(plain), b"".join(bodies)]
+    headers, body = _encode_batches(message.batches)
+    return [_PUBLISH_PREFIX + _pack(_Published(headers, message.promise, message.acks)), body]
 
 
 def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
@@ -188,12 +190,12 @@ def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
 
 
 def _encode_delivery(message: Delivery) -> Frames:
-    headers, bodies = _encode_batches(message.batches)
-    ordered = message.order is not None
-    if message.order is not None:
-        bodies.append(message.order.astype("<i8", copy=False).tobytes())
-    plain = _Delivered(headers, message.subscriptions, ordered, message.dropped, message.late)
-    return [_prefix(_DELIVERY) + _pack(plain), b"".join(bodies)]
+    order = message.order
+    headers, body = _encode_batches(message.batches, order)
+    plain = _Delivered(
+        headers, message.subscriptions, order is not None, message.dropped, message.late
+    )
+    return [_DELIVERY_PREFIX + _pack(plain), body]
 
 
 def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
@@ -216,9 +218,15 @@ def _take_order(reader: BodyReader, count: int) -> Int64s:
     return order
 
 
-def _encode_batches(batches: Sequence[EventBatch]) -> tuple[tuple[BatchHeader, ...], Frames]:
-    encoded = [encode_batch(batch) for batch in batches]
-    return tuple([header for header, _ in encoded]), [body for _, body in encoded]
+def _encode_batches(
+    batches: Sequence[EventBatch], order: Int64s | None = None
+) -> tuple[tuple[BatchHeader, ...], bytes]:
+    """The batches' headers, and their bodies one after another, then the order."""
+    if not batches:
+        return (), b""
+    headers, bodies = zip(*map(encode_batch, batches), strict=True)
+    body = b"".join(bodies)
+    return headers, body if order is None else body + order.astype("<i8", copy=False).tobytes()
 
 
 def _decode_batches(
@@ -226,9 +234,10 @@ def _decode_batches(
 ) -> tuple[tuple[EventBatch, ...], BodyReader]:
     if body is None:
         raise WireError("events without their second frame")
-    check_cells(headers)
+    if len(headers) != 1 or headers[0].count != 1:
+        check_cells(headers)
     reader = BodyReader(body)
-    return tuple([decode_batch(header, reader) for header in headers]), reader
+    return tuple(map(decode_batch, headers, repeat(reader))), reader
 
 
 # --- messages along a tree -------------------------------------------------------------------
@@ -278,12 +287,10 @@ def _decode_known(data: Buffer, body: Buffer | None) -> Known:
 
 
 def _encode_flow(message: Flow) -> Frames:
-    headers, bodies = _encode_batches(message.batches)
-    if message.order is not None:
-        bodies.append(message.order.astype("<i8", copy=False).tobytes())
+    headers, body = _encode_batches(message.batches, message.order)
     plain = _Flow(headers, message.order is not None, message.promises, message.marks)
     first = _prefix(_FLOW) + _pack(plain)
-    return [first, b"".join(bodies)] if headers else [first]
+    return [first, body] if headers else [first]
 
 
 def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
@@ -298,9 +305,9 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
 
 
 def _encode_forward(message: Forward) -> Frames:
-    headers, bodies = _encode_batches(message.batches)
+    headers, body = _encode_batches(message.batches)
     first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks))
-    return [first, b"".join(bodies)] if headers else [first]
+    return [first, body] if headers else [first]
 
 
 def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
@@ -432,18 +439,25 @@ def _decode(frames: Sequence[Buffer]) -> Message:
     if not 1 <= len(frames) <= 3:
         raise WireError(f"a message of {len(frames)} frames; expected one to three")
     first = frames[0]
-    if len(first) < _PREFIX or bytes(first[:2]) != MAGIC:
-        raise WireError("not a message of this protocol")
-    if first[2] != VERSION:
-        raise VersionMismatch(first[2], VERSION)
-    if max(map(len, frames)) > FRAME_MAX:
-        raise WireError(f"a frame of more than {FRAME_MAX} bytes")
-    rest = memoryview(first)[_PREFIX:]
-    if first[3] == _PACKET and len(frames) > 1:
+    if first[:3] != _START or len(first) < _PREFIX:
+        raise _stranger(first)
+    for frame in frames:
+        if len(frame) > FRAME_MAX:
+            raise WireError(f"a frame of more than {FRAME_MAX} bytes")
+    rest, kind = memoryview(first)[_PREFIX:], first[3]
+    if kind == _PACKET and len(frames) > 1:
         return _decode_packet(rest, frames[1:])
     if len(frames) > 2:
         raise WireError("three frames that are no packet")
-    decoder = _BY_KIND.get(first[3])
+    decoder = _BY_KIND.get(kind)
     if decoder is None:
-        raise WireError(f"no message is of kind {first[3]}")
-    return cast(Message, decoder(rest, frames[1] if len(frames) == 2 else None))
+        raise WireError(f"no message is of kind {kind}")
+    message: Message = decoder(rest, frames[1] if len(frames) == 2 else None)
+    return message
+
+
+def _stranger(first: Buffer) -> WireError:
+    """What is wrong with a first frame that does not start as ours do."""
+    if len(first) < _PREFIX or bytes(first[:2]) != MAGIC:
+        return WireError("not a message of this protocol")
+    return VersionMismatch(first[2], VERSION)

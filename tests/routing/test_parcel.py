@@ -26,7 +26,7 @@ def parcel(random: Random, spread: int = 20) -> Parcel:
     )
     total = sum(map(len, batches))
     order = None if random.random() < 0.3 else np.array(random.sample(range(total), total))
-    return Parcel(batches, tuple((number,) for number, _ in enumerate(batches)), order)
+    return Parcel.of(batches, tuple((number,) for number, _ in enumerate(batches)), order)
 
 
 def events(one: Parcel) -> list[tuple[int, int, tuple[int, ...]]]:
@@ -54,10 +54,10 @@ def test_cutting_and_joining(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_selecting(seed: int) -> None:
     random = Random(seed)
-    whole = Parcel(parcel(random).batches, ((1,),) * 3, None)
+    whole = Parcel.of(parcel(random).batches, ((1,),) * 3, None)
     places = random.sample(range(len(whole)), random.randint(1, len(whole)))
     batches, numbers = whole.batches, whole.subscriptions[: len(whole.batches)]
-    everything = events(Parcel(batches, numbers))
+    everything = events(Parcel.of(batches, numbers))
     chosen = select(batches, numbers, np.array(places))
     assert events(chosen) == [everything[place] for place in places]
 
@@ -69,7 +69,7 @@ def test_what_is_held_comes_out_in_order_of_time_rule_and_rank(seed: int) -> Non
     held, plain, mark = HoldBack(), [], 0
     for _ in range(12):
         arrived = parcel(random)
-        arrived = Parcel(
+        arrived = Parcel.of(
             tuple(
                 EventBatch(one.type, one.time + mark, one.ids, one.columns)
                 for one in arrived.batches
