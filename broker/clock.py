@@ -17,5 +17,8 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since the epoch."""
-        self._last = max(self._last, time.time())
-        return self._last
+        now = time.time()
+        if now < self._last:
+            return self._last
+        self._last = now
+        return now

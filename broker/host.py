@@ -1,9 +1,9 @@
 """The live host of a Node: bytes from the transport, time from the clock, effects carried out.
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
-timer is due or a signal arrives, and then takes in what has come, a burst at most before it looks
-at the timer again. The effects of each message are carried out before the next one is read: a link
-that a message costs its sender is closed before more of it is taken in.
+timer is due or a signal arrives, and takes in one message at a time. Its effects are carried out
+before the next one is read: a link that a message costs its sender is closed before more of it is
+taken in.
 
 Law 2: a peer that cannot be reached any more is lost once everything that has come is read. What
 it said before it hung up, its Goodbye above all, would else be ignored as a stranger's.
@@ -21,11 +21,9 @@ from broker.log import log
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
-from routing.effects import Close, Effect, Log, Send
+from routing.effects import Close, Log, Send
 from routing.node import Node
 
-BURST_MESSAGES_MAX = 256
-"""Messages taken in before timers and signals are looked at again."""
 GOODBYE_S = 2.0
 """How long, in seconds, a stopping broker waits for its last messages to leave."""
 
@@ -69,13 +67,17 @@ class Host:
         while not self._stopping:
             timer = node.next_timer()
             pause = None if timer is None else timer - clock.now()
-            if transport.wait(0 if self._unreachable else pause):
-                self._take_wakes()
-            self._receive_burst()
+            woken = transport.wait(0 if self._unreachable else pause)
+            message = transport.receive()
             now = clock.now()
-            timer = node.next_timer()
+            if message is not None:
+                node.receive_frames(*message, now)
+            else:  # those that were unreachable before the wait
+                self._lose_unreachable(now)
+            if woken:
+                self._take_wakes()
             if timer is not None and timer <= now:
-                node.handle_timer(now)
+                node.handle_timer(clock.now())
             self._carry_out()
 
     def close(self, reason: str) -> None:
@@ -94,41 +96,19 @@ class Host:
         if woken:
             self.when_woken()
 
-    def _receive_burst(self) -> None:
-        now = self._clock.now()
-        for _ in range(BURST_MESSAGES_MAX):
-            message = self._transport.receive()
-            if message is None:
-                self._unreachable.update(dict.fromkeys(self._transport.take_ended()))
-                self._lose_unreachable(now)
-                return
-            self._node.receive_frames(*message, now)
-            self._carry_out()
-
     def _lose_unreachable(self, now: float) -> None:
+        self._unreachable.update(dict.fromkeys(self._transport.take_ended()))
         unreachable, self._unreachable = self._unreachable, {}
         for peer in unreachable:
             self._node.lose(peer, now)
-        self._carry_out()  # may find others gone: those are for the next time
 
     def _carry_out(self) -> None:
-        while effects := self._node.take_effects():
-            for effect in effects:
-                _CARRY_OUT[type(effect)](self, effect)
-
-    def _send(self, effect: Send) -> None:
-        if not self._transport.send(effect.peer, wire.encode(effect.message)):
-            self._unreachable[effect.peer] = None
-
-    def _close_peer(self, effect: Close) -> None:
-        self._transport.close_peer(effect.peer)
-
-    def _log(self, effect: Log) -> None:
-        log(effect.level, effect.text, effect.fields)
-
-
-_CARRY_OUT: dict[type[Effect], Callable[..., None]] = {
-    Send: Host._send,
-    Close: Host._close_peer,
-    Log: Host._log,
-}
+        for effect in self._node.take_effects():
+            if type(effect) is Send:
+                if not self._transport.send(effect.peer, wire.encode(effect.message)):
+                    self._unreachable[effect.peer] = None
+            elif type(effect) is Close:
+                self._transport.close_peer(effect.peer)
+            else:
+                assert type(effect) is Log
+                log(effect.level, effect.text, effect.fields)

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 import zmq
 
 from broker.client.link import Link
-from broker.transport import Frame, Transport
+from broker.frames import Frame
+from broker.transport import Transport
 
 GOODBYE_S = 0.2
 """How long, in seconds, the last messages over a connection have to leave it."""
@@ -43,7 +44,7 @@ class LinkedTransport(Transport):
         self._links_first = False
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
-        """The next message, of a client or over a link, or None when there is none now."""
+        """The next message, of a client or over a link, or None when ``wait`` has found none."""
         # In turns, so that busy clients do not make the neighbours wait, nor the other way round.
         self._links_first = not self._links_first
         if self._links_first:

@@ -18,15 +18,11 @@ import stat
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-
-MORE, AT_ONCE = int(zmq.SNDMORE), int(zmq.NOBLOCK)
-"""Flags, as plain numbers: arithmetic on enumerations would cost as much as a call."""
-Frame: TypeAlias = "bytes | memoryview"
+from broker.frames import AT_ONCE, MORE, MORE_AT_ONCE, Frame, receive_rest, sender
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -52,6 +48,9 @@ class Transport:
         self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
         self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
         self._socket.set(zmq.LINGER, 0)
+        self._send = sender(self._socket)
+        self._readable = False
+        """Whether ``wait`` has found that a message can be received."""
         self._closed: OrderedDict[bytes, None] = OrderedDict()
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
@@ -86,32 +85,38 @@ class Transport:
 
         Gives whether a watched descriptor is readable.
         """
-        pause_ms = None if seconds is None else math.ceil(max(0.0, seconds) * 1000)
+        pause_ms = None if seconds is None else math.ceil(seconds * 1000) if seconds > 0 else 0
         ready = self._poller.poll(pause_ms)
-        return len(ready) > 1 or (len(ready) == 1 and ready[0][0] is not self._socket)
+        # The socket was registered first, so it comes first.
+        self._readable = bool(ready) and ready[0][0] is self._socket
+        return len(ready) > self._readable
 
     def receive(self) -> tuple[bytes, list[bytes]] | None:
-        """The next message, peer and frames, or None when there is none now."""
-        receive = self._socket.recv
-        while True:
+        """The message that ``wait`` has found, peer and frames; None when there is none.
+
+        ``wait`` is to be asked before each message: to ask the socket costs an exception whenever
+        it is empty, which is after nearly every event of a slow stream.
+        """
+        while self._readable:
             try:
-                peer = receive(AT_ONCE)
+                peer = self._socket.recv(AT_ONCE)
             except zmq.Again:
-                return None
-            frames = []
-            while self._socket.get(zmq.RCVMORE):
-                frames.append(receive())
+                self._readable = False
+                break
+            frames = receive_rest(self._socket)
             if peer not in self._closed:
+                self._readable = False
                 return peer, frames
+        return None
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
         """Send a message; False when the peer has gone or does not take its messages."""
-        send = self._socket.send
+        send = self._send
         try:
-            send(peer, MORE | AT_ONCE)
+            send(peer, MORE_AT_ONCE)
             for frame in frames[:-1]:
                 send(frame, MORE)
-            send(frames[-1])
+            send(frames[-1], 0)
         except zmq.ZMQError as error:
             if error.errno in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 return False

@@ -13,16 +13,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import zmq
+from zmq.backend import zmq_poll
 from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
+from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_rest, sender
 from broker.transport import (
-    AT_ONCE,
     KEEPALIVE_MS,
     MESSAGE_BYTES_MAX,
-    MORE,
     PIPE_MESSAGES_MAX,
-    Frame,
     refuse_port_beyond_range,
 )
 
@@ -50,6 +49,7 @@ class Link:
         self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
         self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
         self._socket.set(zmq.LINGER, 0)
+        self._send = sender(self._socket)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDS)
         try:
             self._socket.connect(endpoint)
@@ -72,10 +72,10 @@ class Link:
 
     def send(self, frames: Sequence[Frame]) -> bool:
         """Send a message; False when the connection has ended or is stuck."""
-        send = self._socket.send
+        send = self._send
         try:
             for frame in frames[:-1]:
-                send(frame, MORE | AT_ONCE)
+                send(frame, MORE_AT_ONCE)
             send(frames[-1], AT_ONCE)
         except zmq.Again:
             return False
@@ -85,11 +85,7 @@ class Link:
         """The frames of the next message, or None when there is none now."""
         if not _readable(self._socket):
             return None
-        receive = self._socket.recv
-        frames = [receive()]
-        while self._socket.get(zmq.RCVMORE):
-            frames.append(receive())
-        return frames
+        return receive_rest(self._socket)
 
     @property
     def ended(self) -> bool:
@@ -107,6 +103,5 @@ class Link:
 
 
 def _readable(socket: zmq.Socket[bytes]) -> bool:
-    events = socket.get(zmq.EVENTS)
-    assert isinstance(events, int)
-    return bool(int(events) & _POLLIN)
+    # Asking for the socket's EVENTS would make members of two enumerations each time.
+    return bool(zmq_poll([(socket, _POLLIN)], 0))
