@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check lint bench campaign clean
+.PHONY: demo test check lint bench campaign fuzz clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -31,6 +31,10 @@ check: lint test
 campaign: $(VENV)/.ready
 	REXMQ_CASES=$(or $(CASES),30000) REXMQ_SEED=$(or $(SEED),0) \
 		$(BIN)/python -m pytest -n 2 --timeout 0 tests/conformance
+
+# Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
+fuzz: $(VENV)/.ready
+	$(BIN)/rexmq simulate --fuzz --seeds $(or $(SEEDS),0..500)
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

@@ -1,7 +1,7 @@
 """One run of a scenario: what it is made of, the order in which it starts, when it is over.
 
 The clock of a run is that of its events: simulated seconds are seconds since the epoch, so an
-event of time t is published at t, and what is delivered at t + d took d. Brokers start ``LEAD_S``
+event of time t is published at t, and what is delivered at t + d took d. Brokers start ``lead_s``
 before the first event; clients come once the overlay has had time to settle, first sources, then
 the rules, then sinks. Without a duration a run is over when all sources have published and closed
 and nothing but signs of life has been sent for ``QUIET_S``.
@@ -35,10 +35,8 @@ from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
 from simulator.simulation import Simulation, Trace
 
-LEAD_S = 10.0
-"""Seconds from the brokers' start to the first event's time."""
-SOURCES_AT_S, RULES_AT_S, SINKS_AT_S = 4.0, 6.0, 8.0
-"""When, after the brokers' start, the clients come."""
+SOURCES_AT, RULES_AT, SINKS_AT = 0.4, 0.6, 0.8
+"""When the clients come: shares of the time from the brokers' start to the first event."""
 QUIET_S = 5.0
 """Seconds without news after which a run is over."""
 SETTLED_MAX_S = 3_600.0
@@ -73,7 +71,7 @@ class Experiment:
         self._text = self._read_rules(made)
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         self.rules = self._check_rules()
-        start = self.first_time - LEAD_S
+        start = self.first_time - scenario.lead_s
         self.simulation = Simulation(scenario.seed, start, trace)
         self.brokers: dict[str, BrokerHost] = {
             name: self._broker(name) for name in scenario.brokers
@@ -124,18 +122,18 @@ class Experiment:
         simulation, start = self.simulation, self.simulation.start
         for host in self.brokers.values():
             simulation.at(start, host.start)
-        for moment, clients in (
-            (SOURCES_AT_S, self.sources),
-            (RULES_AT_S, self.managers),
-            (SINKS_AT_S, self.sinks.values()),
+        for share, clients in (
+            (SOURCES_AT, self.sources),
+            (RULES_AT, self.managers),
+            (SINKS_AT, self.sinks.values()),
         ):
             for client in clients:
-                simulation.at(start + moment, client.start)
+                simulation.at(start + share * self.scenario.lead_s, client.start)
         if self.scenario.warm_up_s:
             simulation.at(self.measured_from, self._count_anew)
         arrange(self.scenario.faults, simulation, self.first_time, self.lanes, self.brokers)
         if self.scenario.duration_s is not None:
-            simulation.run(start + LEAD_S + self.scenario.duration_s)
+            simulation.run(self.first_time + self.scenario.duration_s)
             return Outcome(self, simulation.now, False)
         return self._run_until_settled()
 
@@ -148,7 +146,7 @@ class Experiment:
         simulation = self.simulation
         healed = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
         end = max(self.last_time, self.first_time + max(healed, default=0.0))
-        simulation.run(max(end, simulation.start + LEAD_S))
+        simulation.run(max(end, self.first_time))
         news = self._news()
         while simulation.now < end + SETTLED_MAX_S:
             simulation.run(simulation.now + QUIET_S)

@@ -73,7 +73,8 @@ class Sink:
 class Scenario:
     """One experiment. Intervals are in seconds; ``duration_s`` None: until all is settled.
 
-    What happens in the first ``warm_up_s`` is not measured.
+    What happens in the first ``warm_up_s`` is not measured. ``lead_s``: from the brokers' start to
+    the first event.
     """
 
     file: Path
@@ -84,6 +85,7 @@ class Scenario:
     rules: Path | None
     duration_s: float | None
     warm_up_s: float
+    lead_s: float
     heartbeat_s: float
     message_cost_s: float
     byte_cost_s: float
@@ -162,6 +164,7 @@ class _Reader:
         if table.warm_up_s < 0:
             raise ValueError(f"warm_up_s: expected 0 or more, found {table.warm_up_s}")
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
+        _positive("protocol.lead_s", protocol.lead_s)
         brokers, links = self._network()
         faults = tuple(
             self._fault(place, one, brokers, links) for place, one in enumerate(table.fault, 1)
@@ -176,6 +179,7 @@ class _Reader:
             None if table.rules is None else self._path(table.rules),
             table.duration_s,
             table.warm_up_s,
+            protocol.lead_s,
             heartbeat_s,
             protocol.message_cost_us / 1e6,
             protocol.byte_cost_ns / 1e9,

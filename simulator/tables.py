@@ -70,6 +70,7 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[protocol]``: what brokers and clients are told to do."""
 
     heartbeat_s: float | None = None
+    lead_s: float = 10.0
     message_cost_us: float = 0.0
     byte_cost_ns: float = 0.0
 

@@ -12,7 +12,9 @@ EXAMPLE = "rexmq simulate scenario.toml --check"
 
 
 def command(
-    scenario: Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")],
+    scenario: Annotated[
+        Path | None, typer.Argument(metavar="SCENARIO", help="A scenario, in TOML.")
+    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", metavar="N", help="Instead of the scenario's seed.")
     ] = None,
@@ -30,14 +32,33 @@ def command(
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the centralised oracle.")
     ] = False,
+    fuzz: Annotated[
+        bool, typer.Option("--fuzz", help="Random scenarios, each compared with the oracle.")
+    ] = False,
+    seeds: Annotated[
+        str, typer.Option("--seeds", metavar="A..B", help="With --fuzz: from A to B, B left out.")
+    ] = "0..40",
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option("--strategy", metavar="NAME", help="With --fuzz: these, else all there are."),
+    ] = None,
 ) -> None:
     """Run one simulated experiment and print what came of it.
 
-    With --check the exit status is 1 when a sink got anything but what it must get.
+    With --check the exit status is 1 when a sink got anything but what it must get. With --fuzz
+    there is no scenario: every seed makes one, and those that fail are made small and written to
+    --out (else the folder fuzz).
     """
     from broker.cli.outcome import REFUSED
     from broker.errors import ConfigurationError
 
+    if fuzz == (scenario is not None):
+        raise typer.BadParameter("give either a scenario or --fuzz")
+    if scenario is None:
+        campaign = importlib.import_module("simulator.fuzzing.cli")
+        if campaign.fuzz(_range(seeds), strategy or (), out or Path("fuzz")):
+            raise typer.Exit(REFUSED)
+        return
     found = _simulator().simulate(
         scenario,
         seed=seed,
@@ -49,6 +70,14 @@ def command(
     )
     if found:
         raise typer.Exit(REFUSED)
+
+
+def _range(text: str) -> range:
+    """``A..B``; BadParameter for what is none."""
+    first, dots, last = text.partition("..")
+    if not dots or not (first.isdecimal() and last.isdecimal()) or int(first) >= int(last):
+        raise typer.BadParameter(f"--seeds: expected A..B with A below B, found {text!r}")
+    return range(int(first), int(last))
 
 
 def _simulator() -> Any:

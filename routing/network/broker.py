@@ -254,6 +254,10 @@ class Broker(Node):
             self._told_version = self._sinks.version
             self._know()
             self._tell_soon()
+        self._send_flows()
+
+    def _send_flows(self) -> None:
+        """What is routed leaves; before anything is told by which its types might be forgotten."""
         for neighbour, flow in self._router.take_flows():
             self.overlay.send(neighbour, flow, self._now)
 
@@ -296,14 +300,14 @@ class Broker(Node):
         for neighbour, filters in self._router.wants(own):
             self.overlay.send(neighbour, Want(filters), self._now)
         self._tell_known()
-        for neighbour, flow in self._router.take_flows():
-            self.overlay.send(neighbour, flow, self._now)
+        self._send_flows()
 
     def _hear_known(self, neighbour: str, known: Known) -> None:
         """Law 1: take over what the root knows, and tell it on."""
         if neighbour != self._router.father:
             return
         rules = rules_of(known)
+        self._send_flows()
         self._known = known
         self._advertisements.exchange(self._adopted, known.types)
         self._adopted = known.types
@@ -359,6 +363,7 @@ class Broker(Node):
             return
         source.spoke_at = self._now
         if mark == CLOSED:
+            self._send_flows()
             self._sources.close(source)
             self._detection.withdraw(source, list(source.floors))
             self._visitors.leave(name)

@@ -314,6 +314,7 @@ class DividingBroker(Broker):
     def _hear_plan(self, neighbour: str, plan: Plan) -> None:
         if neighbour == self._router.father:
             self._plan, self._round = plan, None
+            self._tell_known()  # it may have come with the plan, and must go on before it
             self._send_plan()
 
     def _division(self) -> Division | None:

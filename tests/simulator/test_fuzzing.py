@@ -1,0 +1,181 @@
+"""Random networks against the oracle: they are right, and what is wrong is found and made small."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from broker.cli import main
+from simulator import clients, scenario
+from simulator.checkers import check
+from simulator.experiment import Experiment
+from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
+from simulator.fuzzing.campaign import strategies as registered
+from simulator.fuzzing.case import Case, random_case
+from simulator.fuzzing.shrinking import shrink
+
+STRATEGIES = registered()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_random_network_is_as_the_oracle_says(seed: int) -> None:
+    """Every strategy has its turn; ``make fuzz`` runs more seeds, each with all of them."""
+    case = random_case(seed, STRATEGIES[seed % len(STRATEGIES)])
+    assert differences(case) == [], f"seed {seed}, {case.strategy}"
+
+
+def test_the_networks_have_what_they_are_to_have() -> None:
+    cases = [random_case(seed, "centralized") for seed in range(40)]
+    text = "\n".join(str(rule) for case in cases for rule in case.rules)
+    for words in (
+        "each ",
+        "first ",
+        "2-last ",
+        "not ",
+        "Count(",
+        "Sum(",
+        "$x",
+        "consuming",
+        "all ",
+    ):
+        assert words in text
+    assert {len(case.brokers) for case in cases} >= {2, 5, 8, 12}
+    assert sum(len(case.links) >= len(case.brokers) for case in cases) > 15  # with cycles
+    kinds = {fault.kind for case in cases for fault in case.faults}
+    assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut"}
+
+
+def test_something_is_detected_in_them(tmp_path: Path) -> None:
+    detected = 0
+    for seed in range(9):
+        path = random_case(seed, "centralized").write(tmp_path / str(seed))
+        for sink in Experiment(scenario.read(path)).run().experiment.sinks.values():
+            batches = (batch for one in sink.arrivals for batch in one.delivery.batches)
+            detected += sum(len(batch) for batch in batches if batch.is_composite)
+    assert detected > 50
+
+
+def test_a_seed_gives_one_case() -> None:
+    one, other = (random_case(7, name) for name in ("centralized", "distributed-st"))
+    assert one == replace(other, strategy="centralized")
+    assert one != random_case(8, "centralized")
+
+
+def lose_the_second(self: clients.Sink, result: object) -> None:
+    """A sink that forgets what comes second."""
+    if isinstance(result, clients.Delivery):
+        self.arrivals.append(clients.Arrival(0.0, result))
+        if len(self.arrivals) == 2:
+            self.arrivals[1:] = []
+        self.session.consume(len(result))
+
+
+def test_a_mistake_is_found_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clients.Sink, "take", lose_the_second)
+    found = next(failures(cases_of(range(6, 40), ("centralized",)), 1))
+    small = smallest(found)
+    assert any("missing" in line for line in small.differences)
+    assert len(small.case.events) < len(found.case.events) / 2
+    assert len(small.case.brokers) == 1
+    assert len(small.case.sinks) == 1
+    path = small.case.write(tmp_path)
+    assert check(Experiment(scenario.read(path)).run()) == list(small.differences)
+
+
+def test_shrinking_keeps_what_it_takes() -> None:
+    case = next(
+        case
+        for seed in range(99)
+        if len((case := random_case(seed, "centralized")).brokers) > 4 and len(case.faults) > 1
+    )
+    kind, broker = case.faults[0].kind, case.brokers[2]
+
+    def fails(smaller: Case) -> bool:
+        kinds = {fault.kind for fault in smaller.faults}
+        return kind in kinds and broker in smaller.brokers and len(smaller.events) >= 3
+
+    small = shrink(case, fails)
+    assert [fault.kind for fault in small.faults] == [kind]
+    assert small.brokers == (broker,)
+    assert len(small.events) == 3
+    assert small.is_sound
+
+
+def test_the_command_tells_what_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    case = random_case(3, "centralized")
+    words = ["simulate", "--fuzz", "--seeds", "3..4", "--strategy", "centralized"]
+    words += ["--out", str(tmp_path)]
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert main(words) == 0
+    assert "1 seeds with centralized: all as the oracle" in capsys.readouterr().out
+    failure = Failure(case, ("sink k0: something else",))
+    monkeypatch.setattr("simulator.fuzzing.cli.failures", lambda cases, processes: [failure])
+    monkeypatch.setattr("simulator.fuzzing.cli.smallest", lambda failure: failure)
+    assert main(words) == 1
+    told = capsys.readouterr().out
+    assert "seed 3, centralized: fails\n  sink k0: something else" in told
+    assert (tmp_path / "seed-3-centralized" / "scenario.toml").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--fuzz", "--seeds", "4..4"], "expected A..B with A below B"),
+        (["--fuzz", "--seeds", "x"], "expected A..B with A below B"),
+        (["--fuzz", "scenario.toml"], "either a scenario or --fuzz"),
+        ([], "either a scenario or --fuzz"),
+    ],
+)
+def test_wrong_words_exit_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *words]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+# --- what campaigns have found -----------------------------------------------------------------
+
+Network = dict[tuple[str, str], float]
+"""Links, with their delays in milliseconds."""
+
+
+def run(path: Path, head: str, network: Network, homes: dict[str, str], rest: str) -> list[str]:
+    """The differences of a scenario in which an A and a B are published once, at the same time."""
+    path.joinpath("rules.tesla").write_text(
+        "event A(p: int)\nevent B(p: int)\nrule r: define Z() from B() as b\n"
+    )
+    text = f'{head}\nengine = "naive"\nrules = "rules.tesla"\n[protocol]\nheartbeat_s = 20.0\n'
+    for name in dict.fromkeys(name for pair in network for name in pair):
+        text += f'[[broker]]\nname = "{name}"\n'
+    for (one, other), delay_ms in network.items():
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    for name, broker in homes.items():
+        path.joinpath(f"{name}.jsonl").write_text(
+            f'{{"type": "{name}", "time": 11, "source": "{name}", "id": "1", "data": {{"p": 1}}}}'
+        )
+        text += f'[[source]]\nname = "{name}"\nbroker = "{broker}"\nevents = "{name}.jsonl"\n'
+    file = path / "scenario.toml"
+    file.write_text(text + rest)
+    return check(Experiment(scenario.read(file)).run())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_plan_goes_on_behind_what_it_speaks_of(tmp_path: Path, seed: int) -> None:
+    """Packets that overtook one another were taken in at once, and the plan was told first."""
+    head = f'seed = {seed}\nstrategy = "distributed-st"'
+    network = {("n1", "n3"): 0.5, ("n1", "n8"): 400.0, ("n3", "n9"): 40.0}
+    rest = '[[sink]]\nname = "k"\nbroker = "n3"\nsubscribe = ["Z"]\n'
+    rest += '[[fault]]\nkind = "reordering"\nat_s = -10.0\nfor_s = 25.0\nvalue = 0.02\n'
+    assert run(tmp_path, head, network, {"A": "n1", "B": "n9"}, rest) == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_last_event_goes_on_before_its_type_is_forgotten(tmp_path: Path, seed: int) -> None:
+    """The event and the end of its source came at once, and the end was told first."""
+    head = f'seed = {seed}\nstrategy = "centralized"'
+    network = {("n0", "n5"): 400.0, ("n0", "n8"): 5.0}
+    rest = '[[sink]]\nname = "k"\nbroker = "n8"\nsubscribe = ["A"]\n'
+    rest += '[[fault]]\nkind = "reordering"\nat_s = -4.0\nfor_s = 20.0\nvalue = 0.04\n'
+    assert run(tmp_path, head, network, {"A": "n5", "B": "n0"}, rest) == []
