@@ -51,20 +51,22 @@ class PublishCredit:
         self._sinks = sinks
         self._waiting: dict[str, Source] = {}
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether a source waits for credit."""
+        return bool(self._waiting)
+
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
         self._config = config
 
-    def check(self, source: Source, events: int) -> None:
-        """ProtocolError when a source sends more than it may."""
+    def spend(self, source: Source, events: int) -> None:
+        """Note what a source has sent; ProtocolError when that is more than it may."""
         if events > source.outstanding:
             raise ProtocolError(
                 Code.PROTOCOL,
                 f"{events} events published with a credit of {source.outstanding}",
             )
-
-    def spend(self, source: Source, events: int) -> None:
-        """Note what a source has sent."""
         source.outstanding -= events
         if source.outstanding <= self._config.publish_credit // 2:
             self._waiting[source.name] = source

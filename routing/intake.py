@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matcher.model import EventBatch, EventType, Int64s
+from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Single
 from matcher.times import time_text
 from routing.errors import ProtocolError
 from routing.messages import Code, Rejected
-from routing.order import ends, greatest_time, least_time, strictly_rises
+from routing.order import Extent, extent, strictly_rises
 from routing.sources import FAR, Source
 
 RUNS_MAX = 1_000
@@ -26,37 +26,55 @@ RUNS_MAX = 1_000
 class Intake(NamedTuple):
     """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
-    ``duplicates`` and ``rejected`` count events; rejected ones include the late.
+    ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
+    rejected ones include the late. ``front`` is the greatest event time of those taken.
     """
 
     taken: tuple[EventBatch, ...]
     late: tuple[EventBatch, ...]
     rejections: tuple[Rejected, ...]
     last_sequence: int
+    front: int
+    events: int
     duplicates: int
     rejected: int
+
+    @property
+    def accepted(self) -> int:
+        """How many events are taken."""
+        return self.events - self.duplicates - self.rejected
 
 
 def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
     """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""
     last = highest = source.last_sequence
-    _check_identities(source, batches)
+    promise, floors = source.promise, source.floors
+    front = TIME_MIN
     taken, late, rejections = [], [], []
-    duplicates = rejected = 0
+    events = duplicates = rejected = 0
+    if len(batches) > 1:
+        _check_distinct(batches)
     for batch in batches:
-        first, end = ends(batch)
-        highest = max(highest, end)
-        fresh = batch if first > last else _without_repeats(batch, last)
+        reach = extent(batch)
+        _check_identity(source.name, batch, reach)
+        events += len(batch)
+        if reach.last > highest:
+            highest = reach.last
+        fresh = batch if reach.first > last else _without_repeats(batch, last)
         if fresh is not batch:
             duplicates += len(batch) - len(fresh)
             if len(fresh) == 0:
                 continue
-        if fresh.type.name not in source.floors:
+            reach = extent(fresh)
+        floor = floors.get(fresh.type.name)
+        if floor is None:
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
             continue
-        mark = source.mark(fresh.type.name)
-        if least_time(fresh) >= mark:
+        mark = promise if promise > floor else floor
+        if reach.greatest >= mark and reach.greatest > front:
+            front = reach.greatest
+        if reach.least >= mark:
             taken.append(fresh)
             continue
         tardy = fresh.time < mark
@@ -65,7 +83,16 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
         rejections.append(_late(late[-1], source))
         if not tardy.all():
             taken.append(fresh.take(~tardy))
-    return Intake(tuple(taken), tuple(late), tuple(rejections), highest, duplicates, rejected)
+    return Intake(
+        tuple(taken),
+        tuple(late),
+        tuple(rejections),
+        highest,
+        front,
+        events,
+        duplicates,
+        rejected,
+    )
 
 
 def check_schema(batch: EventBatch, schema: EventType) -> None:
@@ -76,32 +103,28 @@ def check_schema(batch: EventBatch, schema: EventType) -> None:
         )
 
 
-def _check_identities(source: Source, batches: Sequence[EventBatch]) -> None:
-    for batch in batches:
-        if not _is_by(source.name, batch):
-            raise ProtocolError(
-                Code.BAD_EVENT,
-                f"events of {batch.type.name} that are not by {source.name!r}, who publishes them",
-            )
-        if least_time(batch) < -FAR or greatest_time(batch) > FAR:
-            raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
-        if ends(batch)[0] < 0 or not _rises(batch):
-            raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
-    if len(batches) > 1:
-        numbers = np.concatenate([batch.ids.sequence for batch in batches])
-        if not strictly_rises(np.sort(numbers)):
-            raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
-
-
-def _is_by(name: str, batch: EventBatch) -> bool:
+def _check_identity(name: str, batch: EventBatch, reach: Extent) -> None:
     if isinstance(batch, Single):
-        return batch.row.source == name
-    ids = batch.ids
-    return ids.source.values == (name,) and ids.digest is None and batch.causes is None
+        is_own, rises = batch.row.source == name, True
+    else:
+        ids = batch.ids
+        is_own = ids.source.values == (name,) and not batch.is_composite
+        rises = strictly_rises(ids.sequence)
+    if not is_own:
+        raise ProtocolError(
+            Code.BAD_EVENT,
+            f"events of {batch.type.name} that are not by {name!r}, who publishes them",
+        )
+    if reach.least < -FAR or reach.greatest > FAR:
+        raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
+    if reach.first < 0 or not rises:
+        raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
 
 
-def _rises(batch: EventBatch) -> bool:
-    return isinstance(batch, Single) or strictly_rises(batch.ids.sequence)
+def _check_distinct(batches: Sequence[EventBatch]) -> None:
+    numbers = np.sort(np.concatenate([batch.ids.sequence for batch in batches]))
+    if not strictly_rises(numbers):
+        raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
 
 
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:

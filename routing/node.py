@@ -28,7 +28,7 @@ from routing.deployment import Deployments
 from routing.detection import Detection
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
-from routing.intake import check_schema, take_in
+from routing.intake import Intake, check_schema, take_in
 from routing.link import Link, Links
 from routing.messages import (
     VERSION,
@@ -57,7 +57,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
-from routing.order import first_time, greatest_time, in_sequence
+from routing.order import first_time, in_sequence
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
@@ -350,29 +350,30 @@ class Node:
 
     def _receive_publish(self, link: Link, message: Publish) -> None:
         source = self._source_of(link)
-        events = sum(map(len, message.batches))
-        self._credit.check(source, events)
         for batch in message.batches:
-            known = self._advertisements.find(batch.type.name)
-            if known is not None and batch.type.name in source.floors:
-                check_schema(batch, known.schema)
+            if batch.type.name in source.floors:
+                check_schema(batch, self._advertisements[batch.type.name].schema)
         intake = take_in(source, message.batches)
-        self._credit.spend(source, events)
-        source.last_sequence = intake.last_sequence
-        source.duplicates += intake.duplicates
-        source.rejected += intake.rejected
-        if intake.taken:
-            self._take(source, intake.taken, events - intake.duplicates - intake.rejected)
-        if intake.late:
-            self._report_late(source, intake.late)
+        self._credit.spend(source, intake.events)
+        self._take_over(source, intake)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
         self._detection.keep_promise(source, message.promise, self._now)
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
 
+    def _take_over(self, source: Source, intake: Intake) -> None:
+        source.last_sequence = intake.last_sequence
+        if intake.taken:
+            source.note(first_time(intake.taken[0]), intake.front)
+            self._take(source, intake.taken, intake.accepted)
+        if intake.duplicates or intake.rejected:
+            source.duplicates += intake.duplicates
+            source.rejected += intake.rejected
+        if intake.late:
+            self._report_late(source, intake.late)
+
     def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
-        source.note(first_time(batches[0]), max(map(greatest_time, batches)))
         source.events += events
         self._rates.received += events
         self._sinks.offer(batches, in_sequence(batches))
@@ -466,25 +467,29 @@ class Node:
     def _settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
         detections = self._detection.advance(self._now)
-        if detections is not None and self._sinks.follow_rules:
-            self._sinks.offer_detected(detections, self._detection.due_mark)
         if detections is not None:
             self._rates.detected += len(detections)
+            if self._sinks.follow_rules:
+                self._sinks.offer_detected(detections, self._detection.due_mark)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
         self._acknowledge()
-        for grant in () if self._is_congested() else self._credit.grants():
-            assert grant.source.peer is not None
-            self._send(grant.source.peer, Credit(grant.events))
+        if self._credit.is_wanted and not self._is_congested():
+            for grant in self._credit.grants():
+                assert grant.source.peer is not None
+                self._send(grant.source.peer, Credit(grant.events))
 
     def _is_congested(self) -> bool:
         """Whether no source gets credit for now."""
         return False
 
     def _acknowledge(self) -> None:
-        link, self._unacknowledged = self._unacknowledged, None
+        link = self._unacknowledged
+        if link is None:
+            return
+        self._unacknowledged = None
         # It may be a sink, too, that was just sent away.
-        if link is not None and link.source is not None and self._links.find(link.peer) is link:
+        if link.source is not None and self._links.find(link.peer) is link:
             self._send(link.peer, Acknowledged(link.source.last_sequence))
 
     def _follow(self) -> None:

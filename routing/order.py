@@ -7,6 +7,7 @@ is done with one; so each question here is answered for a batch of one without a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +32,23 @@ def greatest_time(batch: EventBatch) -> int:
 def first_time(batch: EventBatch) -> int:
     """The event time of the first event of a batch."""
     return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
+
+
+class Extent(NamedTuple):
+    """How far a batch reaches: its event times, and its first and last sequence number."""
+
+    least: int
+    greatest: int
+    first: int
+    last: int
+
+
+def extent(batch: EventBatch) -> Extent:
+    """The extent of a batch that is not empty."""
+    if isinstance(batch, Single):
+        row = batch.row
+        return Extent(row.time, row.time, row.sequence, row.sequence)
+    return Extent(least_time(batch), greatest_time(batch), *ends(batch))
 
 
 def ends(batch: EventBatch) -> tuple[int, int]:

@@ -100,20 +100,25 @@ class Sink:
         if not self._queue or self.credit == 0:
             return None
         room = min(self.credit, events_max)
-        parcels: list[Parcel] = []
-        events = batches = 0
-        while self._queue and events < room and batches < JOINED_BATCHES_MAX:
-            if parcels and self._queue[0].late != parcels[0].late:
+        parcel = self._pop(room)
+        if self._queue:
+            parcel = self._joined(parcel, room)
+        self.credit -= parcel.events
+        self.delivered += parcel.events
+        dropped, self._unreported = self._unreported, 0
+        return Delivery(parcel.batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
+
+    def _joined(self, first: Parcel, events_max: int) -> Parcel:
+        """The first parcel with those that wait behind it, up to so many events."""
+        parcels, events, batches = [first], first.events, len(first.batches)
+        while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
+            if self._queue[0].late != first.late:
                 break
-            parcel = self._pop(room - events)
+            parcel = self._pop(events_max - events)
             parcels.append(parcel)
             events += parcel.events
             batches += len(parcel.batches)
-        joined = join(parcels)
-        self.credit -= events
-        self.delivered += events
-        dropped, self._unreported = self._unreported, 0
-        return Delivery(joined.batches, joined.subscriptions, joined.order, dropped, joined.late)
+        return join(parcels)
 
     def drop_oldest(self) -> int:
         """Drop what exceeds the limit, the first in the order of delivery; how many it was."""

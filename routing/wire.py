@@ -436,8 +436,9 @@ def decode(frames: Sequence[Buffer]) -> Message:
 
 
 def _decode(frames: Sequence[Buffer]) -> Message:
-    if not 1 <= len(frames) <= 3:
-        raise WireError(f"a message of {len(frames)} frames; expected one to three")
+    count = len(frames)
+    if not 1 <= count <= 3:
+        raise WireError(f"a message of {count} frames; expected one to three")
     first = frames[0]
     if first[:3] != _START or len(first) < _PREFIX:
         raise _stranger(first)
@@ -445,14 +446,14 @@ def _decode(frames: Sequence[Buffer]) -> Message:
         if len(frame) > FRAME_MAX:
             raise WireError(f"a frame of more than {FRAME_MAX} bytes")
     rest, kind = memoryview(first)[_PREFIX:], first[3]
-    if kind == _PACKET and len(frames) > 1:
+    if kind == _PACKET and count > 1:
         return _decode_packet(rest, frames[1:])
-    if len(frames) > 2:
+    if count > 2:
         raise WireError("three frames that are no packet")
     decoder = _BY_KIND.get(kind)
     if decoder is None:
         raise WireError(f"no message is of kind {kind}")
-    message: Message = decoder(rest, frames[1] if len(frames) == 2 else None)
+    message: Message = decoder(rest, frames[1] if count == 2 else None)
     return message
 
 

@@ -377,14 +377,7 @@ class Broker(Node):
             self._log("warning", "events of an unknown source", source=name)
             return
         source.spoke_at = self._now
-        intake = take_in(source, batches)
-        source.last_sequence = intake.last_sequence
-        source.duplicates += intake.duplicates
-        source.rejected += intake.rejected
-        if intake.taken:
-            self._take(source, intake.taken, sum(map(len, intake.taken)))
-        if intake.late:
-            self._report_late(source, intake.late)
+        self._take_over(source, take_in(source, batches))
 
     # --- requests ---
 
