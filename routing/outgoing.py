@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
@@ -37,8 +38,7 @@ NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Item:
+class Item(Struct, frozen=True, eq=False):
     """Events that go out together, ``last`` their greatest number, and the promise after them."""
 
     batches: tuple[EventBatch, ...]
@@ -152,7 +152,7 @@ class Outgoing:
         order = in_sequence(batches)
         named = self._numbered(self._timed(batches, order, now), order, events, numbered)
         if self._config.increasing:
-            promise = self._check_increasing(named, order)
+            promise = self._check_increasing(named, order, events)
         elif self._config.disorder_us is not None:
             promise = round(now * MICROSECONDS) - self._config.disorder_us
         first, self.last_sequence = _span(named)
@@ -208,16 +208,14 @@ class Outgoing:
     ) -> list[EventBatch]:
         """The batches as this source's own."""
         first = batches[0]
-        if isinstance(first, Single) and events == 1 and not numbered:
-            return [self._own_single(first, self.last_sequence + 1)]
+        if isinstance(first, Single) and events == 1:
+            return [self._own_single(first, numbered)]
         if numbered:
             numbers = [batch.ids.sequence for batch in batches]
             flat = one_after_another(numbers)
             rising = flat if order is None else flat[order]
             if int(rising[0]) <= self.last_sequence or not strictly_rises(rising):
-                raise SessionError(
-                    f"sequence numbers must increase, from above {self.last_sequence}"
-                )
+                raise self._not_increasing()
         else:
             flat = np.arange(self.last_sequence + 1, self.last_sequence + 1 + events)
             if order is None:
@@ -233,12 +231,23 @@ class Outgoing:
         ids = EventIds(source, sequence, batch.ids.text)
         return EventBatch(batch.type, batch.time, ids, batch.columns)
 
-    def _own_single(self, batch: Single, sequence: int) -> EventBatch:
-        time, _, _, text, values = batch.row
+    def _own_single(self, batch: Single, numbered: bool) -> EventBatch:
+        time, source, sequence, text, values = batch.row
+        if not numbered:
+            sequence = self.last_sequence + 1
+        elif sequence <= self.last_sequence:
+            raise self._not_increasing()
+        elif source == self._config.name:
+            return batch
         return Single(batch.type, Row(time, self._config.name, sequence, text, values))
 
-    def _check_increasing(self, batches: Sequence[EventBatch], order: Int64s | None) -> int:
-        if len(batches) == 1 and len(batches[0]) == 1:
+    def _not_increasing(self) -> SessionError:
+        return SessionError(f"sequence numbers must increase, from above {self.last_sequence}")
+
+    def _check_increasing(
+        self, batches: Sequence[EventBatch], order: Int64s | None, events: int
+    ) -> int:
+        if events == 1:
             earliest = first = last = first_time(batches[0])
             rises = True
         else:

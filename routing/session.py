@@ -84,6 +84,7 @@ class Session:
         self._config = config
         self._state = State.OFF
         self._now = self._sent_at = self._heard_at = self._ticked_at = 0.0
+        self._tick_s = config.heartbeat_s / 2
         self._broker_heartbeat_s = config.heartbeat_s
         self._effects: list[Effect] = []
         self._results: list[Result] = []
@@ -118,10 +119,13 @@ class Session:
 
     def receive(self, message: FromBroker, now: float) -> None:
         """Take in one message; what comes without a link is ignored."""
-        if self._state not in (State.GREETING, State.READY):
+        if self._state is State.READY:
+            handlers = _HANDLERS_READY
+        elif self._state is State.GREETING:
+            handlers = _HANDLERS_GREETING
+        else:
             return
         self._now = self._heard_at = now
-        handlers = _HANDLERS_READY if self._state is State.READY else _HANDLERS_GREETING
         handler = handlers.get(type(message))
         if handler is None:
             name = type(message).__name__
@@ -164,9 +168,9 @@ class Session:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when not connected."""
-        if self._state not in (State.GREETING, State.READY):
-            return None
-        return self._ticked_at + self._config.heartbeat_s / 2
+        if self._state is State.READY or self._state is State.GREETING:
+            return self._ticked_at + self._tick_s
+        return None
 
     def close(self, now: float, reason: str = "") -> None:
         """Say Goodbye: a source has then published everything.

@@ -85,9 +85,7 @@ class AsyncPublisher(AsyncScoped):
         source.check()
         while not source.has_room:
             await self._room(1)
-        source.add(event, {**data, **attributes} if data else attributes, at, id)
-        if source.is_due:
-            source.send()
+        if source.add(event, {**data, **attributes} if data else attributes, at, id):
             driver.pump()
         elif len(source.outbox) == 1:  # its deadline is that of those that follow
             driver.rearm()

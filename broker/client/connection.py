@@ -11,6 +11,7 @@ that comes back is not stormed. What a session may not try again ends the client
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -55,12 +56,12 @@ class Connection:
         """Whether the last pump found nothing more to receive."""
         self.problem: BrokerError | None = None
         """What the broker refused without having been asked, until a call raises it."""
-        self.pumped: Callable[[], None] = lambda: None
-        """Called in each pump, for what the client does of its own accord."""
-        self.settled: Callable[[], None] = lambda: None
+        self.due: Callable[[], None] | None = None
+        """Called when ``due_at`` has passed, for what the client does of its own accord, and
+        before the session's timer acts if it waits for anything then."""
+        self.due_at = math.inf
+        self.settled: Callable[[], None] | None = None
         """Called at each pump's end."""
-        self.own_deadline: Callable[[], float | None] = lambda: None
-        """When ``pumped`` wants to be called at the latest."""
         self._take = take
         self._answers: dict[int, Answer] = {}
         self._link: Link | None = None
@@ -80,13 +81,10 @@ class Connection:
         """What to watch; of another link, even if the numbers are the same, once ``links`` grew."""
         return () if self._link is None else self._link.descriptors
 
-    def deadline(self) -> float | None:
-        """When ``pump`` is due at the latest, on this connection's clock."""
+    def deadline(self) -> float:
+        """When ``pump`` is due at the latest, on this connection's clock; infinite for never."""
         due = self._reconnect_at if self._link is None else self.session.next_timer()
-        own = self.own_deadline()
-        if due is None or own is None:
-            return own if due is None else due
-        return min(due, own)
+        return self.due_at if due is None or due > self.due_at else due
 
     def pump(self, enough: Callable[[], bool] = _never) -> None:
         """Do all that can be done now: receive, timers, effects, results; or stop at ``enough``.
@@ -94,16 +92,10 @@ class Connection:
         Who waits for one thing gets it at once so, and looks for more when it comes back.
         """
         now = self.clock.now()
-        if self._link is None:
-            if self._reconnect_at is not None and self._reconnect_at <= now:
-                self._connect()
-        else:
-            timer = self.session.next_timer()
-            if timer is not None and timer <= now:
-                self.session.handle_timer(now)
+        if self.deadline() <= now:
+            self._act(now)
         self.drained = False
         while True:
-            self.pumped()
             self._carry_out()
             if enough():
                 break
@@ -111,7 +103,8 @@ class Connection:
             if not self._receive():
                 self.drained = True
                 break
-        self.settled()
+        if self.settled is not None:
+            self.settled()
 
     # --- for the client ---
 
@@ -138,6 +131,18 @@ class Connection:
         self._fail(ClientClosed("the client was closed"))
 
     # --- inside ---
+
+    def _act(self, now: float) -> None:
+        """Do what is due: the client's own first, for the session may promise by the clock."""
+        if self.due is not None and self.due_at < math.inf:
+            self.due()
+        if self._link is None:
+            if self._reconnect_at is not None and self._reconnect_at <= now:
+                self._connect()
+            return
+        timer = self.session.next_timer()
+        if timer is not None and timer <= now:
+            self.session.handle_timer(now)
 
     def _connect(self) -> None:
         self._reconnect_at = None
@@ -179,25 +184,25 @@ class Connection:
         log(effect.level, effect.text, effect.fields)
 
     def _dispatch(self, result: Result) -> None:
-        if isinstance(result, Confirmed | Refused) and result.request is not None:
-            self._answer(result)
-        elif isinstance(result, Refused):
-            self.problem = RefusedError(result.reason, result.code.value)
-        elif isinstance(result, Lost):
-            self._lost(result)
-        else:
-            if isinstance(result, Welcome):  # whatever stood in the way before does no more
-                self._pause_s, self.problem = PAUSE_MIN_S, None
+        handle = _DISPATCHED.get(type(result))
+        if handle is None:
             self._take(result)
+        else:
+            handle(self, result)
 
-    def _answer(self, result: Confirmed | Refused) -> None:
-        assert result.request is not None
+    def _welcomed(self, welcome: Welcome) -> None:
+        # Whatever stood in the way before does no more.
+        self._pause_s, self.problem = PAUSE_MIN_S, None
+        self._take(welcome)
+
+    def _confirmed(self, result: Confirmed) -> None:
         future = self._answers.pop(result.request, None)
-        if isinstance(result, Confirmed):
-            if future is not None:
-                future.set_result(result.detail)
-            return
+        if future is not None:
+            future.set_result(result.detail)
+
+    def _refused(self, result: Refused) -> None:
         refusal = RefusedError(result.reason, result.code.value)
+        future = None if result.request is None else self._answers.pop(result.request, None)
         if future is not None:
             future.set_exception(refusal)
         else:
@@ -224,3 +229,12 @@ class Connection:
         answers, self._answers = self._answers, {}
         for future in answers.values():
             future.set_exception(failure)
+
+
+_DISPATCHED: Mapping[type, Callable[[Connection, Any], None]] = {
+    Welcome: Connection._welcomed,
+    Confirmed: Connection._confirmed,
+    Refused: Connection._refused,
+    Lost: Connection._lost,
+}
+"""What becomes of a result; the client itself takes the others."""

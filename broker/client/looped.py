@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
@@ -117,6 +118,6 @@ class Looped:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if deadline is not None and connection.failure is None:
+        if deadline < math.inf and connection.failure is None:
             pause = max(0.0, deadline - connection.clock.now())
             self._timer = loop.call_later(pause, self.pump)

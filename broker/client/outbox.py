@@ -36,8 +36,6 @@ _TYPES: Mapping[Kind, type] = {
     Kind.BOOL: bool,
     Kind.STRING: str,
 }
-_SOURCE = ""
-"""The session writes the client's name in its place."""
 
 
 class Rows:
@@ -73,24 +71,26 @@ class Rows:
         if text_id is not None:
             self._ids.append(text_id)
 
-    def take(self) -> EventBatch:
-        """The events as a batch; none are left."""
+    def take(self, source: str, first: int) -> EventBatch:
+        """The events as a batch of ``source``, numbered from ``first``; none are left."""
         rows, ids = self._rows, self._ids
         self._rows, self._ids = [], []
         if len(rows) == 1:
             ((number, time, row),) = rows
-            return Single(self.type, Row(time, _SOURCE, number, ids[0] if ids else None, row))
-        numbers, times, values = zip(*rows, strict=True)
+            return Single(
+                self.type, Row(time, source, first + number, ids[0] if ids else None, row)
+            )
+        numbers, times, lines = zip(*rows, strict=True)
         return EventBatch(
             self.type,
             np.array(times, np.int64),
             EventIds(
-                StringColumn.constant(_SOURCE, len(rows)),
-                np.array(numbers, np.int64),
+                StringColumn.constant(source, len(rows)),
+                np.array(numbers, np.int64) + first,
                 StringColumn.from_strings(ids) if ids else None,
             ),
             # The values were checked one by one, so they are put into columns as they are.
-            tuple(map(_column, self._kinds, zip(*values, strict=True))),
+            tuple(map(_column, self._kinds, zip(*lines, strict=True))),
         )
 
     def _is_plain(self, values: tuple[Any, ...]) -> bool:
@@ -101,7 +101,10 @@ class Rows:
         for place in self._ints:
             if not INT_MIN <= values[place] <= INT_MAX:
                 return False
-        return all(values[place].isascii() for place in self._strings)
+        for place in self._strings:  # noqa: SIM110 - a generator would cost as much as the rest
+            if not values[place].isascii():
+                return False
+        return True
 
 
 class Outbox:
@@ -110,6 +113,7 @@ class Outbox:
     def __init__(self) -> None:
         self.types: dict[str, EventType] = {}
         self._rows: dict[tuple[str, bool], Rows] = {}
+        self._filled: dict[Rows, None] = {}  # those that have events
         self._count = 0
 
     def __len__(self) -> int:
@@ -125,12 +129,14 @@ class Outbox:
         """Add an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
         rows.add(self._count, time, rows.check(data), text_id)
+        self._filled[rows] = None
         self._count += 1
 
-    def take(self) -> list[EventBatch]:
-        """Everything, as batches that share one numbering; nothing is left."""
+    def take(self, source: str, first: int) -> list[EventBatch]:
+        """Everything, as batches of ``source`` that are numbered together from ``first``."""
         self._count = 0
-        return [rows.take() for rows in self._rows.values() if len(rows)]
+        filled, self._filled = self._filled, {}
+        return [rows.take(source, first) for rows in filled]
 
 
 def _column(kind: Kind, values: Sequence[Any]) -> Column:

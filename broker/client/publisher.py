@@ -146,9 +146,7 @@ class Publisher(Scoped):
             source.check()
             if not source.has_room:
                 self._await_room(1)
-            source.add(event, {**data, **attributes} if data else attributes, at, id)
-            if source.is_due:
-                source.send()
+            if source.add(event, {**data, **attributes} if data else attributes, at, id):
                 driver.pump()
             elif len(source.outbox) == 1:  # its deadline is that of those that follow
                 driver.rearm()

@@ -10,6 +10,7 @@ session's own timer acts, for that may promise by the clock that nothing earlier
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -42,14 +43,14 @@ class Source:
         self, endpoint: str, config: SessionConfig, batch_events: int, delay_s: float
     ) -> None:
         self.connection = Connection(endpoint, config, self._take)
-        self.connection.pumped = self._send_if_due
+        self.connection.due = self.send
         self.connection.settled = self._rest
-        self.connection.own_deadline = self._deadline
         self.session = self.connection.session
         self.outbox = Outbox()
         self.rejected = 0
         """Events that the broker did not take."""
         self._slice_events = min(SLICE_EVENTS_MAX, config.unacknowledged_max)
+        self._name = config.name
         self._increasing = config.increasing
         self._last_time = NO_TIME
         self._batch_events = min(batch_events, config.unacknowledged_max)
@@ -66,12 +67,6 @@ class Source:
         """Whether one more event can be added: what is gathered must always be able to leave."""
         return len(self.outbox) < self._batch_events and self.session.room > len(self.outbox)
 
-    @property
-    def is_due(self) -> bool:
-        """Whether what is gathered shall leave now."""
-        full = len(self.outbox) >= self._batch_events
-        return full or self.connection.clock.now() >= self._due_at
-
     def check(self) -> None:
         """Raise what went wrong since the last call."""
         if self.connection.failure is not None or self.connection.problem is not None:
@@ -85,26 +80,36 @@ class Source:
         attributes: Mapping[str, Any],
         at: int | datetime | None,
         text_id: str | None,
-    ) -> None:
-        """Add an event; raises BadEvent, or SchemaError for a type that was not advertised."""
+    ) -> bool:
+        """Add an event; whether what is gathered was handed to the session, being due.
+
+        Raises BadEvent, or SchemaError for a type that was not advertised.
+        """
+        now = self.connection.clock.now()
         if isinstance(what, Event):
             name, attributes, time, text_id = what.type, what.data, what.time, what.id or None
+        elif at is None:
+            name, time = what, self._stamp(now)
         else:
-            name, time = what, self._time(at)
+            name, time = what, time_of(at) if isinstance(at, datetime) else at
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
         try:
             self.outbox.add(name, attributes, time, text_id)
         except KeyError:
             raise self._unknown(name) from None
-        self._last_time = max(self._last_time, time)
+        if time > self._last_time:
+            self._last_time = time
+        if now >= self._due_at or len(self.outbox) >= self._batch_events:
+            self._send(now)
+            return True
+        self.connection.due_at = self._due_at
+        return False
 
     def send(self) -> None:
         """Hand what is gathered to the session."""
         if len(self.outbox):
-            self._sending_since = now = self.connection.clock.now()
-            self._gathering = 1 if len(self.outbox) == 1 else GATHERING
-            self.session.publish_all(self.outbox.take(), now)
+            self._send(self.connection.clock.now())
 
     # --- many at a time ---
 
@@ -155,10 +160,16 @@ class Source:
 
     # --- inside ---
 
-    def _time(self, at: int | datetime | None) -> int:
-        if at is None:  # the client stamps it; later than the last, so that order is kept
-            return max(int(self.connection.clock.now() * MICROSECONDS), self._last_time + 1)
-        return time_of(at) if isinstance(at, datetime) else at
+    def _send(self, now: float) -> None:
+        self._sending_since = now
+        self._gathering = 1 if len(self.outbox) == 1 else GATHERING
+        self.connection.due_at = math.inf
+        batches = self.outbox.take(self._name, self.session.last_sequence + 1)
+        self.session.publish_all(batches, now, numbered=True)
+
+    def _stamp(self, now: float) -> int:
+        """The time of an event without one: later than the last, so that order is kept."""
+        return max(int(now * MICROSECONDS), self._last_time + 1)
 
     def _batch_of_rows(
         self, rows: Sequence[Mapping[str, Any]], type_name: str | None
@@ -166,7 +177,7 @@ class Source:
         event_type = self._known(type_name)
         times = None
         if not any("time" in row for row in rows):
-            first = self._time(None)
+            first = self._stamp(self.connection.clock.now())
             times = range(first, first + len(rows))
         return batch_of(event_type, rows, source="", times=times)
 
@@ -189,16 +200,6 @@ class Source:
     def _unknown(self, name: str) -> SchemaError:
         known = ", ".join(sorted(self.outbox.types)) or "none"
         return SchemaError(f"event type {name} was not advertised by this publisher: {known}")
-
-    def _deadline(self) -> float | None:
-        return self._due_at if len(self.outbox) else None
-
-    def _send_if_due(self) -> None:
-        if not len(self.outbox):
-            return
-        timer = self.session.next_timer()
-        if self.is_due or (timer is not None and timer <= self.connection.clock.now()):
-            self.send()
 
     def _rest(self) -> None:
         """What was sent is out: the next events gather as long as that took, or longer."""

@@ -100,7 +100,9 @@ class Threaded:
         """
         connection = self._connection
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
-        while connection.failure is None and not holds():
+        while not holds():
+            if connection.failure is not None:
+                break
             left_s = WATCH_S_MAX if ends_at is None else ends_at - time.monotonic()
             if left_s <= 0:
                 break
@@ -108,9 +110,10 @@ class Threaded:
                 self._queue(left_s)
             else:
                 self._attend(left_s, holds)
-        if not holds():
-            connection.check()
-        return holds()
+        else:
+            return True
+        connection.check()
+        return False
 
     def ask(self, request: Callable[[], int], timeout_s: float) -> Mapping[str, Any]:
         """Make a request of the session and wait for its answer. Raises RefusedError."""
@@ -152,7 +155,7 @@ class Threaded:
             self._caller_bell.ring()
             return
         moved = self._thread_watches and self._connection.links != self._watched
-        if moved or self._deadline() < self._thread_sleeps_until:
+        if moved or self._connection.deadline() < self._thread_sleeps_until:
             self._wake_thread()
 
     def _queue(self, seconds: float) -> None:
@@ -178,7 +181,7 @@ class Threaded:
         self._attended = True
         if self._thread_watches:
             self._wake_thread()  # so that it steps aside
-        wait_s = min(seconds, self._left(self._deadline()))
+        wait_s = min(seconds, self._left(self._connection.deadline()))
         poll = self._link_poll()
         self.lock.release()
         try:
@@ -213,9 +216,10 @@ class Threaded:
                 if self._attended and undisturbed:
                     until, visits = math.inf, _UNKNOWN
                 elif undisturbed:
-                    until = self._deadline()
+                    until = self._connection.deadline()
                 else:
-                    until = min(self._deadline(), self._connection.clock.now() + RESPITE_S)
+                    respite_until = self._connection.clock.now() + RESPITE_S
+                    until = min(self._connection.deadline(), respite_until)
                 self._thread_sleeps_until = until
                 wait_s = self._left(until)
                 descriptors = self._connection.descriptors if self._thread_watches else ()
@@ -227,11 +231,6 @@ class Threaded:
         self._thread_watches = False
         self._thread_sleeps_until = -math.inf  # one wake is enough
         self._thread_bell.ring()
-
-    def _deadline(self) -> float:
-        """When the connection is due; infinite when it waits for no time."""
-        deadline = self._connection.deadline()
-        return math.inf if deadline is None else deadline
 
     def _left(self, until: float) -> float:
         """Seconds until then."""

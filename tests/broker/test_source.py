@@ -1,0 +1,90 @@
+"""The half of a publisher that never waits, on a link and a clock that the test keeps."""
+
+import pytest
+
+from broker.client.source import Source
+from matcher.model import MICROSECONDS, EventType
+from routing import wire
+from routing.config import SessionConfig
+from routing.messages import VERSION, Confirmed, Publish, Welcome
+
+TEMP = EventType.of("Temp", value="float")
+HEARTBEAT_S = 1.0
+
+
+class KeptClock:
+    """Shows what the test says."""
+
+    seconds = 1_000.0
+
+    def now(self):
+        return self.seconds
+
+
+class KeptLink:
+    """Keeps what is sent; nothing comes."""
+
+    ended = False
+    descriptors = ()
+
+    def __init__(self):
+        self.sent = []
+
+    def send(self, frames):
+        self.sent.append(wire.decode(frames))
+        return True
+
+    def receive(self):
+        return None
+
+
+@pytest.fixture
+def source():
+    """A publisher whose events are never older than its clock, welcomed and advertised."""
+    config = SessionConfig("sensor", heartbeat_s=HEARTBEAT_S, disorder_us=0)
+    source = Source("tcp://127.0.0.1:1", config, batch_events=100, delay_s=10 * HEARTBEAT_S)
+    connection = source.connection
+    connection.clock = KeptClock()
+    connection._link = KeptLink()
+    source.session.connect(connection.clock.now())
+    welcome = Welcome(VERSION, "broker", 0, 1_000, HEARTBEAT_S)
+    source.session.receive(welcome, connection.clock.now())
+    request = source.session.advertise([TEMP])
+    source.session.receive(Confirmed(request), connection.clock.now())
+    source.outbox.know(TEMP)
+    connection.pump()
+    connection._link.sent.clear()
+    return source
+
+
+def test_an_event_after_a_pause_leaves_at_once(source):
+    assert source.add("Temp", {"value": 1.0}, None, None)
+    source.connection.pump()
+    (published,) = source.connection._link.sent
+    assert [len(batch) for batch in published.batches] == [1]
+
+
+def test_what_was_gathered_leaves_before_the_session_promises_that_nothing_earlier_follows(source):
+    connection = source.connection
+    source._due_at = connection.clock.seconds + 5 * HEARTBEAT_S  # a stream: events gather
+    assert not source.add("Temp", {"value": 1.0}, None, None)
+    connection.pump()
+    assert connection._link.sent == []
+    connection.clock.seconds += HEARTBEAT_S
+    connection.pump()
+    first = connection._link.sent[0]
+    assert isinstance(first, Publish), "a promise went ahead of the event"
+    assert first.batches[0].row.time < first.promise == connection.clock.seconds * MICROSECONDS
+
+
+def test_events_that_gather_leave_when_they_are_due(source):
+    connection = source.connection
+    due = source._due_at = connection.clock.seconds + HEARTBEAT_S / 4
+    for value in (1.0, 2.0):
+        assert not source.add("Temp", {"value": value}, None, None)
+    assert connection.deadline() == due
+    connection.clock.seconds = due
+    connection.pump()
+    (published,) = connection._link.sent
+    assert [len(batch) for batch in published.batches] == [2]
+    assert connection.deadline() > due
