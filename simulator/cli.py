@@ -1,58 +1,88 @@
-"""``rexmq simulate``: one scenario, from its file to its tables (cli.md)."""
+"""``rexmq simulate``: one scenario, or a sweep, from its file to its tables (cli.md)."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from simulator import scenario
+from simulator import scenario, sweep
 from simulator.checkers import check
 from simulator.experiment import Experiment
 from simulator.report import summary, write_deliveries, write_tables
-from simulator.simulation import Trace
+from simulator.simulation import Replay, Trace
 
 
-def simulate(
-    file: Path,
-    *,
-    seed: int | None,
-    out: Path | None,
-    deliveries: Path | None,
-    trace: Path | None,
-    checked: bool,
-    refuse: type[Exception] = scenario.ScenarioError,
-) -> int:
-    """Run a scenario and print what came of it; how many differences ``checked`` found.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be done with a scenario, and what is to be written.
+
+    ``replay``: a saved trace that the run is to repeat, instead of writing one to ``trace``.
+    """
+
+    seed: int | None = None
+    out: Path | None = None
+    deliveries: Path | None = None
+    trace: Path | None = None
+    replay: Path | None = None
+    checked: bool = False
+
+
+def simulate(file: Path, wanted: Wanted, refuse: type[Exception] = scenario.ScenarioError) -> int:
+    """Run a scenario and print what came of it; how many differences were found.
 
     Raises ``refuse`` for a bad scenario, EventError, RuleErrors and OSError.
     """
     try:
-        read = scenario.read(file, seed)
-        return _simulate(read, out, deliveries, trace, checked)
+        document = scenario.parse(file)
+        if "sweep" in document:
+            return _sweep(document, file, wanted)
+        return _simulate(scenario.of(document, file, wanted.seed), wanted)
     except scenario.ScenarioError as error:
         raise refuse(str(error)) from None
 
 
-def _simulate(
-    read: scenario.Scenario,
-    out: Path | None,
-    deliveries: Path | None,
-    trace: Path | None,
-    checked: bool,
-) -> int:
+def _sweep(document: Mapping[str, Any], file: Path, wanted: Wanted) -> int:
+    if wanted != Wanted(seed=wanted.seed, out=wanted.out):
+        raise scenario.ScenarioError(f"{file}: of the runs of a sweep there is a table alone")
+    if wanted.seed is not None:
+        document = {**document, "seed": wanted.seed}
+    todo = sweep.runs(document, file)
+    table = (wanted.out or Path()) / "runs.csv"
+    sweep.write(todo, table)
+    print(f"{len(todo)} runs: {table}")
+    return 0
+
+
+def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
     with ExitStack() as stack:
-        lines = None if trace is None else stack.enter_context(trace.open("w", encoding="utf-8"))
-        outcome = Experiment(read, Trace(lines)).run()
-        if deliveries is not None:
-            write_deliveries(outcome, stack.enter_context(deliveries.open("wb")))
-    if out is not None:
-        write_tables(outcome, out)
+        trace = _trace(wanted, stack)
+        outcome = Experiment(read, trace).run()
+        if wanted.deliveries is not None:
+            write_deliveries(outcome, stack.enter_context(wanted.deliveries.open("wb")))
+        differences = []
+        if isinstance(trace, Replay) and trace.difference is not None:
+            differences.append(f"{wanted.replay}: {trace.difference}")
+    if wanted.out is not None:
+        write_tables(outcome, wanted.out)
     print(summary(outcome))
-    if not checked:
-        return 0
-    differences = check(outcome)
+    if wanted.checked:
+        found = check(outcome)
+        print(f"check   {'as the oracle' if not found else f'{len(found)} differences'}")
+        differences += found
+    if wanted.replay is not None and len(differences) == 0:
+        print("replay  the same")
     for line in differences:
         print(f"rexmq: {line}", file=sys.stderr)
-    print(f"check   {'as the oracle' if not differences else f'{len(differences)} differences'}")
     return len(differences)
+
+
+def _trace(wanted: Wanted, stack: ExitStack) -> Trace:
+    if wanted.replay is not None:
+        return Replay(stack.enter_context(wanted.replay.open(encoding="utf-8")))
+    if wanted.trace is not None:
+        return Trace(stack.enter_context(wanted.trace.open("w", encoding="utf-8")))
+    return Trace()

@@ -53,6 +53,32 @@ class Trace:
         self._pending.clear()
 
 
+class Replay(Trace):
+    """A trace that is held against one that was saved: ``difference`` tells the first line that is
+    not the same, None for none.
+    """
+
+    def __init__(self, saved: TextIO) -> None:
+        super().__init__()
+        self._saved = saved
+        self._difference: str | None = None
+
+    @property
+    def difference(self) -> str | None:
+        """To be asked when the run is over."""
+        if self._difference is None and (rest := self._saved.readline()):
+            self._difference = f"line {self.lines + 1}: nothing, where it was {rest.rstrip()!r}"
+        return self._difference
+
+    def note(self, now: float, text: str) -> None:
+        """Add a line, and compare it."""
+        super().note(now, text)
+        if self._difference is None:
+            was = self._saved.readline().rstrip("\n")
+            if was != f"{now!r} {text}":
+                self._difference = f"line {self.lines}: {f'{now!r} {text}'!r}, where it was {was!r}"
+
+
 class Simulation:
     """One run. Times are in simulated seconds, from ``start`` on."""
 

@@ -29,6 +29,10 @@ def command(
         Path | None,
         typer.Option("--trace", metavar="FILE", help="Where every carried message is noted."),
     ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="FILE", help="A trace that the run has to repeat."),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the centralised oracle.")
     ] = False,
@@ -45,7 +49,9 @@ def command(
 ) -> None:
     """Run one simulated experiment and print what came of it.
 
-    With --check the exit status is 1 when a sink got anything but what it must get. With --fuzz
+    With --check the exit status is 1 when a sink got anything but what it must get, with --replay
+    when anything was carried that is not in the trace. A scenario with a sweep is run many times,
+    and what comes of it is one table, runs.csv. With --fuzz
     there is no scenario: every seed makes one, and those that fail are made small and written to
     --out (else the folder fuzz).
     """
@@ -59,15 +65,9 @@ def command(
         if campaign.fuzz(_range(seeds), strategy or (), out or Path("fuzz")):
             raise typer.Exit(REFUSED)
         return
-    found = _simulator().simulate(
-        scenario,
-        seed=seed,
-        out=out,
-        deliveries=deliveries,
-        trace=trace,
-        checked=check,
-        refuse=ConfigurationError,
-    )
+    simulator = _simulator()
+    wanted = simulator.Wanted(seed, out, deliveries, trace, replay, check)
+    found = simulator.simulate(scenario, wanted, refuse=ConfigurationError)
     if found:
         raise typer.Exit(REFUSED)
 
