@@ -1,4 +1,4 @@
-"""Detection: the workloads of the thesis (5.8) on one engine and one thread, in CPU time.
+"""Detection: the workloads of the thesis (5.8) by each engine, on one thread, in CPU time.
 
 The sequence family: 1,000 rules of a few states, ten event types, each state a type and a value,
 every event relevant to exactly ten (rule, state) pairs, windows of 14 to 16 s a step, 100 events
@@ -29,11 +29,14 @@ from matcher.model import (
 )
 from rules import load
 from rules.engine import make
+from rules.pattern import RuleSet
 
 SEED = 7
 CHUNK = 4_096
 """Events pushed before each advance."""
 T_REX = "T-Rex (C++)"
+ENGINES = ("cdp", "aip", "auto")
+REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ def run(quick: bool) -> list[Row]:
         fire(100 // scale, 30_000 // scale, 10.9e3),
         aggregate_join(100_000 // scale, 300_000 // scale, 317.0),
         join(200_000 // scale, 0.98e6),
+        rare_partners(100_000 // scale),
     )
     rows = [row for workload in workloads for row in measure(workload)]
     if not quick:
@@ -67,9 +71,33 @@ def run(quick: bool) -> list[Row]:
 
 
 def measure(workload: Workload) -> Iterable[Row]:
-    """Events and composite events a second of CPU time, after the warm-up."""
-    engine = make("cdp")
-    engine.deploy(load(workload.rules))
+    """Events and composite events a second of CPU time, after the warm-up, by each engine.
+
+    The engines run in turn, so that what disturbs the machine disturbs all alike; the best of
+    REPEATS counts. ``auto`` stands beside the better of the others.
+    """
+    rules = load(workload.rules)
+    rates: dict[str, float] = dict.fromkeys(ENGINES, 0.0)
+    for _ in range(REPEATS):
+        for name in ENGINES:
+            rate, per_event = rate_of(workload, rules, name)
+            rates[name] = max(rates[name], rate)
+    for name, rate in rates.items():
+        better = max(rates["cdp"], rates["aip"])
+        baseline = ("the better", better) if name == "auto" else (T_REX, workload.baseline)
+        yield Row(
+            f"detection/{workload.name}, {name}",
+            rate,
+            "events/s",
+            *(baseline if baseline[1] else ("", None)),
+            f"{rate * per_event:,.0f} composite events/s, {per_event:.2f} an event",
+        )
+
+
+def rate_of(workload: Workload, rules: RuleSet, name: str) -> tuple[float, float]:
+    """Events a second of CPU time by an engine of this name, and composite events an event."""
+    engine = make(name)
+    engine.deploy(rules)
     events = composites = 0
     spent = 0.0
     for place, chunk in enumerate(workload.chunks):
@@ -82,14 +110,7 @@ def measure(workload: Workload) -> Iterable[Row]:
             spent += time.process_time() - started
             events += sum(map(len, chunk))
             composites += len(found)
-    yield Row(
-        f"detection/{workload.name}",
-        events / spent,
-        "events/s",
-        T_REX if workload.baseline else "",
-        workload.baseline,
-        f"{composites / spent:,.0f} composite events/s, {composites / events:.2f} an event",
-    )
+    return events / spent, composites / events
 
 
 def measure_singly(workload: Workload) -> Iterable[Row]:
@@ -243,10 +264,23 @@ from A(v = $x) and last B(v = $x) within 10000 us from A where v = $x"""
     return Workload("one join rule", rules, three_types(events, 1_000), 0, baseline)
 
 
-def three_types(total: int, values: int) -> list[list[EventBatch]]:
+def rare_partners(events: int) -> Workload:
+    """A sequence of three of which most ends are missing, asked for by half of all events."""
+    rules = """event A(v: int)
+event B(v: int)
+event C(v: int)
+rule rare: define CE(v: int)
+from C() and each B() within 200 us from C and each A(v = B.v) within 200 us from B where v = C.v"""
+    chunks = three_types(events, 1_000, (0.05, 0.45, 0.5))
+    return Workload("rare partners", rules, chunks, events // 2)
+
+
+def three_types(
+    total: int, values: int, shares: Sequence[float] = (1 / 3,) * 3
+) -> list[list[EventBatch]]:
     """Events of types A, B and C, one a microsecond, with a value each."""
     rng = np.random.default_rng(SEED)
-    kind = rng.integers(0, 3, total)
+    kind = rng.choice(3, total, p=shares)
     value = rng.integers(1, values + 1, total)
     types = [EventType.of(name, v="int") for name in "ABC"]
     chunks = []

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from rules.engine import Detector, make
+from rules.engine import Costs, Detector, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.parts import PartedEngine
 from rules.pattern import RuleSet
@@ -18,9 +18,11 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def deployed(name: str, rules: RuleSet, threads: int) -> Detector | PartedEngine:
+def deployed(
+    name: str, rules: RuleSet, threads: int, costs: Costs | None = None
+) -> Detector | PartedEngine:
     """An engine with rules, on so many threads if it has parts for them; ``naive`` takes one."""
-    engines = [make(name) for _ in range(threads)]
+    engines = [make(name, costs) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if threads == 1 or not compiled:
         engines[0].deploy(rules)

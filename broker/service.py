@@ -8,10 +8,12 @@ running broker cannot change, with a warning.
 from __future__ import annotations
 
 import gc
+import os
 import signal
 from collections.abc import Callable
 from types import FrameType
 
+from broker import costs
 from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError
@@ -117,7 +119,7 @@ def _host(configuration: Configuration, transport: Transport) -> Host:
     broker = make_broker(
         configuration.node,
         configuration.overlay(round(now * MICROSECONDS)),
-        make(configuration.engine),
+        make(configuration.engine, costs.of_this_machine(os.environ)),
         strategy.make(configuration.strategy),
         now,
     )

@@ -13,6 +13,7 @@ EXAMPLE = "rexmq bench files --quick --json figures.json"
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
 _NOT_BENCHMARKS = {"report"}
+CALIBRATE = "calibrate"
 
 
 def command(
@@ -23,18 +24,34 @@ def command(
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON too.")
     ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option("--costs", metavar="FILE", help="Where calibrate writes what it measures."),
+    ] = None,
 ) -> None:
-    """Run the project's own benchmarks and print one table."""
+    """Run the project's own benchmarks and print one table.
+
+    ``rexmq bench calibrate`` is apart from them: it measures what the engine ``auto`` takes the
+    parts of a detection to cost, and writes it where ``auto`` finds it (--costs, else REXMQ_COSTS,
+    else rexmq/costs.toml in the user's configuration folder).
+    """
     import importlib
 
     from broker.cli.outcome import UsageError
 
+    if names == [CALIBRATE]:
+        _calibrate(quick, costs)
+        return
+    if CALIBRATE in (names or ()) or costs is not None:
+        raise UsageError(f"bench {CALIBRATE} runs by itself, and --costs belongs to it")
     if not (FOLDER / "report.py").is_file():
         raise UsageError(f"bench needs a source checkout: there is no folder {FOLDER}")
     known = sorted({path.stem for path in FOLDER.glob("*.py")} - _NOT_BENCHMARKS)
     unknown = sorted(set(names or ()) - set(known))
     if unknown:
-        raise UsageError(f"bench: there is no {unknown[0]!r}; there are {', '.join(known)}")
+        raise UsageError(
+            f"bench: there is no {unknown[0]!r}; there are {', '.join((*known, CALIBRATE))}"
+        )
     if str(FOLDER.parent) not in sys.path:
         sys.path.insert(0, str(FOLDER.parent))
     report = importlib.import_module("benchmarks.report")
@@ -45,3 +62,38 @@ def command(
     print(report.table([row for measured in rows.values() for row in measured]))
     if json is not None:
         json.write_text(report.document(rows))
+
+
+def _calibrate(quick: bool, file: Path | None) -> None:
+    """Measure the unit costs, tell how well ``auto`` would choose by them, and write them."""
+    import os
+    import platform
+    from dataclasses import asdict
+
+    from broker import calibration
+    from broker import costs as files
+    from broker.cli.table import table
+    from broker.warmup import warm_up
+    from rules.engine import Costs
+
+    warm_up("aip")
+    events, repeats = (2_000, 1) if quick else (30_000, 3)
+    measured = []
+    for place, trial in enumerate(calibration.TRIALS, 1):
+        print(f"rexmq: trial {place} of {len(calibration.TRIALS)}", file=sys.stderr)
+        measured.append(calibration.measure(trial, events, repeats))
+    found, shipped = calibration.fitted(measured), Costs()
+    rows = [
+        {"cost": name, "nanoseconds": round(figure, 1), "shipped": getattr(shipped, name)}
+        for name, figure in asdict(found).items()
+    ]
+    print(table(rows, ("cost", "nanoseconds", "shipped")))
+    for name, costs in (("these", found), ("the shipped ones", shipped)):
+        losses = [calibration.loss(one, costs) for one in measured]
+        print(
+            f"by {name}, the way chosen took {max(losses):.2f} times the better one's time at most"
+        )
+    file = file or files.place(os.environ)
+    origin = f"By rexmq bench calibrate, on {platform.machine()} with Python"
+    files.write(file, found, f"{origin} {platform.python_version()}.")
+    print(f"written to {file}")

@@ -70,8 +70,10 @@ def command(
     Without --format, the ending of --output decides (jsonl, parquet, arrow or csv; gz and zst
     too), and without both, JSON lines are printed.
     """
+    import os
     from time import perf_counter
 
+    from broker import costs
     from broker.cli.outcome import one_of
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
@@ -97,7 +99,7 @@ def command(
     schemas = recorded.intake.schemas
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     printed = _printed_types(checked, types)
-    detector = deployed(engine, checked, threads)
+    detector = deployed(engine, checked, threads, costs.of_this_machine(os.environ))
     names = {event_type.name for event_type in printed}
     style = {"full_cause": cause == "full", "seconds": time == "seconds"}
     with _sink(form, output, printed, style) as sink:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from rules.engine.costs import Costs
 from rules.engine.engine import NOTHING, Detections, Detector
 
-__all__ = ["ENGINES", "NOTHING", "Detections", "Detector", "make"]
+__all__ = ["ENGINES", "NOTHING", "Costs", "Detections", "Detector", "make"]
 
 ENGINES = ("auto", "cdp", "aip", "naive")
 """The names that ``make`` takes. ``auto`` is the engine to use when in doubt."""
 
 
-def make(name: str = "auto") -> Detector:
+def make(name: str = "auto", costs: Costs | None = None) -> Detector:
     """A new engine without rules; ValueError for a name that is not one of ENGINES.
 
+    ``costs`` are those by which ``auto`` chooses, by default the ones that are shipped.
     Engines are imported when they are made: the kernels of ``cdp`` bring numba with them.
     """
     if name == "naive":
@@ -23,6 +25,6 @@ def make(name: str = "auto") -> Detector:
         from rules.engine.cdp import CdpEngine
         from rules.engine.chooser import Chooser
 
-        chooser = Chooser() if name == "auto" else None
+        chooser = Chooser(costs) if name == "auto" else None
         return CdpEngine(incremental=name == "aip", chooser=chooser)
     raise ValueError(f"no engine is called {name!r}; there are {', '.join(ENGINES)}")

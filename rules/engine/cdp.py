@@ -34,7 +34,7 @@ from matcher.model import (
 from rules.collector import collector_paused
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
-from rules.engine.chooser import REVISION_EVENTS, REVISION_EVENTS_PER_RULE, Chooser
+from rules.engine.chooser import Chooser
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
@@ -166,14 +166,15 @@ class CdpEngine:
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
     def _choose(self, chooser: Chooser) -> None:
-        """Once enough events have come, let each rule be evaluated in the way that costs less."""
-        linker = self._linker
-        enough = max(REVISION_EVENTS, REVISION_EVENTS_PER_RULE * len(linker.linked))
-        if self._events_since_choice < enough or self._least is None or self._greatest is None:
+        """Once enough events have come, let rules be evaluated in the way that costs less."""
+        events, linker = self._events_since_choice, self._linker
+        due = chooser.is_due(events, len(linker.linked), self._arrays)
+        if not due or self._least is None:
             return
         self._events_since_choice = 0
+        assert self._greatest is not None, "times have a greatest where they have a least"
         times = self._least, self._greatest
-        self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times))
+        self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times, events))
 
     def switch(self, changes: Mapping[str, bool]) -> None:
         """Evaluate rules by automata from now on, or (False) without; see ``switching``."""

@@ -1,14 +1,15 @@
 """Which rules had better have an automaton, by what is measured while events flow.
 
-Law: a choice concerns time alone, never a result, so it may be wrong. It is made anew every
-so many events, from the terminators that came since the last time and from what columns
-hold; a rule changes only if the other way is cheaper by a MARGIN, so that it does not go to and
-fro.
+Law: a choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
+other way is cheaper by a MARGIN, so that it does not go to and fro.
+
+Rules are looked at in turn, a few at a time: as many as the events that have come since the last
+time pay for, at REVISION_EVENTS_PER_RULE each. So no event waits for a look at all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,27 +20,33 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.linker import LinkedRule
 from rules.pattern import Rule
-from rules.plan import AccessPlan, ColumnPlan, RulePlan
+from rules.plan import ColumnPlan, RulePlan
 from rules.planner import compile_rule
 from rules.sequences import AutomatonPlan, automaton_of
 
 REVISION_EVENTS = 4_096
-"""So many events come at least between two choices,"""
+"""So many events come at least between two choices."""
 REVISION_EVENTS_PER_RULE = 512
-"""and so many for each rule: looking at one costs as much as some tens of events."""
+"""Looking at a rule for the first time costs as much as hundreds of events, later as tens."""
+EVENTS_PER_TURN = 4
+"""Events that are worth as much as finding out whether it is a rule's turn."""
 MARGIN = 1.3
 """The other way must be estimated to be so many times cheaper."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A rule as it was at the last choice: its number, its terminators, and what it might be."""
+    """A rule as it was at the last look: its number, its terminators, and what it might be.
+
+    ``time`` is that of the look, in microseconds; None if there was none.
+    """
 
     rule: Rule
     plan: RulePlan
     model: AutomatonPlan | None
     number: int = -1
     evaluated: int = 0
+    time: int | None = None
 
     @classmethod
     def of(cls, rule: Rule) -> _Seen:
@@ -48,19 +55,28 @@ class _Seen:
         return cls(rule, plan, None if is_several else automaton_of(plan))
 
     def come(self, number: int, evaluated: int) -> int:
-        """How many terminators came since the last time; one linked anew counts anew."""
+        """How many terminators came since the last look; one linked anew counts anew."""
         before = self.evaluated if number == self.number else 0
         self.number, self.evaluated = number, evaluated
         return evaluated - before
 
 
 class Chooser:
-    """Owner of what was seen at the last choice."""
+    """Owner of what was seen at the last look at each rule, and of whose turn it is."""
 
     def __init__(self, costs: Costs | None = None) -> None:
         self._costs = costs or Costs()
         self._seen: dict[str, _Seen] = {}
-        self._time: int | None = None
+        self._turns: Iterator[str] = iter(())
+
+    @staticmethod
+    def is_due(events: int, rules: int, arrays: Arrays) -> bool:
+        """Whether enough events have come to look again.
+
+        Measuring reads all lists that there are, and taking turns all names of rules.
+        """
+        lists = int(arrays["counters"][layout.LISTS_TOP])
+        return events >= max(REVISION_EVENTS, lists, EVENTS_PER_TURN * rules)
 
     def choose(
         self,
@@ -68,32 +84,61 @@ class Chooser:
         tables: ColumnTables,
         arrays: Arrays,
         times: tuple[int, int],
+        events: int,
     ) -> Mapping[str, bool]:
         """The rules that had better change, and whether to an automaton.
 
-        ``times`` are the least and the greatest that have come, in microseconds.
+        ``times`` are the least and the greatest that have come, in microseconds; ``events`` how
+        many have come since the last choice.
         """
         began, time = times
-        before = began if self._time is None else self._time
-        self._time = time
-        held = _Held(tables, arrays)
+        held: _Held | None = None
         changes: dict[str, bool] = {}
-        for name, (one, *_) in linked.items():
+        for name in self._next(linked, max(1, events // REVISION_EVENTS_PER_RULE)):
+            one = linked[name][0]
             seen = self._seen.get(name)
             if seen is None or seen.rule is not one.deployed.rule:
                 seen = self._seen[name] = _Seen.of(one.deployed.rule)
-            count = seen.come(one.number, int(arrays["rules"][one.number]["evaluated"]))
-            if seen.model is None or time <= before or count == 0:
+            if seen.model is None:
                 continue
-            found = self._estimate(seen.plan, seen.model, one, held, count / (time - before))
+            before, seen.time = seen.time, time
+            count = seen.come(one.number, int(arrays["rules"][one.number]["evaluated"]))
+            elapsed = time - (max(began, one.deployed.since) if before is None else before)
+            if elapsed <= 0 or count == 0:
+                continue
+            held = held or _Held(tables, arrays)
+            found = self._estimate(seen.plan, seen.model, one, held, count / elapsed)
             ours, other = found.columns, found.automaton
             if one.automaton is not None:
                 ours, other = other, ours
             if other * MARGIN < ours:
                 changes[name] = one.automaton is None
-        for name in [name for name in self._seen if name not in linked]:
-            del self._seen[name]
         return changes
+
+    def _next(self, linked: Mapping[str, tuple[LinkedRule, ...]], count: int) -> Iterator[str]:
+        """The rules whose turn it is; at most all of them once."""
+        if next(iter(linked), None) is None:
+            return
+        for _ in range(min(count, len(linked))):
+            name = next(self._turns, None)
+            if name is None:
+                self._begin_round(linked)
+                name = next(self._turns, None)
+            if name is None:
+                return
+            if name in linked:
+                yield name
+
+    def _begin_round(self, linked: Mapping[str, tuple[LinkedRule, ...]]) -> None:
+        """A turn for each rule that has a choice, or of which that is not known yet."""
+        self._seen = {name: seen for name, seen in self._seen.items() if name in linked}
+
+        def has_choice(name: str) -> bool:
+            seen = self._seen.get(name)
+            is_known = seen is not None and seen.rule is linked[name][0].deployed.rule
+            return not is_known or (seen is not None and seen.model is not None)
+
+        self._turns = iter([name for name in linked if has_choice(name)])
 
     def _estimate(
         self,
@@ -108,7 +153,13 @@ class Chooser:
             event: held.entries(access) / max(1, reaches[event])
             for event, access in linked.arrivals.items()
         }
-        return estimate(plan, model, Rates(terminators, events, held.keys), self._costs)
+        keys = held.keys(linked.uses)
+        rates = Rates(
+            terminators,
+            events,
+            lambda access: keys.get((access.column, access.keys), 1.0) if access.keys else 1.0,
+        )
+        return estimate(plan, model, rates, self._costs)
 
 
 class _Held:
@@ -118,17 +169,22 @@ class _Held:
         lists = arrays["lists"][: arrays["counters"][layout.LISTS_TOP]]
         lists = lists[(lists["capacity"] > 0) & (lists["length"] > 0)]
         size = len(tables.accesses)
+        self._tables = tables
         self._entries = np.bincount(lists["access"], weights=lists["length"], minlength=size)
-        counts = np.bincount(lists["access"], minlength=size)
-        self._keys: dict[tuple[ColumnPlan, tuple[int, ...]], int] = {}
-        for plan, number in tables.accesses_in_use():
-            place = plan.column, plan.keys
-            self._keys[place] = max(int(counts[number]), self._keys.get(place, 1))
+        self._counts = np.bincount(lists["access"], minlength=size)
 
     def entries(self, access: int) -> float:
         """How many events an access holds."""
         return float(self._entries[access])
 
-    def keys(self, access: AccessPlan) -> float:
-        """How many keys the events of an access have; 1 where nothing is known of them."""
-        return float(self._keys.get((access.column, access.keys), 1)) if access.keys else 1.0
+    def keys(self, accesses: Iterable[int]) -> Mapping[tuple[ColumnPlan, tuple[int, ...]], float]:
+        """How many keys these accesses have, by their columns and the attributes of their keys.
+
+        A rule's events may stand in one of the same column and keys that is its automaton's.
+        """
+        found: dict[tuple[ColumnPlan, tuple[int, ...]], float] = {}
+        for access in accesses:
+            plan = self._tables.access_plan(access)
+            place = plan.column, plan.keys
+            found[place] = max(float(self._counts[access]), found.get(place, 1.0))
+        return found

@@ -10,7 +10,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Kind
@@ -198,9 +198,9 @@ class ColumnTables:
         """The number of an access that is in use."""
         return self._access_of[replace(plan, reach=0)].number
 
-    def accesses_in_use(self) -> Iterator[tuple[AccessPlan, int]]:
-        """Every access that has a user, with its number."""
-        return ((plan, linked.number) for plan, linked in self._access_of.items())
+    def access_plan(self, number: int) -> AccessPlan:
+        """The plan of an access that is in use, whatever the reach."""
+        return self._access_by_number[number].plan
 
     def drop_access(self, number: int) -> bool:
         """Take a user from an access; whether it was the last, and the access is gone."""

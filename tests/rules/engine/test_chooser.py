@@ -9,18 +9,23 @@ import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
+from rules.engine.costs import Costs
 from rules.engine.engine import Detector
 
 TYPES = {name: EventType.of(name, v="int") for name in "ABC"}
 SCHEMAS = " ".join(f"event {name}(v: int)" for name in TYPES)
-SEQUENCE = """ rule one: define X() from C() as c and each B() as b within 2 s from c
-    and each A(v = b.v) as a within 2 s from b"""
+VALUES = 1000
+SEQUENCE = """ rule one: define X() from C() as c and each B() as b within 200 ms from c
+    and each A(v = b.v) as a within 200 ms from b"""
+OFTEN = {"A": 0.05, "B": 0.45, "C": 0.5}
+"""Few B have an A before them, and each is asked for by many C: links are worth their while."""
+SELDOM = {"A": 0.1, "B": 0.89, "C": 0.01}
+"""Most B are never asked for."""
 
 
 @pytest.fixture(autouse=True)
 def chosen_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rules.engine.cdp.REVISION_EVENTS", 400)
-    monkeypatch.setattr("rules.engine.cdp.REVISION_EVENTS_PER_RULE", 0)
+    monkeypatch.setattr("rules.engine.chooser.REVISION_EVENTS", 400)
 
 
 def engine_of(name: str, text: str = SEQUENCE) -> Detector:
@@ -34,9 +39,7 @@ def has_automaton(engine: Detector) -> bool:
     return engine._linker.linked["one"][0].automaton is not None
 
 
-def chunks(
-    shares: dict[str, float], values: int, count: int, first: int
-) -> Iterator[list[EventBatch]]:
+def chunks(shares: dict[str, float], count: int, first: int = 0) -> Iterator[list[EventBatch]]:
     """Events, one every millisecond, types by their shares: a hundred at a time."""
     rng = np.random.default_rng(first + count)
     for start in range(first, first + count, 100):
@@ -45,7 +48,7 @@ def chunks(
         for name, schema in TYPES.items():
             places = start + np.flatnonzero(kinds == name)
             source = StringColumn.constant(name, len(places))
-            column = rng.integers(0, values, len(places))
+            column = rng.integers(0, VALUES, len(places))
             batches.append(EventBatch(schema, places * 1000, EventIds(source, places), (column,)))
         yield batches
 
@@ -61,36 +64,56 @@ def run(engine: Detector, parts: list[list[EventBatch]]) -> list[Event]:
 
 def test_rare_partners_before_many_terminators_are_linked_once():
     engine = engine_of("auto")
-    run(engine, list(chunks({"A": 0.05, "B": 0.45, "C": 0.5}, 1000, 2000, 0)))
+    run(engine, list(chunks(OFTEN, 2000)))
     assert has_automaton(engine)
 
 
 def test_what_terminators_seldom_ask_for_is_not_kept():
     engine = engine_of("auto")
-    run(engine, list(chunks({"A": 0.5, "B": 0.49, "C": 0.01}, 2, 2000, 0)))
+    run(engine, list(chunks(SELDOM, 2000)))
     assert not has_automaton(engine)
 
 
 def test_the_choice_follows_the_events_and_changes_no_result():
-    mix = {"A": 0.05, "B": 0.45, "C": 0.5}, {"A": 0.1, "B": 0.89, "C": 0.01}
-    parts = [*chunks(mix[0], 1000, 1500, 0), *chunks(mix[1], 200, 6000, 1500)]
-    parts += chunks(mix[0], 1000, 4000, 7500)
+    parts = [*chunks(OFTEN, 1500), *chunks(SELDOM, 2000, 1500), *chunks(OFTEN, 2000, 3500)]
     engine, seen, found = engine_of("auto"), [], []
     for part in parts:
         found += run(engine, [part])
         seen.append(has_automaton(engine))
     changes = [now for before, now in zip([False, *seen], seen, strict=False) if now != before]
     assert changes == [True, False, True]
-    ours = [(one.time, one.id, one.cause_full) for one in found]
     plain = engine_of("cdp")
-    assert ours == [(one.time, one.id, one.cause_full) for one in run(plain, parts)]
-    assert len(list(engine.advance(TIME_MAX).events())) == len(
-        list(plain.advance(TIME_MAX).events())
-    )
+    expected = run(plain, parts)
+    for one, other in ((engine, found), (plain, expected)):
+        other += one.advance(TIME_MAX).events()
+    assert len(expected) > 100
+    assert [(one.time, one.id, one.cause_full) for one in found] == [
+        (one.time, one.id, one.cause_full) for one in expected
+    ]
 
 
 def test_a_rule_without_states_is_left_alone():
-    text = " rule one: define X() from C() as c and each B() as b within 2 s from c"
+    text = " rule one: define X() from C() as c and last B() as b within 2 s from c"
     engine = engine_of("auto", text)
-    run(engine, list(chunks({"A": 0.05, "B": 0.45, "C": 0.5}, 1000, 1500, 0)))
+    run(engine, list(chunks(OFTEN, 1500)))
+    assert not has_automaton(engine)
+
+
+def test_many_rules_take_turns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("rules.engine.chooser.REVISION_EVENTS_PER_RULE", 200)  # two a look
+    text = SEQUENCE.replace("rule one", "rule {}")
+    engine = engine_of("auto", "".join(text.format(name) for name in ("one", "two", "three")))
+    assert isinstance(engine, CdpEngine)
+    counts = []
+    for part in chunks(OFTEN, 2000):
+        run(engine, [part])
+        linked = engine._linker.linked.values()
+        counts.append(sum(one.automaton is not None for one, *_ in linked))
+    assert list(dict.fromkeys(counts)) == [0, 2, 3]
+
+
+def test_costs_decide():
+    engine = make("auto", Costs(probe=0.0, candidate=0.0, instance=1_000.0, link=0.0))
+    engine.deploy(rules.load(SCHEMAS + SEQUENCE))
+    run(engine, list(chunks(OFTEN, 2000)))
     assert not has_automaton(engine)

@@ -1,0 +1,75 @@
+"""The costs by which ``auto`` chooses, as a file (docs/performance.md, the choice of a method).
+
+``rexmq bench calibrate`` writes it; whoever makes an engine reads it. It is named by REXMQ_COSTS,
+or else is ``rexmq/costs.toml`` in the user's configuration folder (``XDG_CONFIG_HOME``, by default
+``~/.config``). Without it the costs that are shipped hold. A file that is there must be sound: one
+that is passed over in silence would be thought to be in force.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.errors import ConfigurationError
+from rules.engine.costs import Costs
+
+VARIABLE = "REXMQ_COSTS"
+TABLE = "nanoseconds"
+_NAMES = tuple(field.name for field in dataclasses.fields(Costs))
+
+
+def place(environment: Mapping[str, str]) -> Path:
+    """Where the costs of this machine are, or would be."""
+    if named := environment.get(VARIABLE):
+        return Path(named)
+    home = environment.get("XDG_CONFIG_HOME", "")
+    # Paths that are not absolute are to be ignored (XDG Base Directory Specification).
+    folder = Path(home) if Path(home).is_absolute() else Path.home() / ".config"
+    return folder / "rexmq" / "costs.toml"
+
+
+def of_this_machine(environment: Mapping[str, str]) -> Costs:
+    """The costs of the file, or those that are shipped where there is none.
+
+    Raises ConfigurationError for a file that is not sound, and for one that is named and is not
+    there.
+    """
+    file = place(environment)
+    if environment.get(VARIABLE) or file.is_file():
+        return read(file)
+    return Costs()
+
+
+def read(file: Path) -> Costs:
+    """The costs that a file holds; ConfigurationError says what is wrong with it."""
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigurationError(f"costs: {file}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"costs: {file}: {error}") from None
+    figures = document.get(TABLE)
+    if set(document) != {TABLE} or not isinstance(figures, dict) or set(figures) != set(_NAMES):
+        raise ConfigurationError(
+            f"costs: {file}: expected one table [{TABLE}] with {', '.join(_NAMES)}"
+        )
+    for name, figure in figures.items():
+        if isinstance(figure, bool) or not isinstance(figure, int | float):
+            raise ConfigurationError(
+                f"costs: {file}: [{TABLE}] {name}: expected a number, found {figure!r}"
+            )
+    try:
+        return Costs(**{name: float(figure) for name, figure in figures.items()})
+    except ValueError as error:
+        raise ConfigurationError(f"costs: {file}: [{TABLE}] {error}") from None
+
+
+def write(file: Path, costs: Costs, origin: str) -> None:
+    """Write the costs; ``origin`` says in a line where they come from. OSError if it cannot be."""
+    lines = [f"# {origin}", f"[{TABLE}]"]
+    lines += [f"{name} = {getattr(costs, name):.1f}" for name in _NAMES]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", "utf-8")
