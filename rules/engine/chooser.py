@@ -4,7 +4,7 @@ Law: a choice concerns time alone, never a result, so it may be wrong. A rule ch
 other way is cheaper by a MARGIN, so that it does not go to and fro.
 
 Rules are looked at in turn, a few at a time: as many as the events that have come since the last
-time pay for, at REVISION_EVENTS_PER_RULE each. So no event waits for a look at all of them.
+time pay for. So no event waits for a look at all of them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from rules.sequences import AutomatonPlan, automaton_of
 
 REVISION_EVENTS = 4_096
 """So many events come at least between two choices."""
-REVISION_EVENTS_PER_RULE = 512
-"""Looking at a rule for the first time costs as much as hundreds of events, later as tens."""
+FIRST_LOOK_EVENTS, LOOK_EVENTS = 4_096, 1_024
+"""So many events pay for a look at a rule, the first and each later: it takes as long as about a
+hundred of them, or some tens."""
 EVENTS_PER_TURN = 4
 """Events that are worth as much as finding out whether it is a rule's turn."""
 MARGIN = 1.3
@@ -49,10 +50,13 @@ class _Seen:
     time: int | None = None
 
     @classmethod
-    def of(cls, rule: Rule) -> _Seen:
-        plan = compile_rule(rule)
+    def of(cls, linked: LinkedRule) -> _Seen:
+        rule = linked.deployed.rule
         is_several = rule.together is not None or bool(rule.alternatives)
-        return cls(rule, plan, None if is_several else automaton_of(plan))
+        if is_several:
+            return cls(rule, linked.plan, None)
+        plan = linked.plan if linked.automaton is None else compile_rule(rule)
+        return cls(rule, plan, automaton_of(plan))
 
     def come(self, number: int, evaluated: int) -> int:
         """How many terminators came since the last look; one linked anew counts anew."""
@@ -94,11 +98,11 @@ class Chooser:
         began, time = times
         held: _Held | None = None
         changes: dict[str, bool] = {}
-        for name in self._next(linked, max(1, events // REVISION_EVENTS_PER_RULE)):
+        for name in self._next(linked, events):
             one = linked[name][0]
             seen = self._seen.get(name)
             if seen is None or seen.rule is not one.deployed.rule:
-                seen = self._seen[name] = _Seen.of(one.deployed.rule)
+                seen = self._seen[name] = _Seen.of(one)
             if seen.model is None:
                 continue
             before, seen.time = seen.time, time
@@ -115,18 +119,18 @@ class Chooser:
                 changes[name] = one.automaton is None
         return changes
 
-    def _next(self, linked: Mapping[str, tuple[LinkedRule, ...]], count: int) -> Iterator[str]:
-        """The rules whose turn it is; at most all of them once."""
-        if next(iter(linked), None) is None:
-            return
-        for _ in range(min(count, len(linked))):
+    def _next(self, linked: Mapping[str, tuple[LinkedRule, ...]], events: int) -> Iterator[str]:
+        """The rules whose turn it is, as many as the events pay for; one at least, if there is."""
+        begun = 0
+        while events > 0:
             name = next(self._turns, None)
             if name is None:
+                if begun == 2:  # all that have a choice have had their turn
+                    return
                 self._begin_round(linked)
-                name = next(self._turns, None)
-            if name is None:
-                return
-            if name in linked:
+                begun += 1
+            elif name in linked:
+                events -= LOOK_EVENTS if name in self._seen else FIRST_LOOK_EVENTS
                 yield name
 
     def _begin_round(self, linked: Mapping[str, tuple[LinkedRule, ...]]) -> None:

@@ -100,7 +100,7 @@ def test_a_rule_without_states_is_left_alone():
 
 
 def test_many_rules_take_turns(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("rules.engine.chooser.REVISION_EVENTS_PER_RULE", 200)  # two a look
+    monkeypatch.setattr("rules.engine.chooser.FIRST_LOOK_EVENTS", 300)  # two at a time
     text = SEQUENCE.replace("rule one", "rule {}")
     engine = engine_of("auto", "".join(text.format(name) for name in ("one", "two", "three")))
     assert isinstance(engine, CdpEngine)
