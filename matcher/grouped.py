@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from matcher.growing import Growing, with_room
+from matcher.growing import Growing
 from matcher.kernels.groups import bury
 from matcher.kernels.index import head_of
 from matcher.kernels.layout import ALIVE, BLOCK, FREE, GROUP_KEY, LOG, NEXT, SIZE, STATE
@@ -27,13 +27,18 @@ class Groups:
     """
 
     def __init__(self) -> None:
-        self.blocks: Int64s = np.zeros(BLOCKS_MIN, np.int64)
+        self._blocks = Growing(np.int64, room=BLOCKS_MIN)
         self.heads: Int64s = np.zeros((HEADS_MIN, 2), np.int64)
         self._groups = Growing(np.int64, 9)
         self._free = -1
         self._keys = 0
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
+
+    @property
+    def blocks(self) -> Int64s:
+        """The blocks, one after the other."""
+        return self._blocks.rows
 
     @property
     def groups(self) -> Int64s:
@@ -113,7 +118,7 @@ class Groups:
         """Room in the blocks."""
         start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
         while start < 0:
-            self.blocks = with_room(self.blocks, len(self.blocks) + (1 << log))
+            self._blocks.make_room(len(self.blocks) + (1 << log))
             start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
         return start
 

@@ -1,8 +1,19 @@
-"""Arrays that grow at their end, for kernels to read: room is doubled, so that an append is cheap
-whatever there is already.
+"""What grows without a pause: arrays that grow at their end, for kernels to read, and the places
+of what is in them by identifier. Room is doubled, so that an append is cheap whatever there is.
+
+Law: growing takes the same short time whatever there is. Beyond MOVED_MIN bytes the pages of memory
+are moved to where there is room for more of them, and what is in them is not touched; doubling a
+hundred megabytes by a copy would be a pause of some tens of milliseconds. Where the system cannot
+do that, or somebody still looks at the array, it is copied.
 """
 
 from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +21,12 @@ import numpy.typing as npt
 from matcher.model import AnyArray
 
 ROOM_MIN = 16
+MOVED_MIN = 1 << 18
+"""Bytes of an array whose pages are moved."""
+SHARDS = 1_024
+"""Dictionaries that what comes one by one is spread over."""
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+_HUGE = getattr(mmap, "MADV_HUGEPAGE", None)
 
 
 def with_room(array: AnyArray, rows: int) -> AnyArray:
@@ -21,12 +38,64 @@ def with_room(array: AnyArray, rows: int) -> AnyArray:
     return larger
 
 
-class Growing:
-    """``rows[:size]`` are in use, what lies behind is room."""
+class Places:
+    """Places by identifier: a dictionary that can grow by one without a pause.
 
-    def __init__(self, dtype: npt.DTypeLike, *shape: int) -> None:
+    What comes at once is in one dictionary. What comes one by one is spread over SHARDS others,
+    because a dictionary moves all that it has whenever it doubles.
+    """
+
+    def __init__(self) -> None:
+        self._at_once: dict[int, int] = {}
+        self._one_by_one: list[dict[int, int]] = [{} for _ in range(SHARDS)]
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __contains__(self, identifier: int) -> bool:
+        return identifier in self._at_once or identifier in self._shard(identifier)
+
+    def __getitem__(self, identifier: int) -> int:
+        place = self._shard(identifier).get(identifier)
+        return self._at_once[identifier] if place is None else place
+
+    def __iter__(self) -> Iterator[int]:
+        """The places, in no order."""
+        return chain(self._at_once.values(), *map(dict.values, self._one_by_one))
+
+    def add(self, identifier: int, place: int) -> None:
+        """Add an identifier that is not there."""
+        self._shard(identifier)[identifier] = place
+        self._size += 1
+
+    def add_all(self, identifiers: Sequence[int], places: Iterable[int]) -> None:
+        """Add identifiers that are not there."""
+        self._at_once.update(zip(identifiers, places, strict=True))
+        self._size += len(identifiers)
+
+    def pop(self, identifier: int) -> int:
+        """Take an identifier out; KeyError when it is not there."""
+        place = self._shard(identifier).pop(identifier, None)
+        if place is None:
+            place = self._at_once.pop(identifier)
+        self._size -= 1
+        return place
+
+    def _shard(self, identifier: int) -> dict[int, int]:
+        return self._one_by_one[identifier % SHARDS]
+
+
+class Growing:
+    """``rows[:size]`` are in use, what lies behind is room: zeros, until it is used."""
+
+    def __init__(self, dtype: npt.DTypeLike, *shape: int, room: int = 0) -> None:
+        self._dtype, self._shape = np.dtype(dtype), shape
+        self._row_bytes = self._dtype.itemsize * math.prod(shape)
+        self._pages: mmap.mmap | None = None
         self.rows: AnyArray = np.zeros((0, *shape), dtype)
         self.size = 0
+        self.make_room(room)
 
     def extend(self, rows: AnyArray) -> int:
         """Append rows; the place of the first."""
@@ -38,5 +107,37 @@ class Growing:
         """Append so many rows, of any content; the place of the first."""
         first = self.size
         self.size += count
-        self.rows = with_room(self.rows, self.size)
+        self.make_room(self.size)
         return first
+
+    def make_room(self, count: int) -> None:
+        """Have room for so many rows in all."""
+        if count <= len(self.rows):
+            return
+        length = max(count, 2 * len(self.rows), ROOM_MIN)
+        if length * self._row_bytes < MOVED_MIN:
+            self.rows = with_room(self.rows, length)
+        elif not self._move(length):
+            old = self.rows
+            self._pages = mmap.mmap(-1, length * self._row_bytes, flags=_PRIVATE)
+            if _HUGE is not None:
+                with suppress(OSError):  # large pages are a favour
+                    self._pages.madvise(_HUGE)
+            self._look(self._pages)
+            self.rows[: len(old)] = old
+
+    def _move(self, length: int) -> bool:
+        """Move the pages to where there is room for more; whether that could be done."""
+        pages = self._pages
+        if pages is None:
+            return False
+        self.rows = self.rows[:0].copy()  # nobody may look at pages that move
+        try:
+            pages.resize(length * self._row_bytes)
+        except (BufferError, OSError, SystemError, ValueError):
+            length = 0
+        self._look(pages)
+        return length > 0
+
+    def _look(self, pages: mmap.mmap) -> None:
+        self.rows = np.frombuffer(pages, self._dtype).reshape(-1, *self._shape)

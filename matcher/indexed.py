@@ -23,7 +23,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from matcher.grouped import Groups
-from matcher.growing import Growing, with_room
+from matcher.growing import Growing
 from matcher.kernels.buckets import place_of, rehash
 from matcher.kernels.entering import index_insert_all, index_remove, longest_signature
 from matcher.kernels.grouping import build_group, candidates_of, keep_entries, type_hash
@@ -79,8 +79,8 @@ class Index:
         self._share = share
         self._filters = table
         self._buckets: Int64s = np.zeros((TABLE_MIN, 2), np.int64)
-        self._masks: Int64s = np.zeros(TABLE_MIN, np.int64)
-        self._arena: Int64s = np.zeros((TABLE_MIN, 4), np.int64)
+        self._masks = Growing(np.int64, room=TABLE_MIN)
+        self._arena = Growing(np.int64, 4, room=TABLE_MIN)
         self._bloom: Int64s = np.zeros(1, np.int64)
         self._groups = Groups()
         self._longest, self._told_apart = 1, 0  # terms of a signature, and for how many filters
@@ -93,7 +93,7 @@ class Index:
     @property
     def bytes(self) -> int:
         """The bytes of its arrays."""
-        arrays = (self._buckets, self._masks, self._arena, self._bloom)
+        arrays = (self._buckets, self._masks.rows, self._arena.rows, self._bloom)
         growing = (self._keys.rows, self._homes.rows)
         return sum(array.nbytes for array in (*arrays, *growing)) + self._groups.bytes
 
@@ -126,8 +126,8 @@ class Index:
         while True:
             done = index_insert_all(
                 self._buckets,
-                self._masks,
-                self._arena,
+                self._masks.rows,
+                self._arena.rows,
                 self._bloom,
                 self._state,
                 filters.rows.rows,
@@ -148,7 +148,7 @@ class Index:
         """Take a filter out."""
         home = int(self._homes.rows[slot])
         if home < 0:
-            index_remove(self._buckets, self._masks, self._arena, self._keys.rows, slot)
+            index_remove(self._buckets, self._masks.rows, self._arena.rows, self._keys.rows, slot)
             return
         self._homes.rows[slot] = -1
         if self._groups.bury(home >> 16, home & 0xFFFF):
@@ -161,19 +161,19 @@ class Index:
             live = int(np.count_nonzero(spans & (SPAN_COUNT | HAS_GROUPS)))
             length = max(TABLE_MIN, 1 << (2 * (live + 1)).bit_length())
             larger = np.zeros((length, 2), np.int64)
-            rehash(self._buckets, larger, self._arena, self._state)
+            rehash(self._buckets, larger, self._arena.rows, self._state)
             self._buckets = larger
         elif self._state[LEARNT] * BLOOM_BITS >= 64 * len(self._bloom):
             self._bloom = np.zeros(4 * len(self._bloom), np.int64)
             self._learn()
         else:
-            self._arena = with_room(self._arena, len(self._arena) + 1)
-            self._masks = with_room(self._masks, len(self._arena))
+            self._arena.make_room(len(self._arena.rows) + 1)
+            self._masks.make_room(len(self._arena.rows))
 
     def _learn(self) -> None:
         """Teach a new Bloom filter all signatures."""
         rows, ranks = self._filters.rows.rows, self._filters.vocabulary.ranks
-        learn_all(self._bloom, self._state, self._buckets, self._arena, rows, ranks)
+        learn_all(self._bloom, self._state, self._buckets, self._arena.rows, rows, ranks)
         order = np.empty(SIGNATURE_MAX + 1, np.int64)
         for group in self._groups.every():
             member = int(self._groups.members(group)[0]) >> 32
@@ -199,14 +199,16 @@ class Index:
     def _promote(self, place: int, least: int) -> None:
         """Make groups of the filters of a bucket, where so many at least are of one class."""
         rows = self._filters.rows.rows
-        members, begins = candidates_of(self._buckets, self._masks, self._arena, rows, place)
+        members, begins = candidates_of(
+            self._buckets, self._masks.rows, self._arena.rows, rows, place
+        )
         key = int(self._buckets[place, HASH])
         made = False
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             if end - begin >= least:
                 made |= self._make(key, members[begin:end])
         if made:
-            keep_entries(self._buckets, self._masks, self._arena, place, self._homes.rows)
+            keep_entries(self._buckets, self._masks.rows, self._arena.rows, place, self._homes.rows)
             self._buckets[place, SPAN] |= HAS_GROUPS
 
     def _make(self, key: int, members: Int64s) -> bool:
@@ -266,8 +268,8 @@ class Index:
             begin,
             events.texts,
             self._buckets,
-            self._masks,
-            self._arena,
+            self._masks.rows,
+            self._arena.rows,
             self._bloom,
             self._state,
             filters.rows.rows,

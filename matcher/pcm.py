@@ -113,12 +113,17 @@ class Share:
 
     def __init__(self) -> None:
         self.lists = Growing(np.int64, 4)
-        self.arena: Int64s = np.empty((ARENA_MIN, 3), np.int64)
+        self._arena = Growing(np.int64, 3, room=ARENA_MIN)
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
         self.filters = Growing(np.int64, 3)
         self.always: set[int] = set()
         self._lock = Lock()  # the counts are the share's own, and so one call's at a time
+
+    @property
+    def arena(self) -> Int64s:
+        """The constraints of all lists."""
+        return self._arena.rows
 
     @property
     def bytes(self) -> int:
@@ -147,7 +152,7 @@ class Share:
         rows, done = table.rows.rows[places], np.zeros(2, np.int64)
         arguments = (matcher.list_of_term, rows, offsets, slots, done)
         while not self._insert_some(*arguments):
-            self.arena = with_room(self.arena, len(self.arena) + 1)
+            self._arena.make_room(len(self.arena) + 1)
 
     def delete(self, matcher: PcmMatcher, slot: int) -> None:
         """Take a filter out."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from matcher.constraint import OPERATORS, SPELLING, Constraint, Filter, Operator, Sort
 from matcher.errors import FilterError
-from matcher.growing import Growing
+from matcher.growing import Growing, Places
 from matcher.kernels.layout import (
     APART,
     BY_FLOAT,
@@ -70,7 +70,7 @@ class FilterTable:
         self.interfaces = Growing(np.int64)
         self.live_interfaces = 0
         self._numbering: Numbering[int] = Numbering()  # of interfaces
-        self._slots: dict[int, int] = {}
+        self._slots = Places()
         self._free_slots: list[int] = []
         self._free_runs: dict[int, list[int]] = {}
 
@@ -80,7 +80,7 @@ class FilterTable:
     @property
     def slots(self) -> Int64s:
         """The slots of all filters."""
-        return np.fromiter(self._slots.values(), np.int64, len(self._slots))
+        return np.fromiter(self._slots, np.int64, len(self._slots))
 
     def slot(self, identifier: int) -> int:
         """The slot of a filter; KeyError when there is none of this identifier."""
@@ -106,7 +106,7 @@ class FilterTable:
         if packed:
             self.rows.rows[start : start + len(packed)] = packed
         slot = self._free_slots.pop() if self._free_slots else self._new_slots(1)
-        self._slots[identifier] = slot
+        self._slots.add(identifier, slot)
         self.identifiers.rows[slot] = identifier
         place = self._interface(interface, 1)
         self.filters.rows[slot] = (start, len(packed), place, 0)
@@ -171,7 +171,7 @@ class FilterTable:
         self.rows.extend(rows)
         slots = self._new_slots(count) + np.arange(count)
         self.identifiers.rows[slots] = batch.identifiers
-        self._slots.update(zip(batch.identifiers.tolist(), slots.tolist(), strict=True))
+        self._slots.add_all(batch.identifiers.tolist(), slots.tolist())
         self.filters.rows[slots, START] = starts
         self.filters.rows[slots, COUNT] = lengths
         interfaces, inverse, times = np.unique(
@@ -186,9 +186,11 @@ class FilterTable:
 
     def _check(self, batch: FilterBatch) -> None:
         identifiers = set(batch.identifiers.tolist())
-        taken = identifiers & self._slots.keys() if self._slots else set()
-        if taken:
-            raise ValueError(f"there is a filter {min(taken)} already")
+        taken = (
+            min(filter(self._slots.__contains__, identifiers), default=None) if len(self) else None
+        )
+        if taken is not None:
+            raise ValueError(f"there is a filter {taken} already")
         if len(identifiers) < len(batch):
             raise ValueError("two filters have the same identifier")
         cells = batch.cells
