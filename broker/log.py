@@ -1,6 +1,6 @@
 """Structured log lines on standard error: logfmt, one line an occurrence.
 
-``time=2026-11-20T13:00:00.125Z level=info message="listening" endpoint=tcp://127.0.0.1:7461``
+``time=2026-11-20T13:00:00.125Z level=info broker=b1 message=listening endpoint=tcp://127.0.0.1:7461``
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ LOGGER.addHandler(logging.NullHandler())
 _NEEDS_QUOTES = frozenset(' "=\n\t\r')
 
 
-def start_logging(level: str) -> None:
-    """Send this process's log lines of ``level`` and above to standard error."""
+def start_logging(level: str, **always: str) -> None:
+    """Send this process's log lines of ``level`` and above to standard error.
+
+    ``always``: fields of every line.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Logfmt())
+    handler.setFormatter(Logfmt(always))
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
     set_level(level)
@@ -40,12 +43,17 @@ def log(level: str, message: str, fields: Mapping[str, object] | None = None) ->
 class Logfmt(logging.Formatter):
     """``key=value`` pairs; a value with blanks, quotes or line ends is quoted."""
 
+    def __init__(self, always: Mapping[str, object] | None = None) -> None:
+        super().__init__()
+        self._always = dict(always or {})
+
     def format(self, record: logging.LogRecord) -> str:
         """The line of a record."""
         moment = datetime.fromtimestamp(record.created, UTC)
         pairs: dict[str, object] = {
             "time": moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "level": record.levelname.lower(),
+            **self._always,
             "message": record.getMessage(),
             **(getattr(record, "fields", None) or {}),
         }

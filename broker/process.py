@@ -1,4 +1,4 @@
-"""A broker as a child process, for the demo, the benchmarks and the tests."""
+"""A broker as a child process, for networks, the demo, the benchmarks and the tests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ STOP_S = 10.0
 class BrokerProcess:
     """``rexmq broker`` with these arguments, as a child; a context manager that stops it.
 
-    ``endpoint`` is the first one that it listens on. Raises BrokerError, with what the child
-    said, when it does not come up.
+    ``endpoint`` is the first one that it listens on. Raises BrokerError when it does not come up.
+    ``patient`` False: it is not waited for; ``await_ready`` does that, and gives the endpoints.
     """
 
     def __init__(
@@ -27,7 +27,9 @@ class BrokerProcess:
         *arguments: str,
         listen: Sequence[str] = ("tcp://127.0.0.1:*",),
         log: IO[str] | int | None = subprocess.DEVNULL,
+        patient: bool = True,
     ) -> None:
+        self._listens = len(listen)
         flags = [word for endpoint in listen for word in ("--listen", endpoint)]
         self.child = subprocess.Popen(
             [sys.executable, "-m", "broker", "broker", *flags, *arguments],
@@ -35,12 +37,23 @@ class BrokerProcess:
             stderr=log,
             text=True,
         )
+        self.endpoints: list[str] = []
+        """What it listens on, once it is ready."""
+        if patient:
+            self.await_ready()
+
+    @property
+    def endpoint(self) -> str:
+        """The first endpoint that it listens on."""
+        return self.endpoints[0]
+
+    def await_ready(self) -> None:
+        """Wait until it can be reached."""
         try:
-            self.endpoints = [self._endpoint() for _ in listen]
+            self.endpoints = [self._endpoint() for _ in range(self._listens)]
         except BaseException:  # an interrupt too: no child is left behind
             self.kill()
             raise
-        self.endpoint = self.endpoints[0]
 
     def _endpoint(self) -> str:
         """The next endpoint that the child says it listens on."""

@@ -42,7 +42,7 @@ class Service:
         self._read = read
         self._configuration = read()
         self._reload_wanted = False
-        start_logging(self._configuration.log_level)
+        start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
         links = self._configuration.links
         transport = LinkedTransport(links) if links else Transport()
         try:
@@ -65,15 +65,14 @@ class Service:
         # What is here by now stays: the collector need not look at it while events wait.
         gc.collect()
         gc.freeze()
-        name = self._configuration.values["name"]
         for endpoint in self.endpoints:
-            log("info", "listening", {"broker": name, "endpoint": endpoint})
+            log("info", "listening", {"endpoint": endpoint})
         when_ready()
         try:
             self._host.run()
         finally:
             self._host.close("the broker stops")
-            log("info", "stopped", {"broker": name})
+            log("info", "stopped")
 
     def stop(self) -> None:
         """Let ``run`` return soon, from any thread."""

@@ -398,9 +398,20 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """The sender is to get the events that one of these filters matches, and no others."""
+    """The sender is to get the events that one of these filters matches, and no others.
+
+    ``number`` counts what the receiver was told in this epoch.
+    """
 
     filters: tuple[Text, ...]
+    number: Sequence = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the receiver wants, up to that number, is in force at the sender and beyond it."""
+
+    number: Sequence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -500,6 +511,7 @@ Routed: TypeAlias = (
     | TreeNack
     | Known
     | Want
+    | Wanted
     | Flow
     | Asked
     | Answered

@@ -408,7 +408,10 @@ class Node:
         added = self._sinks.subscribe(link.peer, link.name, message, schemas)
         self._follow()
         detail = {"type": added.type_name, "waits": added.filter is None}
-        self._send(link.peer, Confirmed(message.request, detail))
+        self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        self._send(link.peer, answer)
 
     def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
         self._sinks.unsubscribe(link.peer, message.number)

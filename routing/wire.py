@@ -76,6 +76,7 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
     Want,
+    Wanted,
     Welcome,
 )
 from routing.messages import (
@@ -408,6 +409,7 @@ CODECS: tuple[Codec, ...] = (
     _plain(60, Pause),
     _plain(61, Paused),
     _plain(62, Plan),
+    _plain(68, Wanted),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {

@@ -34,6 +34,7 @@ COMMANDS = (
     "match",
     "explain",
     "broker",
+    "network",
     "pub",
     "sub",
     "rule",
@@ -46,7 +47,6 @@ COMMANDS = (
 
 # What is a part of the contract but comes later: its name, and what it will do.
 LATER = {
-    "network": "Run several brokers as processes of this machine.",
     "keys": "Make and show CURVE key pairs.",
 }
 

@@ -16,7 +16,7 @@ not know the rules of the former one: networks are whole where links hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -47,7 +47,9 @@ from routing.messages import (
     ShowRule,
     Unadvertise,
     Want,
+    Wanted,
 )
+from routing.network.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.detection import NetworkDetection
 from routing.network.knowledge import knowledge_of, rules_of
 from routing.network.petitions import Petitions
@@ -87,6 +89,7 @@ class Broker(Node):
         self._router = self._make_router(overlay.name)
         self._visitors = Visitors()
         self._petitions = Petitions()
+        self._confirmations = Confirmations()
         self._known = Known((), ())
         self._adopted: tuple[EventType, ...] = ()
         self._told_version = -1
@@ -175,13 +178,19 @@ class Broker(Node):
 
     def _follow_overlay(self, now: float) -> None:
         self._now = now
+        epoch, neighbours = self._router.epoch, set(self._router.branches)
         if self._router.follow(self.overlay.single_tree):
             self._change_root()
+        is_anew = self._router.epoch != epoch
+        if is_anew:
+            self._confirmations.start_anew()
+        for neighbour in sorted(neighbours - self._router.branches.keys()):
+            self._confirm(self._confirmations.leave(neighbour))
         changes = self.overlay.take_changes()
         for change in changes:
             if isinstance(change, Heard):
                 self._hear(change)
-        if any(branch.told is None for branch in self._router.branches.values()):
+        if is_anew or any(branch.told is None for branch in self._router.branches.values()):
             self._told_version = -1
         elif not changes and not self._held_back:
             return  # acknowledgements, mostly
@@ -298,7 +307,9 @@ class Broker(Node):
             own += self._strategy.asks_for(self._advertisements, self._deployments)
             self._detection.tell(NOTHING)
         for neighbour, filters in self._router.wants(own):
-            self.overlay.send(neighbour, Want(filters), self._now)
+            number = self._confirmations.next_number(neighbour)
+            self.overlay.send(neighbour, Want(filters, number), self._now)
+        self._confirm(self._confirmations.take_done())
         self._tell_known()
         self._send_flows()
 
@@ -318,6 +329,24 @@ class Broker(Node):
     def _hear_want(self, neighbour: str, want: Want) -> None:
         if self._router.want(neighbour, want.filters):
             self._told_version = -1
+            self._confirmations.add(Neighbour(neighbour, want.number))
+
+    def _hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
+        if neighbour in self._router.branches:
+            self._confirm(self._confirmations.confirm(neighbour, wanted.number))
+
+    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        if self._router.is_root and not self._router.branches:
+            super()._confirm_subscription(link, answer)
+        else:
+            self._confirmations.add(Client(link.peer, answer))
+
+    def _confirm(self, waiters: Iterable[Waiter]) -> None:
+        for waiter in waiters:
+            if isinstance(waiter, Client):
+                self._send_to(waiter.peer, waiter.answer)
+            else:
+                self.overlay.send(waiter.name, Wanted(waiter.number), self._now)
 
     # --- events of other brokers ---
 
@@ -511,6 +540,7 @@ Broker.handlers = {
 Broker.heard = {
     Known: Broker._hear_known,
     Want: Broker._hear_want,
+    Wanted: Broker._hear_wanted,
     Flow: Broker._hear_flow,
     Asked: Broker._hear_asked,
     Answered: Broker._hear_answered,

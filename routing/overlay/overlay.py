@@ -48,6 +48,7 @@ from routing.messages import (
     TreeAck,
     TreeNack,
     Want,
+    Wanted,
 )
 from routing.overlay.channel import Channel, Down, Result, Up, link_text
 from routing.overlay.config import OverlayConfig
@@ -62,7 +63,9 @@ BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
-Carried: TypeAlias = Known | Want | Flow | Asked | Answered | Pause | Paused | Plan | Forward
+Carried: TypeAlias = (
+    Known | Want | Wanted | Flow | Asked | Answered | Pause | Paused | Plan | Forward
+)
 """What neighbours send one another that is not the overlay's own business."""
 
 

@@ -89,7 +89,7 @@ def test_every_command_has_help_with_an_example(name):
     assert f"Example: rexmq {name}" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["network", "keys"])
+@pytest.mark.parametrize("name", ["keys"])
 def test_what_comes_later_says_so(name):
     done = rexmq(name, "--some", "words")
     assert done.returncode == 2
@@ -105,7 +105,8 @@ def test_what_comes_later_says_so(name):
         (["sub", "T()", "--durable", "me"], "--durable comes later"),
         (["pub"], "either TYPE ATTR=VALUE... or --file"),
         (["pub", "T", "x=1", "--file", "x.jsonl"], "either TYPE ATTR=VALUE... or --file"),
-        (["broker", "--link", "tcp://x:1"], "--link comes later"),
+        (["broker", "--data", "folder"], "--data comes later"),
+        (["broker", "--link", "b2"], "--link: expected endpoints such as tcp://127.0.0.1:7461"),
         (["broker", "--lead-max-s", "long"], "--lead-max-s: expected a number of seconds"),
     ],
 )

@@ -63,6 +63,7 @@ from routing.messages import (
     Unadvertise,
     Unsubscribe,
     Want,
+    Wanted,
     Welcome,
     WhenFull,
 )
@@ -101,6 +102,7 @@ PLAIN: tuple[Message, ...] = (
     TreeNack("b1", 3),
     Known((TEMP, EVERYTHING), (RuleFacts("fire", "define ...", None, 0),)),
     Want(("Temp(value > 20)", "Smoke")),
+    Wanted(3),
     Flow((), None, (("sensor/7", 2**63 - 1),), (("fire", -5),)),
     Asked(("b1", "b2"), 9, "sensor/7", Advertise(1, (TEMP,))),
     Asked(("b1",), 9, "", Deploy(5, "define ...")),

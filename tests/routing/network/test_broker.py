@@ -194,6 +194,20 @@ def test_published_events_take_the_way_to_who_wants_them_and_no_other() -> None:
     assert network.mesh.wires["b2", b"b3"].bytes - before < 40
 
 
+def test_a_subscription_is_confirmed_once_it_is_in_force_everywhere() -> None:
+    """What is published from then on arrives, however far away and however soon."""
+    network = furnished()
+    sink = network.connect("far", "b3")
+    sink.subscribe("Temp()")
+    for _ in range(100):
+        if "far: confirmed" in (lines := network.take_lines()):
+            break
+        network.run(0.001)
+    assert "far: confirmed" in lines
+    network.publish("t", 'Temp@1("a", 50)')
+    assert network.take_lines() == ['far: t#1 Temp@1("a", 50.0)']
+
+
 def test_a_rule_deployed_later_holds_from_beyond_what_was_published_anywhere() -> None:
     network = furnished()
     network.publish("t", 'Temp@1("a", 50)', 7)

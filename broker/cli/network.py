@@ -1,0 +1,78 @@
+"""``rexmq network``: several brokers as processes of this machine."""
+
+from __future__ import annotations
+
+import importlib
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from broker.network import BrokerNetwork
+
+EXAMPLE = "rexmq network scenario.toml"
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A scenario, in TOML.")],
+    strategy: Annotated[
+        str | None, typer.Option("--strategy", metavar="NAME", help="Instead of the file's.")
+    ] = None,
+    engine: Annotated[
+        str | None, typer.Option("--engine", metavar="NAME", help="Instead of the file's.")
+    ] = None,
+    log_level: Annotated[
+        str, typer.Option("--log-level", metavar="LEVEL", help="The least level of their logs.")
+    ] = "warning",
+) -> None:
+    """Run the brokers of a scenario file, linked as it says, until SIGTERM or Ctrl-C.
+
+    Prints each broker's name and endpoint once it can be reached, and `ready` once all can. One
+    that ends by itself is reported; the others go on.
+    """
+    from broker.cli.outcome import one_of
+    from broker.errors import ConfigurationError
+    from broker.keys import ENGINES, LEVELS, STRATEGIES
+    from broker.network import BrokerNetwork, members
+
+    # By name: the two hosts of the protocols know nothing of one another.
+    simulator: Any = importlib.import_module("simulator.blueprint")
+    blueprint = simulator.blueprint(file, refuse=ConfigurationError)
+    strategy, engine = strategy or blueprint.strategy, engine or blueprint.engine
+    one_of("--strategy", strategy, STRATEGIES)
+    one_of("--engine", engine, ENGINES)
+    one_of("--log-level", log_level, LEVELS)
+    signal.signal(signal.SIGTERM, _end)  # until all are ready: none must be left behind
+    flags = ("--strategy", strategy, "--engine", engine, "--log-level", log_level)
+    with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
+        for name, endpoint in network.await_ready():
+            print(f"{name} listening on {endpoint}", flush=True)
+        print("ready", flush=True)
+        _serve(network)
+
+
+def _serve(network: BrokerNetwork) -> None:
+    """Report who ends, until told to stop or until nobody is left."""
+    from broker.errors import BrokerError
+
+    stops = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, signal.SIGCHLD})
+    while True:
+        for name, status in network.take_ended():
+            print(f"rexmq: broker {name} has ended: {_told(status)}", file=sys.stderr, flush=True)
+        if not network.running:
+            raise BrokerError("no broker is left")
+        if signal.sigwait({*stops, signal.SIGCHLD}) in stops:
+            return
+
+
+def _told(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)

@@ -1,0 +1,141 @@
+"""Several brokers as processes of this machine, linked to one another.
+
+Law 1: all of them come up, or none is left. Each listens on a socket file of its own, for the
+links between them; who is to be reached otherwise listens on that endpoint, too.
+
+Law 2: one that ends by itself ends nothing else: the others do without it, and who runs them is
+told.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from broker.errors import BrokerError
+from broker.process import BrokerProcess
+
+FILE_NAME = re.compile(r"\w[\w.-]{0,30}", re.ASCII)
+PATH_MAX = 100
+"""Characters of a socket file's path that every system can do with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One broker: its name, the brokers that it links to, and where it listens besides."""
+
+    name: str
+    links: tuple[str, ...] = ()
+    listen: str | None = None
+
+
+def members(
+    brokers: Sequence[tuple[str, str | None]], links: Sequence[tuple[str, str]]
+) -> tuple[Member, ...]:
+    """The members of a network; of a link's two brokers the later one in order makes it."""
+    places = {name: place for place, (name, _) in enumerate(brokers)}
+    made: dict[str, list[str]] = {name: [] for name in places}
+    for link in links:
+        earlier, later = sorted(link, key=lambda name: places[name])
+        made[later].append(earlier)
+    return tuple(Member(name, tuple(made[name]), listen) for name, listen in brokers)
+
+
+class BrokerNetwork:
+    """The running brokers; a context manager that stops them.
+
+    Raises BrokerError when one does not come up. ``arguments`` are given to each.
+    """
+
+    def __init__(
+        self,
+        network: Sequence[Member],
+        *arguments: str,
+        log: IO[str] | int | None = subprocess.DEVNULL,
+    ) -> None:
+        self.processes: dict[str, BrokerProcess] = {}
+        self._gone: set[str] = set()
+        with ExitStack() as opened:
+            folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="rexmq-"))
+            files = {
+                member.name: _file(Path(folder), member.name, place)
+                for place, member in enumerate(network, 1)
+            }
+            for member in network:
+                own = ["--name", member.name]
+                own += [word for name in member.links for word in ("--link", files[name])]
+                listen = [files[member.name], *([member.listen] if member.listen else [])]
+                process = BrokerProcess(*own, *arguments, listen=listen, log=log, patient=False)
+                opened.callback(_end, process)
+                self.processes[member.name] = process
+            self._opened = opened.pop_all()
+
+    def await_ready(self) -> Iterator[tuple[str, str]]:
+        """Wait for one broker after another; gives the name and the endpoint to reach it by."""
+        for name, process in self.processes.items():
+            try:
+                process.await_ready()
+            except BrokerError as error:
+                raise BrokerError(f"broker {name}: {error}") from None
+            yield name, process.endpoints[-1]
+
+    def endpoint(self, name: str) -> str:
+        """Where a broker that is ready can be reached."""
+        return self.processes[name].endpoints[-1]
+
+    def take_ended(self) -> list[tuple[str, int]]:
+        """The brokers that have ended by themselves since the last call, with exit statuses.
+
+        That of one that a signal ended is the signal's number, negative.
+        """
+        ended = []
+        for name, process in self.processes.items():
+            status = process.child.poll()
+            if status is not None and name not in self._gone:
+                self._gone.add(name)
+                ended.append((name, status))
+        return ended
+
+    @property
+    def running(self) -> bool:
+        """Whether any broker runs, as far as ``take_ended`` has found."""
+        return len(self._gone) < len(self.processes)
+
+    def stop(self) -> None:
+        """Stop them all, at once."""
+        for process in self.processes.values():
+            if process.child.poll() is None:
+                process.child.terminate()
+        self._opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _file(folder: Path, name: str, place: int) -> str:
+    """A socket file, called as the broker is where a file can be called so."""
+    path = folder / (name if FILE_NAME.fullmatch(name) else f"broker {place}")
+    if len(str(path)) > PATH_MAX:
+        raise BrokerError(f"{path}: too long for a socket file")
+    return f"ipc://{path}"
+
+
+def _end(process: BrokerProcess) -> None:
+    """Stop a broker, and at the latest make an end of it."""
+    with suppress(subprocess.TimeoutExpired):  # then it was killed
+        process.stop()

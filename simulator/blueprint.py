@@ -1,0 +1,51 @@
+"""What a scenario says of its network, for who runs it as processes (``rexmq network``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from simulator import scenario
+from simulator.scenario import ScenarioError
+from simulator.tables import BrokerTable
+
+
+@dataclass(frozen=True, slots=True)
+class Blueprint:
+    """Brokers by name, each with the endpoint that it is to listen on, if the file says one."""
+
+    strategy: str
+    engine: str
+    brokers: tuple[tuple[str, str | None], ...]
+    links: tuple[tuple[str, str], ...]
+
+
+def blueprint(file: Path, refuse: type[Exception] = ScenarioError) -> Blueprint:
+    """The network of a scenario file. Raises ``refuse`` for a bad one, OSError."""
+    try:
+        return _blueprint(file)
+    except ScenarioError as error:
+        raise refuse(str(error)) from None
+
+
+def _blueprint(file: Path) -> Blueprint:
+    document = scenario.parse(file)
+    read = scenario.of(document, file)
+    if read.ordering != "watermark":
+        raise ScenarioError(f"{file}: ordering: live networks have no {read.ordering!r} yet")
+    tables = {
+        table.name: table
+        for table in msgspec.convert(document.get("broker", ()), tuple[BrokerTable, ...])
+    }
+    for place, table in enumerate(tables.values(), 1):
+        for key in ("http", "data"):
+            if getattr(table, key) is not None:
+                raise ScenarioError(f"{file}: broker[{place}].{key}: comes later")
+    return Blueprint(
+        read.strategy,
+        read.engine,
+        tuple((name, tables[name].listen if name in tables else None) for name in read.brokers),
+        tuple(link.between for link in read.links),
+    )

@@ -1,0 +1,129 @@
+"""``rexmq network``: brokers as processes, linked as a scenario file says."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker import Publisher, RuleManager, Subscriber
+from broker.cli import main
+from broker.errors import BrokerError
+from broker.network import BrokerNetwork, Member, members
+from matcher.model import EventType
+
+TEMP = EventType.of("Temp", value="float")
+HOT = "rule hot: define Hot(value: float) from Temp(value > 45) as t where value = t.value"
+TRIANGLE = """
+engine = "naive"
+[topology]
+kind = "ring"
+brokers = 2
+[[broker]]
+name = "third"
+listen = "tcp://127.0.0.1:*"
+[[link]]
+between = ["third", "b1"]
+[[link]]
+between = ["b2", "third"]
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    file = tmp_path / "scenario.toml"
+    file.write_text(TRIANGLE)
+    return file
+
+
+@contextmanager
+def ended(process):
+    """Whatever happens, this process ends."""
+    with process:
+        try:
+            yield process
+        except BaseException:
+            process.terminate()
+            raise
+
+
+def children(process):
+    return [
+        int(one) for one in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+
+
+def test_brokers_come_up_work_together_and_go(scenario):
+    """One is killed: that is said, the others go on, and SIGTERM stops them all."""
+    command = [sys.executable, "-m", "broker", "network", str(scenario)]
+    pipe = subprocess.PIPE
+    with ended(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        lines = [running.stdout.readline() for _ in range(4)]
+        assert lines.pop() == "ready\n"
+        endpoints = dict(line.rstrip().split(" listening on ") for line in lines)
+        assert list(endpoints) == ["b1", "b2", "third"]
+        assert endpoints["b1"].startswith("ipc://")
+        assert re.fullmatch(r"tcp://127\.0\.0\.1:\d+", endpoints["third"])
+        with (
+            RuleManager(endpoints["b1"]) as manager,
+            Publisher(endpoints["b2"], name="t", types=[TEMP]) as publisher,
+            Subscriber(endpoints["third"], "Hot") as subscriber,
+        ):
+            manager.add(HOT)
+            publisher.publish("Temp", value=50.0)
+            publisher.close()
+            assert subscriber.receive(10).data == {"value": 50.0}
+        *_, third = children(running.pid)
+        os.kill(third, signal.SIGKILL)
+        while "has ended" not in (line := running.stderr.readline()):
+            assert line
+        assert line == "rexmq: broker third has ended: SIGKILL\n"
+        with RuleManager(endpoints["b1"]) as manager:
+            assert [rule["name"] for rule in manager.list()] == ["hot"]
+        running.terminate()
+        assert running.wait(20) == 0
+    assert not Path(endpoints["b1"].removeprefix("ipc://")).parent.exists()
+
+
+def test_one_that_does_not_come_up_leaves_none(capsys, scenario):
+    scenario.write_text(TRIANGLE.replace("tcp://127.0.0.1:*", "tcp://nowhere.invalid:1"))
+    before = children(os.getpid())
+    assert main(["network", str(scenario)]) == 1
+    assert "rexmq: broker third: the broker did not start" in capsys.readouterr().err
+    assert children(os.getpid()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("strategy = 'adaptive'\n[[broker]]\nname = 'b1'\n", "--strategy: expected centralized"),
+        ("ordering = 'arrival'\n[[broker]]\nname = 'b1'\n", "live networks have no 'arrival' yet"),
+        ("[[broker]]\nname = 'b1'\ndata = 'x'\n", "broker[1].data: comes later"),
+        ("[[broker]]\nname = 'b1'\n[[broker]]\nname = 'b2'\n", "no link joins b1 and b2"),
+        ("[[broker]]\nnmae = 'b1'\n", "broker[1]: "),
+    ],
+)
+def test_a_bad_file_starts_nothing(capsys, tmp_path, text, message):
+    file = tmp_path / "bad.toml"
+    file.write_text(text)
+    assert main(["network", str(file)]) in (1, 2)
+    assert message in capsys.readouterr().err
+
+
+def test_of_a_links_brokers_the_later_one_makes_it():
+    found = members([("a", None), ("b", "tcp://x:1"), ("c", None)], [("b", "a"), ("a", "c")])
+    assert found == (Member("a"), Member("b", ("a",), "tcp://x:1"), Member("c", ("a",)))
+
+
+def test_a_folder_with_a_long_name_is_refused(monkeypatch, tmp_path):
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with pytest.raises(BrokerError, match="too long for a socket file"):
+        BrokerNetwork([Member("a")])
