@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test check lint bench campaign fuzz clean
+.PHONY: demo test test-spark check lint bench campaign fuzz clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -18,6 +18,12 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The tests of Spark need its extra (half a gigabyte) and Java 17; without them they are skipped.
+test-spark: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
+	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
+	$(BIN)/python -m pytest tests/spark
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

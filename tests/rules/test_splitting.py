@@ -7,81 +7,24 @@ into 1 to 16 pieces in every way that is allowed; the oracle runs over the whole
 import itertools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from agreement import row, same
-from cases import Deploy, Push, random_case, random_events
-from rule_texts import SCHEMAS, RuleText
+from cut_cases import Cut, cut_case, found_in_whole, identity
+from rule_texts import SCHEMAS
 from timeline import batches
 
 import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
 from rules.engine import make
-from rules.errors import RuleErrors
-from rules.pattern import RuleSet
 from rules.splitting import ByKey, ByTime, Pass, Whole, split
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "120")), int(os.environ.get("REXMQ_SEED", "0"))
-KEYS = {"A": "p", "B": "p", "C": "p", "D": "q", "X": "n", "Y": "n"}
-"""The attribute that a rule made to have a key binds it to."""
-WAYS = (("key", "time"), ("key", "time"), ("time",), ("time", "key"), ("key",), ())
 MARKER = EventType.of("Marker")
 """A type that no rule uses: it tells an engine where its input begins and ends (S13)."""
-
-
-# --- cases -------------------------------------------------------------------------------------
-
-
-def keyed(text: RuleText) -> RuleText:
-    """The rule with one condition an event, and events of one type bound to one key."""
-    pieces = [
-        replace(piece, conditions=(*piece.conditions[:1], f"{KEYS[name]} = $key"))
-        if (name := piece.head.split()[-1]) in KEYS
-        else piece
-        for piece in text.pieces
-    ]
-    where = tuple("n = $key" if one.startswith("n = ") else one for one in text.where)
-    return replace(text, pieces=tuple(pieces), where=where)
-
-
-def checked(texts: Sequence[RuleText]) -> RuleSet | None:
-    try:
-        return rules.load("\n\n".join(map(str, texts)), known=SCHEMAS)
-    except RuleErrors:
-        return None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Rules and events, and how they are to be cut."""
-
-    ruleset: RuleSet
-    events: tuple[Event, ...]
-    ways: tuple[str, ...]
-    parts: int
-
-
-def cut_case(seed: int) -> Cut:
-    random = Random(seed)
-    case = random_case(seed)
-    deployed = [text for step in case.steps if isinstance(step, Deploy) for text in step.rules]
-    texts = list({text.name: text for text in deployed}.values())  # some come back
-    types = sorted(
-        {one.type for step in case.steps if isinstance(step, Push) for one in step.events}
-    )
-    # Long beside the windows, so that slices of time leave most of it out.
-    events = random_events(random, types, random.randint(40, 90), random.choice((20, 60, 120)))
-    if random.random() < 0.7:  # what consumes can only be cut by key
-        texts = [replace(text, consuming=()) for text in texts]
-    ruleset = checked(texts)
-    if random.random() < 0.6:
-        ruleset = checked(list(map(keyed, texts))) or ruleset
-    assert ruleset is not None
-    return Cut(ruleset, tuple(events), random.choice(WAYS), random.randint(1, 16))
 
 
 # --- the plain way to do it --------------------------------------------------------------------
@@ -134,19 +77,6 @@ def found_by_parts(cut: Cut, passes: Sequence[Pass], random: Random) -> list[Eve
                         ends = max(least, start - reach), end - 1
                         found += (e for e in found_in(part, near, *ends) if e.time >= start)
     return found
-
-
-def found_in_whole(cut: Cut) -> list[Event]:
-    engine = make("naive")
-    engine.deploy(cut.ruleset)
-    for batch in batches(cut.events, SCHEMAS.values()):
-        engine.push(batch)
-    return list(engine.advance(TIME_MAX).events())
-
-
-def identity(event: Event) -> tuple[Any, ...]:
-    """What an event is sorted by: all but its data."""
-    return row(event)[:-1]
 
 
 @pytest.mark.timeout(3600)

@@ -1,0 +1,200 @@
+"""What one task does: it runs an engine over the rows of one cell, which come in order of time.
+
+Law: a row's name and its place among simultaneous ones (tesla.md E4) follow from the row and its
+cell's rows of the same instant alone. Where rows bear sequence numbers these are taken; else they
+come in the order of all that they hold, are counted as they come, and named after what they hold
+and a number among those that hold the same.
+
+Tasks are told by the rows themselves which cell they are at work on: in a union of passes, the
+numbers of Spark's partitions are not ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.spark import composites
+from broker.spark.cells import CELL, Cell
+from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
+from matcher.identity import RULE_SOURCE
+from matcher.model import (
+    TIME_MAX,
+    TIME_MIN,
+    AnyArray,
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+)
+from rules.engine import Detections, Detector, make
+from rules.splitting import Pass
+
+DIGEST = "digest"
+"""The column that holds what a row is named after when it has no name."""
+ROWS_OUT = 16_384
+"""Composite events leave in about so many rows at once."""
+_MARKER = EventType.of("(the end of a piece)")
+"""No rule can name such a type; its events tell the engine how far the input reaches (S13)."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """The rules of a pass, the cells that it is cut into, and what is wanted of it.
+
+    ``least`` and ``greatest`` are the first and last time of all events, ``overlap`` how long
+    before its slice a cell begins, ``wanted`` the types of composite events that are given.
+    """
+
+    part: Pass
+    form: Form
+    cells: tuple[Cell, ...]
+    overlap: int
+    least: int
+    greatest: int
+    wanted: tuple[EventType, ...]
+    full_cause: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """For ``mapInArrow``: the rows of one cell in, composite events out.
+
+        Where Timers tick there is something to do in a cell without events too; there the caller
+        adds a row without a type to each cell.
+        """
+        rows = (batch for batch in batches if batch.num_rows)
+        first = next(rows, None)
+        if first is not None:
+            cell = self.cells[first.column(CELL)[0].as_py()]
+            yield from self.run(cell, itertools.chain([first], rows))
+
+    def run(self, cell: Cell, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the rules over one cell's rows."""
+        engine = make("auto")
+        engine.deploy(self.part.rules)
+        self._mark_ends(engine, cell)
+        reader = _Reader(self.form, self.part.used_types)
+        out, count = list[pa.RecordBatch](), 0
+        for batch in batches:
+            for events in reader.read(batch):
+                engine.push(events)
+            mark = int(batch.column(TIME)[batch.num_rows - 1].as_py())
+            for found in self._owned(engine.advance(mark), cell):
+                out.append(found)
+                count += found.num_rows
+            if count >= ROWS_OUT:
+                yield from _together(out)
+                out, count = [], 0
+        out.extend(self._owned(engine.advance(TIME_MAX), cell))
+        yield from _together(out)
+
+    def _mark_ends(self, engine: Detector, cell: Cell) -> None:
+        if self.least > self.greatest:
+            return  # there are no events at all
+        first = self.least if cell.start == TIME_MIN else max(self.least, cell.start - self.overlap)
+        last = min(self.greatest, cell.end - 1)
+        times = np.array([first, last], np.int64)
+        ids = EventIds(StringColumn.constant("", 2), np.arange(2))
+        engine.push(EventBatch(_MARKER, times, ids, ()))
+
+    def _owned(self, found: Detections, cell: Cell) -> Iterator[pa.RecordBatch]:
+        """What counts of what was found: of the pass's own rules, in the cell's own slice."""
+        names = {type_.name for type_ in self.wanted}
+        for batch in found.batches:
+            if batch.type.name not in names:
+                continue
+            sources = batch.ids.source
+            owned = np.array(
+                [name.removeprefix(RULE_SOURCE) in self.part.owned for name in sources.values], bool
+            )
+            mine = owned[sources.codes] & (batch.time >= cell.start) & (batch.time < cell.end)
+            if not mine.all():
+                batch = batch.take(mine)
+            if len(batch):
+                yield composites.rows(batch, self.wanted, full_cause=self.full_cause)
+
+
+class _Reader:
+    """Rows of a wide frame, in order of time, as events; remembers what names depend on."""
+
+    def __init__(self, form: Form, used: frozenset[str]) -> None:
+        self._form = form
+        self._types = [type_ for type_ in form.types if type_.name in used]
+        self._rows = 0
+        self._digest = ""
+        self._repeats = 0
+
+    def read(self, batch: pa.RecordBatch) -> Iterator[EventBatch]:
+        """The events of a record batch, a batch a type."""
+        ids = self._ids(batch)
+        types = _strings(batch.column(TYPE))
+        time: Int64s = batch.column(TIME).to_numpy()
+        for event_type in self._types:
+            if event_type.name not in types.values:
+                continue
+            rows = types.codes == types.values.index(event_type.name)
+            places = None if rows.all() else np.flatnonzero(rows)
+            columns = tuple(
+                _column(batch.column(self._form.column(attribute)), attribute.kind, places)
+                for attribute in event_type.attributes
+            )
+            if places is None:
+                yield EventBatch(event_type, time, ids, columns)
+            else:
+                yield EventBatch(event_type, time[places], ids.take(places), columns)
+
+    def _ids(self, batch: pa.RecordBatch) -> EventIds:
+        source = _strings(batch.column(SOURCE))
+        given = _strings(batch.column(ID)).tolist() if self._form.has_id else None
+        if self._form.has_sequence:
+            sequence: Int64s = batch.column(SEQUENCE).to_numpy(zero_copy_only=False)
+            if given is None:
+                return EventIds(source, sequence)
+            numbers = sequence.tolist()
+            texts = [text or str(number) for text, number in zip(given, numbers, strict=True)]
+            return EventIds(source, sequence, StringColumn.from_strings(texts))
+        sequence = np.arange(self._rows + 1, self._rows + 1 + batch.num_rows, dtype=np.int64)
+        self._rows += batch.num_rows
+        made = self._made(batch.column(DIGEST).to_pylist())
+        if given is not None:
+            made = [text or own for text, own in zip(given, made, strict=True)]
+        return EventIds(source, sequence, StringColumn.from_strings(made))
+
+    def _made(self, digests: list[str]) -> list[str]:
+        """Names after digests; rows that hold the same follow one another."""
+        names = []
+        for digest in digests:
+            self._repeats = self._repeats + 1 if digest == self._digest else 1
+            self._digest = digest
+            names.append(digest if self._repeats == 1 else f"{digest}-{self._repeats}")
+        return names
+
+
+def _column(array: pa.Array, kind: Kind, places: AnyArray | None) -> Column:
+    if places is not None:
+        array = array.take(pa.array(places))
+    if kind is Kind.STRING:
+        return _strings(array)
+    values: Column = array.to_numpy(zero_copy_only=kind is not Kind.BOOL)
+    return values
+
+
+def _strings(array: pa.Array) -> StringColumn:
+    encoded = pc.fill_null(array.cast(pa.string()), "").dictionary_encode()
+    return StringColumn(
+        encoded.indices.to_numpy().astype(np.int32, copy=False),
+        tuple(encoded.dictionary.to_pylist()),
+    )
+
+
+def _together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in one batch, if there are any."""
+    if batches:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()

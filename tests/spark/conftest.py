@@ -1,0 +1,24 @@
+"""One Spark session for all tests of Spark, on two cores; they are skipped where it cannot run."""
+
+import warnings
+
+import pytest
+
+from broker.spark.environment import local_session, missing
+
+REASON = missing()
+collect_ignore_glob = ["test_*.py"] if REASON else []
+
+
+def pytest_report_header() -> str | None:
+    return f"the tests of Spark are skipped: {REASON}" if REASON else None
+
+
+@pytest.fixture(scope="session")
+def spark():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas 3 is too new for some of pyspark, not for us
+        session = local_session(2, "1g", {"spark.sql.adaptive.enabled": "true"})
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()

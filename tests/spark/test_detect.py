@@ -1,0 +1,115 @@
+"""``detect`` over DataFrames gives what the oracle gives over the whole, however they are cut."""
+
+import os
+import warnings
+from random import Random
+
+import pytest
+from agreement import row, same
+from cut_cases import Cut, cut_case, found_in_whole, identity
+from rule_texts import SCHEMAS
+
+from broker.spark import detect
+from matcher.model import Event
+
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "6")), int(os.environ.get("REXMQ_SEED", "0"))
+NAMES = sorted({name for schema in SCHEMAS.values() for name in schema.names})
+
+
+def frame_of(spark, events, random: Random):
+    """The events in one frame with a column for every attribute, in any order and partitions."""
+    from pyspark.sql.types import StructType
+
+    kinds = {one.name: one.kind.value for schema in SCHEMAS.values() for one in schema.attributes}
+    schema = StructType().add("type", "string").add("time", "double").add("source", "string")
+    schema = schema.add("sequence", "long").add("id", "string")
+    for name in NAMES:
+        schema = schema.add(
+            name, {"int": "long", "float": "double", "bool": "boolean"}.get(kinds[name], "string")
+        )
+    rows = [
+        (e.type, e.time / 1e6, e.source, e.sequence, e.id, *(e.data.get(n) for n in NAMES))
+        for e in events
+    ]
+    random.shuffle(rows)
+    return spark.createDataFrame(rows, schema).repartition(random.randint(1, 4))
+
+
+def events_of(found) -> list[Event]:
+    events = []
+    for one in found.collect():
+        data = one[one["type"]].asDict()
+        cause = tuple(one["cause"])
+        micros = round(one["time"].timestamp() * 1e6)
+        events.append(Event(one["type"], micros, one["source"], one["id"], data, 0, (), cause))
+    return events
+
+
+@pytest.mark.timeout(3600)
+def test_cells_give_what_the_whole_gives(spark):
+    fired = 0
+    for seed in range(FIRST, FIRST + CASES):
+        cut: Cut = cut_case(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = detect(
+                frame_of(spark, cut.events, Random(seed)),
+                cut.text,
+                ways=cut.ways,
+                cells=cut.parts,
+                full_cause=True,
+            )
+        ours = sorted(events_of(found), key=identity)
+        whole = sorted(found_in_whole(cut), key=identity)
+        fired += len(whole) > 0
+        assert len(ours) == len(whole) and all(map(same, ours, whole)), (  # noqa: PT018
+            f"seed {seed}, {cut.ways}, {cut.parts} cells\n{cut.text}\n"
+            f"{[*map(row, ours)]}\nagainst\n{[*map(row, whole)]}"
+        )
+    assert fired > CASES // 3
+
+
+PAIRS = """
+event Temp(area: string, value: float)
+rule pair: define Pair(area: string, first: float, second: float)
+from Temp(area = $a) as Now and last Temp(area = $a) as Before within 1 min from Now
+where area = $a, first = Before.value, second = Now.value
+"""
+
+
+def pairs(frame, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = detect({"Temp": frame}, PAIRS, full_cause=True, **options)
+    return sorted(map(row, events_of(found)))
+
+
+def test_rows_without_names_find_the_same_however_they_are_partitioned(spark):
+    """Simultaneous rows, and rows that hold the same, are told apart by what they hold alone."""
+    random = Random(7)
+    rows = [
+        (float(random.randint(0, 30)), random.choice("ab"), random.randint(0, 3) / 2)
+        for _ in range(150)
+    ]
+    schema = "time double, area string, value double"
+    found = []
+    for cells, parts, ways in ((1, 1, ()), (3, 2, ("key",)), (5, 3, ("time",))):
+        random.shuffle(rows)
+        frame = spark.createDataFrame(rows, schema).repartition(parts)
+        found.append(pairs(frame, cells=cells, ways=ways))
+    assert len(set(rows)) < len(rows)
+    assert len(found[0]) > 100
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_key_with_most_of_the_events_is_cut_by_time_as_well(spark):
+    schema = "time double, area string, value double, source string, sequence long"
+    rows = [(float(n), "busy" if n % 10 else f"a{n % 7}", n / 2, "s", n) for n in range(2_000)]
+    frame = spark.createDataFrame(rows, schema)
+    whole = pairs(frame, cells=1, ways=())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        found = detect({"Temp": frame}, PAIRS, full_cause=True, cells=4)
+    assert found.rdd.getNumPartitions() > 4
+    assert sorted(map(row, events_of(found))) == whole
+    assert len(whole) > 1_700
