@@ -30,6 +30,7 @@ _OPTIONAL = frozenset(
         ),  # of steps
         *("branches", "chosen", "match", "more", "more_matches"),  # of branches
         *("example", "reasons"),  # of stages
+        *("way", "ways"),  # of summaries
     ]
 )
 

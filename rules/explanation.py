@@ -209,7 +209,8 @@ class Summary:
     """How far the terminators of a rule got, clause by clause.
 
     ``terminators`` are the events of the terminator's type; ``fired`` those that made the rule
-    fire, ``composites`` the composite events of that.
+    fire, ``composites`` the composite events of that. A rule whose events come in any order, or
+    are of either type, has no stages, but a summary for each of its ``ways``, which ``way`` tells.
     """
 
     rule: str
@@ -218,3 +219,5 @@ class Summary:
     stages: tuple[Stage, ...]
     fired: int
     composites: int
+    way: str = ""
+    ways: tuple[Summary, ...] = ()

@@ -4,21 +4,26 @@ Law 1: which terminators fired is what the engine says. Of the others, the match
 counts: through as many clauses as any, in the order in which ``explain`` walks them.
 
 Law 2: of one terminator's matches at most ``MATCHES_MAX`` are tried.
+
+Law 3: a rule that is several (X1, X2) has a summary for each *way*: which of its events comes
+last, or of which types they are. A match takes one way, so composite events are those of the
+ways together; one event may be the terminator of several.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from matcher.model import Event, EventBatch
 from rules.appraisal import NOWHERE, Appraisal, Enclosing
 from rules.consideration import Consideration
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, value_of
-from rules.errors import Problem, RuleErrors
 from rules.explainer import judge, walked
 from rules.explanation import Stage, Summary
 from rules.finder import Finder
@@ -36,9 +41,11 @@ from rules.pattern import (
     Selected,
     Timed,
 )
-from rules.recording import Recording, Since
+from rules.recording import Firing, Recording, Since
 from rules.rewording import Rewording
 from rules.sight import Moment, Sight
+from rules.variants import variants
+from rules.ways import Ways
 
 MATCHES_MAX = 10_000
 """So many matches of one terminator are tried."""
@@ -60,39 +67,44 @@ def summarise(
 
 
 def surveyed(recording: Recording, rule: str) -> Summary:
-    """How far the terminators of a rule got; RuleErrors when no rule has that name, or when it
-    has no one way to follow (X1, X2).
-    """
+    """How far the terminators of a rule got; RuleErrors when no rule has that name."""
     checked = recording.rule(rule)
-    why = "come in any order" if checked.together is not None else "may be of either type"
-    if checked.together is not None or checked.alternatives:
-        problem = f"the events of {rule} {why}: there is no one way through it to follow"
-        raise RuleErrors([Problem(problem, None, "explain one event of it instead")])
-    return Survey(recording, checked).summary()
+    firings = recording.firings(checked)
+    ways = variants(checked)
+    if len(ways) == 1:
+        return Survey(recording, checked, firings).summary()
+    taken = Ways(recording, checked, ways)
+    told = tuple(
+        replace(Survey(recording, way, taken.firings(way)).summary(), way=taken.name(way))
+        for way in ways
+    )
+    terminators = sum(1 for _ in recording.terminators(checked))
+    fired = len({taken.terminator(firing) for firing in firings})
+    return Summary(checked.name, checked.text, terminators, (), fired, len(firings), ways=told)
 
 
 class Survey:
-    """The survey of one rule."""
+    """The survey of an ordinary rule, or of one way of a rule, and the ``firings`` of that."""
 
-    def __init__(self, recording: Recording, rule: Rule) -> None:
+    def __init__(self, recording: Recording, rule: Rule, firings: Sequence[Firing]) -> None:
         self._recording = recording
         self._rule = rule
+        self._firings = firings
         self._words = Rewording(rule)
         self._sight = Sight(recording, rule)
         self._appraisal = Appraisal(self._words)
         self._clauses = walked(rule)
         consideration = Consideration(self._sight, self._appraisal, 0)
         self._finders = {
-            turn: Finder(one.clause, self._sight, consideration)
+            turn: [Finder(use, self._sight, consideration) for use in _uses(one.clause)]
             for turn, one in enumerate(self._clauses)
-            if isinstance(one.clause, Selected | Negated)
         }
         self._left = 0
 
     def summary(self) -> Summary:
         """The summary of all terminators."""
-        firings = self._recording.firings(self._rule)
-        fired = {firing.causes[0] for firing in firings}
+        firings = self._firings
+        fired = {firing.causes[self._rule.latest] for firing in firings}
         failures: list[Counter[str]] = [Counter() for _ in range(len(self._clauses) + 2)]
         examples: dict[tuple[int, str], Occurrence] = {}
         terminators = 0
@@ -165,17 +177,26 @@ class Survey:
         clause = self._clauses[turn].clause
         match clause:
             case Selected():
-                fitting = self._finders[turn].fitting(scope, clause.policy is Policy.LAST)
-                if clause.policy is not Policy.EACH:
-                    fitting = islice(fitting, clause.rank - 1, clause.rank)
-                yield from map(scope.with_event, fitting)
+                for event in self._selected(turn, clause, scope):
+                    if event.type == clause.type:  # and not a rival's (X2)
+                        yield scope.with_event(event)
             case Negated():
-                if next(self._finders[turn].fitting(scope), None) is None:
+                (finder,) = self._finders[turn]
+                if next(finder.fitting(scope), None) is None:
                     yield scope
             case _:
                 longer = judge(clause, scope)
                 if longer is not None:
                     yield longer
+
+    def _selected(self, turn: int, clause: Selected, scope: Scope) -> Iterator[Occurrence]:
+        """What a clause selects of its own events and its rivals'."""
+        backwards = clause.policy is Policy.LAST
+        found = [finder.fitting(scope, backwards) for finder in self._finders[turn]]
+        fitting = merge(*found, key=attrgetter("moment"), reverse=backwards)
+        if clause.policy is Policy.EACH:
+            return fitting
+        return islice(fitting, clause.rank - 1, clause.rank)
 
     # --- reasons -----------------------------------------------------------------------------
 
@@ -185,7 +206,9 @@ class Survey:
         clause: Clause = self._clauses[turn].clause
         match clause:
             case Selected():
-                return self._finders[turn].reason(scope, self._appraisal)
+                if (chosen := next(self._selected(turn, clause, scope), None)) is not None:
+                    return f"the one it takes is a {chosen.type.name}"
+                return self._finders[turn][0].reason(scope, self._appraisal)
             case Negated():
                 return f"negated by {clause.type.name}"
             case Timed():
@@ -206,3 +229,14 @@ class Survey:
                 return f"{name} is undefined: {self._appraisal.undefined(value, scope)}"
         # The engine saw it otherwise: a float aggregate so near to a bound that hosts may differ.
         return "an aggregate within 1e-9 of a bound (S8)"
+
+
+def _uses(clause: Clause) -> Sequence[Selected | Negated]:
+    """What a clause looks for: the events of its own type, and those of its rivals' (X2)."""
+    match clause:
+        case Selected():
+            return clause, *clause.rivals
+        case Negated():
+            return (clause,)
+        case _:
+            return ()

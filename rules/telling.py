@@ -69,11 +69,17 @@ def told_summary(summary: Summary) -> str:
     """A summary as text, without a line end after it."""
     lines = [f"rule {summary.rule}: how far its terminators got", ""]
     width = len(f"{summary.terminators:,}")
-    for stage in summary.stages:
-        lines += _stage(stage, width)
+    for way in summary.ways or (summary,):
+        lines += [f"where {way.way}:"] if way.way else []
+        for stage in way.stages:
+            lines += _stage(stage, width)
+        lines += [_fired(way), ""] if summary.ways else [""]
+    return "\n".join([*lines, _fired(summary)])
+
+
+def _fired(summary: Summary) -> str:
     fired, composites = summary.fired, summary.composites
-    lines += ["", f"{_count(fired, 'terminator')} fired: {_count(composites, 'composite event')}"]
-    return "\n".join(lines)
+    return f"{_count(fired, 'terminator')} fired: {_count(composites, 'composite event')}"
 
 
 def value_text(value: Value | None) -> str:

@@ -10,11 +10,14 @@ from timeline import batches, history
 import rules
 from matcher.model import Event
 from rules import Summary
+from rules.document import document
 from rules.explainer import Explainer
 from rules.explanation import Branch
 from rules.pattern import Rule
 from rules.recording import Recording
 from rules.survey import surveyed
+from rules.telling import told_summary
+from rules.variants import variants
 
 COUNT = int(os.environ.get("REXMQ_CASES", "160"))
 PARTS = 4
@@ -45,12 +48,16 @@ def test_the_survey_agrees_with_every_explanation(part: int):
     for case in plain_cases(range(part * COUNT // PARTS, (part + 1) * COUNT // PARTS)):
         recording = recording_of(case)
         for name, rule in recording.rules.items():
-            if rule.together is not None or rule.alternatives:
-                continue
             summary = surveyed(recording, name)
-            told = ([stage.passed for stage in summary.stages], summary.fired)
-            assert told == stages(recording, rule), f"seed {case.seed}, rule {name}\n{rule.text}"
-            assert_consistent(summary)
+            ways = variants(rule)
+            assert len(summary.ways) == (len(ways) if len(ways) > 1 else 0)
+            for way, told in zip(ways, summary.ways or (summary,), strict=True):
+                found = ([stage.passed for stage in told.stages], told.fired)
+                assert found == stages(recording, way), f"seed {case.seed}, {name}\n{rule.text}"
+                assert_consistent(told)
+            assert summary.composites == len(recording.firings(rule))
+            if summary.ways:
+                assert summary.composites == sum(way.composites for way in summary.ways)
 
 
 def assert_consistent(summary: Summary) -> None:
@@ -64,14 +71,30 @@ def assert_consistent(summary: Summary) -> None:
     assert reached == summary.fired
 
 
-def test_events_in_any_order_have_no_way_to_follow() -> None:
-    with pytest.raises(rules.RuleErrors, match="come in any order"):
-        summarised("define P() from all A() as a, B() as b within 3 s", "A1=A@1(1)")
+def test_events_in_any_order_have_a_summary_for_each_that_may_come_last() -> None:
+    rule = "define P() from all A(x = $x) as a, B(x = $x) as b within 3 s"
+    summary = summarised(rule, "A@1(1) B@2(1,0) B@3(1,0) A@9(2) B@9(2,0) A@20(3) B@30(3,0)")
+    assert (summary.terminators, summary.fired, summary.composites) == (7, 3, 3)
+    assert summary.stages == ()
+    told = {way.way: (way.terminators, way.fired, way.composites) for way in summary.ways}
+    # Of two that are latest, the one that the text names first terminates.
+    assert told == {"a comes last": (3, 1, 1), "b comes last": (4, 2, 2)}
+    reasons = [dict(stage.reasons) for way in summary.ways for stage in way.stages]
+    assert {"no B in the window": 2} in reasons
 
 
-def test_events_of_either_type_have_no_one_way_to_follow() -> None:
-    with pytest.raises(rules.RuleErrors, match="of either type"):
-        summarised("define P() from A() or B() as e", "A1=A@1(1)")
+def test_events_of_either_type_have_a_summary_for_each() -> None:
+    rule = "define P() from C() and last A(x > 0) or B(y > 2) as e within 5 s from C"
+    summary = summarised(rule, "A@1(1) B@2(1,9) C@3(0) A@11(1) C@12(0) C@20(0)")
+    assert (summary.terminators, summary.fired, summary.composites) == (3, 2, 2)
+    of_a, of_b = summary.ways
+    assert (of_a.way, of_b.way) == ("e is of type A", "e is of type B")
+    assert (of_a.fired, of_b.fired) == (1, 1)
+    assert of_a.stages[1].reasons == {"the one it takes is a B": 1, "no A in the window": 1}
+    told = told_summary(summary)
+    assert "where e is of type B:" in told
+    assert told.splitlines()[-1] == "2 terminators fired: 2 composite events"
+    assert [way["way"] for way in document(summary)["ways"]] == ["e is of type A", "e is of type B"]
 
 
 # --- reasons -----------------------------------------------------------------------------------
