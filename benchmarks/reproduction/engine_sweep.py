@@ -17,15 +17,16 @@ from benchmarks.reproduction.engine_claims import COMPOSITES, half, sustained, u
 from benchmarks.reproduction.engine_runs import (
     SEEDS,
     Making,
+    Mean,
     Span,
+    Stream,
     engines,
-    offered,
     processing,
 )
 from benchmarks.reproduction.experiment import Chart, Claim, Figure, Outcome, Table
 
 PAGE = "engine"
-RATES = (1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
+RATES = (1e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5)
 Case = Callable[[float, bool], Making]
 """A workload by the value of a parameter, small if it is to be quick."""
 LOST = 0.001
@@ -33,8 +34,8 @@ LOST = 0.001
 
 
 def arrivals(rate: float, quick: bool) -> int:
-    """Events that arrive in one run at a rate: half a second's, within bounds."""
-    return int(np.clip(rate / 2, 500, 1_000 if quick else 40_000))
+    """Events that arrive in one run at a rate: a quarter of a second's, within bounds."""
+    return int(np.clip(rate / 4, 500, 1_000 if quick else 40_000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +91,10 @@ class Sweep:
 def sustained_rate(making: Making, engine: str, quick: bool) -> float | None:
     """The highest of RATES up to which nothing is lost; None if even the lowest loses."""
     best = None
-    for rate in RATES[:2] if quick else RATES:
-        if offered(making, engine, rate, arrivals(rate, quick), SEEDS[:1]).dropped.value > LOST:
+    rates = RATES[:2] if quick else RATES
+    stream = Stream(making, engine, arrivals(rates[-1], quick), SEEDS[0])
+    for rate in rates:
+        if stream.at(rate, arrivals(rate, quick)).dropped > LOST:
             break
         best = rate
     return best
@@ -105,11 +108,14 @@ class Offering:
     claims: Callable[[Table], tuple[Claim, ...]]
 
     def run(self, quick: bool) -> Outcome:
+        """Measure it."""
         rates = (RATES[0], RATES[3]) if quick else RATES
+        columns: dict[str, Sequence[Figure]] = {RATE_OFFERED: [int(rate) for rate in rates]}
+        for case, making in self.cases.items():
+            for name, engine in engines().items():
+                columns |= _line(f"{case}{name}", making(quick), engine, rates, quick)
+        table = Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
         lines = [f"{case}{name}" for case in self.cases for name in engines()]
-        columns = [RATE_OFFERED]
-        columns.extend(form.format(line) for line in lines for form in (OUT, OUT_HALF, DROPPED))
-        table = Table(tuple(columns), tuple(tuple(self._row(rate, quick)) for rate in rates))
         charts = (
             Chart(
                 tuple(map(OUT.format, lines)),
@@ -121,15 +127,27 @@ class Offering:
         )
         return Outcome(table, charts, self.claims(table))
 
-    def _row(self, rate: float, quick: bool) -> Iterator[Figure]:
-        seeds = SEEDS[:1] if quick else SEEDS
-        yield int(rate)
-        for making in self.cases.values():
-            for engine in engines().values():
-                one = offered(making(quick), engine, rate, arrivals(rate, quick), seeds)
-                yield one.throughput.value
-                yield one.throughput.half
-                yield 100 * one.dropped.value
+
+def _line(
+    line: str, making: Making, engine: str, rates: Sequence[float], quick: bool
+) -> dict[str, Sequence[Figure]]:
+    """The columns of one engine on one workload, a figure for each rate."""
+    counts = [arrivals(rate, quick) for rate in rates]
+    streams = [
+        Stream(making, engine, max(counts), seed) for seed in (SEEDS[:1] if quick else SEEDS)
+    ]
+    runs = [
+        [stream.at(rate, count) for stream in streams]
+        for rate, count in zip(rates, counts, strict=True)
+    ]
+    out = [Mean.of([one.throughput for one in of_rate]) for of_rate in runs]
+    return {
+        OUT.format(line): [mean.value for mean in out],
+        OUT_HALF.format(line): [mean.half for mean in out],
+        DROPPED.format(line): [
+            100 * Mean.of([one.dropped for one in of_rate]).value for of_rate in runs
+        ],
+    }
 
 
 RATE_OFFERED = "events/s offered"
