@@ -87,9 +87,7 @@ class Node:
         self._sinks = Sinks(config, self._deployments)
         self._detection = self._make_detection(engine)
         self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
-        self._overview = Overview(
-            self._detection, self._deployments, self._advertisements, self._sources, self._sinks
-        )
+        self._overview = self._make_overview()
         self._rates = Rates(now)
         self._unacknowledged: Link | None = None
         """Whose Publish was taken in, while that is not yet said."""
@@ -102,6 +100,11 @@ class Node:
             self._deployments,
             on_types=self._check_interests,
             on_rules=self._sinks.index,
+        )
+
+    def _make_overview(self) -> Overview:
+        return Overview(
+            self._detection, self._deployments, self._advertisements, self._sources, self._sinks
         )
 
     # --- inputs ---

@@ -2,12 +2,14 @@
 
 A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
 for evaluation because a source's link is lost, or because a source has not moved its promise for
-STALLED_AFTER_S; *running* otherwise. ``held_by`` names the sources that its mark stands at.
+STALLED_AFTER_S; *running* otherwise. ``held_by`` names the sources that its mark stands at, and the
+types by which they hold it. In a network a rule that another broker evaluates is *elsewhere*.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from matcher.model import TIME_MAX, TIME_MIN
@@ -22,6 +24,33 @@ STALLED_AFTER_S = 5.0
 """Seconds without a new promise after which a live source is said to stall its rules."""
 
 Facts: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a rule's mark where it is, and by which types.
+
+    ``broker``: where that is, in a network; "" for here. ``name`` "": whoever is there.
+    ``stalls``: whether that has been so for too long.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    standing: str
+    promise: int
+    stalls: bool
+    broker: str = ""
+
+    @property
+    def facts(self) -> Facts:
+        """As it is shown."""
+        return {
+            "source": self.name or None,
+            "broker": self.broker or None,
+            "types": list(self.types),
+            "standing": self.standing,
+            "promise": time_or_none(self.promise),
+        }
 
 
 def time_or_none(mark: int | None) -> int | None:
@@ -107,14 +136,14 @@ class Overview:
 
     def facts(self, now: float) -> Facts:
         """Sources, types, rules and sinks."""
-        given = self._detection.watermarks.given
+        given = self.given
         return {
             "sources": [source_facts(source) for source in self._sources],
             "types": [
                 type_facts(known, given.get(known.schema.name)) for known in self._advertisements
             ],
             "rules": self.rules(now),
-            "sinks": [sink_facts(sink) for sink in self._sinks],
+            "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
         }
 
     def rules(self, now: float) -> list[Facts]:
@@ -127,64 +156,99 @@ class Overview:
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""
+        place = self.place(deployed)
+        absent = [] if place else self.absent(deployed)
+        holders = [] if place or absent else self.holders(deployed, now)
+        stalled = any(one.stalls for one in holders) and self.pending(deployed, mark)
+        state = "elsewhere" if place else "waiting" if absent else "running"
         needs = self._deployments.needs(deployed.rule.name)
-        absent = sorted(one for one in needs if self._detection.watermarks.is_absent(one))
-        without = sorted(one for one in needs if self._is_given_up(one))
-        holders = [] if absent else self._holders(needs)
-        stalled = self._pending(needs, mark) and any(_stalls(one, now) for one in holders)
         facts = {
             "name": deployed.rule.name,
             "type": deployed.rule.defines.name,
             "since": deployed.since,
             "version": deployed.version,
             "mark": time_or_none(mark),
-            "state": "waiting" if absent else "stalled" if stalled else "running",
+            "state": "stalled" if stalled else state,
+            "place": place or None,
             "waits_for": absent,
-            "without": without,
-            "held_by": [
-                {
-                    "source": source.name,
-                    "standing": source.standing.value,
-                    "promise": time_or_none(source.promise),
-                }
-                for source in holders
-            ],
+            "without": sorted(one for one in needs if self._is_given_up(one)),
+            "held_by": [one.facts for one in holders],
         }
         return {**facts, "says": _describe(facts)}
+
+    # --- what a network knows otherwise ---
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The marks of types that sources have not given themselves."""
+        return self._detection.watermarks.given
+
+    def place(self, deployed: Deployed) -> str:
+        """The broker that evaluates a rule; "" for this one."""
+        return ""
+
+    def absent(self, deployed: Deployed) -> list[str]:
+        """The types that a rule waits for, since nobody has advertised them."""
+        needs = self._deployments.needs(deployed.rule.name)
+        return sorted(one for one in needs if self._detection.watermarks.is_absent(one))
+
+    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
+        """The open sources with the least mark, by name."""
+        marks: dict[str, list[tuple[int, str]]] = {}
+        sources: dict[str, Source] = {}
+        for name in sorted(self._deployments.needs(deployed.rule.name) - {TIMER.name}):
+            for source in self._advertisements[name].open_advertisers:
+                sources[source.name] = source
+                marks.setdefault(source.name, []).append((source.mark(name), name))
+        least = min((mark for found in marks.values() for mark, _ in found), default=TIME_MAX)
+        return [
+            source_holder(sources[name], types, now)
+            for name, found in sorted(marks.items())
+            if (types := [one for mark, one in found if mark == least])
+        ]
+
+    def pending(self, deployed: Deployed, mark: int) -> bool:
+        """Whether events wait for a rule's mark."""
+        needs = self._deployments.needs(deployed.rule.name)
+        found = [self._advertisements.find(name) for name in needs]
+        fronts = [one.front for one in found if one is not None and one.front is not None]
+        return any(front >= mark for front in fronts)
 
     def _is_given_up(self, name: str) -> bool:
         known = self._advertisements.find(name)
         return known is not None and known.given_up and not known.was_advertised
 
-    def _holders(self, needs: Iterable[str]) -> list[Source]:
-        """The open sources with the least mark, by name."""
-        marks: dict[str, tuple[int, Source]] = {}
-        for name in sorted(set(needs) - {TIMER.name}):
-            for source in self._advertisements[name].open_advertisers:
-                known = marks.get(source.name, (TIME_MAX, source))
-                marks[source.name] = min(known[0], source.mark(name)), source
-        least = min((mark for mark, _ in marks.values()), default=TIME_MAX)
-        return [source for _, (mark, source) in sorted(marks.items()) if mark == least]
-
-    def _pending(self, needs: Iterable[str], mark: int) -> bool:
-        """Whether events wait for a rule's mark."""
-        found = [self._advertisements.find(name) for name in needs]
-        fronts = [one.front for one in found if one is not None and one.front is not None]
-        return any(front >= mark for front in fronts)
+    def _has_ended(self, sink: Sink) -> bool:
+        """Whether a sink has subscribed to composite events, and no more of them can come."""
+        rules = [
+            rule for one in sink.interests for rule in self._deployments.defining(one.type_name)
+        ]
+        return bool(rules) and all(self._detection.due_mark(one) == TIME_MAX for one in rules)
 
 
-def _stalls(source: Source, now: float) -> bool:
-    return source.standing is Standing.LOST or now - source.promised_at >= STALLED_AFTER_S
+def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
+    """A source that holds a mark by these types."""
+    stalls = source.standing is Standing.LOST or now - source.promised_at >= STALLED_AFTER_S
+    return Holder(source.name, tuple(types), source.standing.value, source.promise, stalls)
 
 
 def _describe(facts: Facts) -> str:
     """A rule's state in words."""
+    if facts["state"] == "elsewhere":
+        return f"evaluated by broker {facts['place']}"
     if facts["state"] == "waiting":
         return f"waiting for types: {', '.join(facts['waits_for'])}"
     if facts["state"] == "stalled":
-        holders = ", ".join(f"{one['source']} ({one['standing']})" for one in facts["held_by"])
+        holders = ", ".join(map(_told, facts["held_by"]))
         mark = facts["mark"]
         return f"stalled by {holders} at {'no mark' if mark is None else f'{mark} us'}"
     if facts["without"]:
         return f"running without {', '.join(facts['without'])}"
     return "running"
+
+
+def _told(holder: Facts) -> str:
+    types = ", ".join(holder["types"])
+    if holder["source"] is None:
+        return f"{types} from broker {holder['broker']}"
+    return f"{types} of {holder['source']} ({holder['standing']})"

@@ -52,6 +52,7 @@ from routing.messages import (
 from routing.network.confirmations import Client, Confirmations, Neighbour, Waiter
 from routing.network.detection import NetworkDetection
 from routing.network.knowledge import knowledge_of, rules_of
+from routing.network.overview import NetworkOverview, network_facts
 from routing.network.petitions import Petitions
 from routing.network.router import CLOSED, Router
 from routing.network.strategy import Strategy
@@ -61,6 +62,7 @@ from routing.order import in_sequence
 from routing.overlay.config import OverlayConfig
 from routing.overlay.overlay import Heard, Overlay
 from routing.sources import Source
+from routing.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import NOTHING, Detector
 from rules.errors import RuleErrors
@@ -119,6 +121,22 @@ class Broker(Node):
             on_types=self._check_interests,
             on_rules=self._sinks.index,
         )
+
+    def _make_overview(self) -> Overview:
+        return NetworkOverview(
+            self._router,
+            self._visitors,
+            self._detection,
+            self._deployments,
+            self._advertisements,
+            self._sources,
+            self._sinks,
+        )
+
+    def status(self, now: float) -> Mapping[str, Any]:
+        """What StatusRequest is answered with: of the network, too."""
+        facts = network_facts(self.overlay, self._router, self._strategy.name)
+        return {**super().status(now), "network": facts}
 
     # --- inputs ---
 

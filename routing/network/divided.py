@@ -10,7 +10,7 @@ mark is told, since each rule's events may wait for the marks of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
@@ -153,6 +153,10 @@ class DividedDetection(NetworkDetection):
     def published(self) -> Sequence[str]:
         """The types that local sources publish, or have published."""
         return sorted(self._own)
+
+    def publishers(self, name: str) -> Iterable[Source]:
+        """The local sources that publish a type, or have."""
+        return self._own.get(name, {}).values()
 
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""

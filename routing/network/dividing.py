@@ -45,6 +45,7 @@ from routing.messages import (
 from routing.network.broker import Broker, check_path
 from routing.network.divided import DividedDetection, DividedRouter
 from routing.network.knowledge import knowledge_of, rules_of
+from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
 from routing.network.rounds import Round, raise_all
 from routing.network.station import Division
@@ -52,6 +53,7 @@ from routing.network.strategy import Strategy
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
 from routing.partition.placement import Tree, partition
+from routing.status import Overview
 from rules.engine.engine import Detector
 
 Nodes = tuple[tuple[str, str, tuple[str, ...]], ...]
@@ -82,6 +84,8 @@ class DividingBroker(Broker):
         """At the root: requests that wait for the tree to pause."""
         self._homes: dict[str, set[str]] = {}
         """At the root: what is published at each broker (Law 3)."""
+        self._moved: dict[tuple[str, str], float] = {}
+        """When each neighbour below has last moved a type's mark, for status."""
         super().__init__(config, overlay, engine, strategy, now)
 
     def _make_router(self, name: str) -> DividedRouter:
@@ -99,11 +103,25 @@ class DividingBroker(Broker):
             on_rules=self._sinks.index,
         )
 
+    def _make_overview(self) -> Overview:
+        return DividedOverview(
+            self.overlay.name,
+            self._division,
+            self._moved,
+            self._detection,
+            self._deployments,
+            self._advertisements,
+            self._sources,
+            self._sinks,
+        )
+
     def status(self, now: float) -> Mapping[str, Any]:
         """What StatusRequest is answered with: here also what this broker does for which rules."""
         station = self._detection.station
+        facts = dict(super().status(now))
+        facts["network"] = {**facts["network"], **division_facts(self._division())}
         return {
-            **super().status(now),
+            **facts,
             "root": self._router.root,
             "father": self._router.father,
             "evaluates": sorted(station.rules),
@@ -309,6 +327,7 @@ class DividingBroker(Broker):
             self.overlay.send(branch.neighbour, self._plan, self._now)
         division = self._division()
         assert division is not None
+        self._moved.clear()
         self._detection.follow(division)
 
     def _hear_plan(self, neighbour: str, plan: Plan) -> None:
@@ -355,6 +374,7 @@ class DividingBroker(Broker):
         if neighbour in self._router.branches:
             self._check_schemas(message.batches)
             self._detection.station.take(neighbour, message)
+            self._moved.update(((neighbour, name), self._now) for name, _ in message.marks)
 
     def _settle(self) -> None:
         super()._settle()

@@ -100,6 +100,10 @@ class Station:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         return self._engine.mark(rule)
 
+    def said_of(self, name: str) -> Mapping[str, int]:
+        """The marks of a type, by the child that forwards it."""
+        return {child: marks[name] for child, marks in self._children.items() if name in marks}
+
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
         return rule in self._over

@@ -32,6 +32,11 @@ class Visitors:
         link = self._links.get(name)
         return None if link is None else link.source
 
+    def home(self, name: str) -> str:
+        """The broker of a source that visits; "" for one that does not."""
+        link = self._links.get(name)
+        return "" if link is None else link.home
+
     def admit(self, asked: Asked, now: float) -> Link:
         """The link that stands for a client that acts as a source; Refusal for a taken name."""
         name, home = asked.client, asked.path[0]

@@ -236,6 +236,10 @@ def test_what_the_root_refuses_is_refused_everywhere() -> None:
     assert v == "v: refused (in-use): a rule named fire is deployed; replace it, or remove it first"
     assert w.startswith("w: refused (bad-rules): ")
     assert x == "x: refused (unknown): no rule is named nothing"
+    types = {name: network.brokers[name].status(0.0)["types"] for name in network.brokers}
+    assert {one["schema"] for told in types.values() for one in told if one["name"] == "Temp"} == {
+        "Temp(room: string, value: float)"
+    }
 
 
 def test_a_name_is_one_source_in_the_whole_network() -> None:
@@ -360,6 +364,83 @@ def test_the_marks_of_waiting_rules_hold_back_whom_they_must_alone() -> None:
     network.clients["m"].remove("w")
     network.run(0.2)
     assert network.take_lines() == ["m: confirmed", 'both: Fire@3("a", 50.0) <- s#1 t#1']
+
+
+def rule_at(network: Network, broker: str) -> dict[str, object]:
+    (rule,) = network.brokers[broker].status(network.mesh.now)["rules"]
+    return dict(rule)
+
+
+def test_status_tells_of_the_network_at_every_broker() -> None:
+    network = furnished()
+    for name in ("b1", "b2", "b3"):
+        told = network.brokers[name].status(network.mesh.now)["network"]
+        assert told["root"] == "b2"
+        assert [one["name"] for one in told["brokers"]] == ["b1", "b2", "b3"]
+        assert [one["name"] for one in told["brokers"][1]["neighbours"]] == ["b1", "b3"]
+        (tree,) = told["trees"]
+        assert tree["complete"]
+        assert tree["father"] == (None if name == "b2" else "b2")
+        assert tree["children"] == (["b1", "b3"] if name == "b2" else [])
+    assert [rule_at(network, name)["state"] for name in ("b1", "b2", "b3")] == [
+        "elsewhere",
+        "running",
+        "elsewhere",
+    ]
+    assert rule_at(network, "b1")["says"] == "evaluated by broker b2"
+
+
+def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for(strategy: str) -> None:
+    network = furnished()
+    network.publish("s", 'Smoke@3("a")', 10)
+    assert rule_at(network, "b2")["state"] == "running"
+    network.run(6)
+    told = rule_at(network, "b2")
+    assert told["state"] == "stalled"
+    (holder,) = told["held_by"]  # type: ignore[misc,attr-defined]
+    assert holder["broker"] == "b1"
+    assert holder["types"] == ["Temp"]
+    if strategy == "centralized":
+        assert told["says"] == "stalled by Temp of t (live) at no mark"
+    else:  # the broker that is named has the sources
+        assert told["says"] == "stalled by Temp from broker b1 at no mark"
+    (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
+    assert (source["name"], source["types"], source["promise"]) == ("t", ["Temp"], None)
+    network.clients["t"].promise(10_000_000)
+    network.run(0.2)
+    assert rule_at(network, "b2")["state"] == "running"
+
+
+def test_status_names_the_type_that_a_rule_waits_for() -> None:
+    network = Network(3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.run(0.2)
+    network.connect("m", "b3").deploy("event Smoke(room: string)" + FIRE)
+    network.run(0.2)
+    told = [rule_at(network, name) for name in ("b1", "b2", "b3")]
+    (waiting,) = (one for one in told if one["state"] != "elsewhere")
+    assert waiting["says"] == "waiting for types: Smoke"
+    network.connect("s", "b2").advertise([SMOKE])
+    network.run(0.2)
+    assert "waiting" not in [rule_at(network, name)["state"] for name in ("b1", "b2", "b3")]
+
+
+def test_status_tells_when_no_more_can_come_for_a_sink() -> None:
+    network = furnished()
+
+    def ended() -> bool:
+        (sink,) = network.brokers["b3"].status(network.mesh.now)["sinks"]
+        return bool(sink["ended"])
+
+    network.publish("t", 'Temp@1("a", 50)')
+    network.publish("s", 'Smoke@3("a")')
+    network.clients["t"].close(network.mesh.now)
+    network.run(0.2)
+    assert not ended()
+    network.clients["s"].close(network.mesh.now)
+    network.run(0.2)
+    assert ended()
+    assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
 def test_a_single_broker_does_what_a_node_does() -> None:
