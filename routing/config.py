@@ -55,6 +55,9 @@ class NodeConfig:
     """Links at a time."""
     sources_max: int = 65_536
     """Names whose sequence numbers are remembered; beyond it the longest closed are forgotten."""
+    repeat_ids_max: int = 1_000_000
+    """Ids remembered at least, of each source that publishes in parts, to know repeats by; at most
+    twice as many are."""
     types_max: int = 10_000
     """Event types known at a time."""
     rules_max: int = 100_000
@@ -93,6 +96,7 @@ NODE_BOUNDS = (
     "queue_events_max",
     "clients_max",
     "sources_max",
+    "repeat_ids_max",
     "types_max",
     "rules_max",
     "subscriptions_max",

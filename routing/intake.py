@@ -44,6 +44,11 @@ class Intake(NamedTuple):
         """How many events are taken."""
         return self.events - self.duplicates - self.rejected
 
+    def with_taken(self, taken: tuple[EventBatch, ...]) -> Intake:
+        """The same with fewer events taken; the others count as duplicates."""
+        fewer = self.accepted - sum(map(len, taken))
+        return self._replace(taken=taken, duplicates=self.duplicates + fewer)
+
 
 def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
     """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""

@@ -58,6 +58,7 @@ from routing.messages import (
     WhenFull,
 )
 from routing.order import first_time, in_sequence
+from routing.parts import Parts
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
@@ -81,6 +82,7 @@ class Node:
         self._closed = False
         self._effects: list[Effect] = []
         self._links = Links()
+        self._parts = Parts(config)
         self._sources = Sources(config)
         self._advertisements = Advertisements(config)
         self._deployments = Deployments(config)
@@ -157,6 +159,7 @@ class Node:
         self._config = self._config.changed_to(config)
         for part in (
             self._sources,
+            self._parts,
             self._advertisements,
             self._deployments,
             self._sinks,
@@ -357,6 +360,9 @@ class Node:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
         intake = take_in(source, message.batches)
+        if source.whole is not None:
+            joined = self._parts.joined(source.whole, intake.taken)
+            intake = intake.with_taken(joined)
         self._credit.spend(source, intake.events)
         self._take_over(source, intake)
         for rejection in intake.rejections:

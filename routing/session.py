@@ -172,14 +172,15 @@ class Session:
             return self._ticked_at + self._tick_s
         return None
 
-    def close(self, now: float, reason: str = "") -> None:
-        """Say Goodbye: a source has then published everything.
+    def close(self, now: float, reason: str = "", *, returns: bool = False) -> None:
+        """Say Goodbye: a source has then published everything, unless another client of its name
+        ``returns`` to go on; until then its promise stays where it is.
 
         What still waits for credit is not published: wait for ``unacknowledged`` to become 0.
         """
         self._now = now
         if self._state in (State.GREETING, State.READY):
-            self._send(Goodbye(reason))
+            self._send(Goodbye(reason, Code.SILENT if returns else Code.CLOSING))
             self._effects.append(Close(BROKER, reason or "goodbye"))
         self._state = State.CLOSED
 

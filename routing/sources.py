@@ -20,6 +20,7 @@ from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
+from routing.parts import whole_of
 
 FAR = 2**62
 """Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that
@@ -61,6 +62,11 @@ class Source:
     late: int = 0
     duplicates: int = 0
     rejected: int = 0
+    whole: str | None = field(init=False)
+    """The source that this one is a part of (routing.parts)."""
+
+    def __post_init__(self) -> None:
+        self.whole = whole_of(self.name)
 
     @property
     def is_open(self) -> bool:

@@ -122,10 +122,10 @@ class Connection:
             problem, self.problem = self.problem, None
             raise problem
 
-    def close(self, reason: str = "") -> None:
-        """Say goodbye and end the link; harmless when done before."""
+    def close(self, reason: str = "", *, returns: bool = False) -> None:
+        """Say goodbye (``Session.close``) and end the link; harmless when done before."""
         if self._link is not None:
-            self.session.close(self.clock.now(), reason)
+            self.session.close(self.clock.now(), reason, returns=returns)
             self._carry_out()
         self._end_link(GOODBYE_S)
         self._fail(ClientClosed("the client was closed"))

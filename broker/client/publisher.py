@@ -230,6 +230,17 @@ class Publisher(Scoped):
         finally:
             self._driver.close()
 
+    def pause(self) -> None:
+        """Leave without having published everything: what was promised stays, and rules wait,
+        until a client of this name goes on. Events that the broker does not have are given up.
+        """
+        self._driver.close(returns=True)
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether a broker answers at the moment."""
+        return self._source.session.ready
+
     def _see_off(self) -> None:
         self.flush()
         session = self._source.session

@@ -127,10 +127,10 @@ class Threaded:
                 raise BrokerUnreachable(f"{connection.endpoint}: no answer within {timeout_s:g} s")
             return answer.result()
 
-    def close(self) -> None:
-        """Say goodbye and end the thread."""
+    def close(self, *, returns: bool = False) -> None:
+        """Say goodbye (``Session.close``) and end the thread."""
         with self.lock:
-            self._connection.close()
+            self._connection.close(returns=returns)
             already, self._stopped = self._stopped, True
             self._changed.notify_all()
             if not already:

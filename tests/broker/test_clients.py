@@ -375,3 +375,23 @@ def test_the_asynchronous_client_says_when_there_is_no_broker():
 
     with pytest.raises(BrokerUnreachable):
         asyncio.run(story())
+
+
+def test_a_publisher_that_pauses_keeps_its_promise_until_another_goes_on(endpoint, temp):
+    name, text = hot(temp)
+    with RuleManager(endpoint) as manager, Subscriber(endpoint, f"{name}()") as subscriber:
+        other = Publisher(endpoint, name="other half", types=[temp])
+        first = Publisher(endpoint, name="one half", types=[temp])
+        manager.add(text)
+        first.promise(10 * SECOND)
+        first.pause()
+        other.publish(temp.name, area="a", value=46.0, at=5 * SECOND)
+        other.publish(temp.name, area="a", value=47.0, at=15 * SECOND)
+        other.close()
+        assert subscriber.receive(timeout_s=10).time == 5 * SECOND
+        with pytest.raises(TimeoutError):
+            subscriber.receive(timeout_s=0.3)
+        with Publisher(endpoint, name="one half", types=[temp]) as second:
+            second.publish(temp.name, area="a", value=48.0, at=12 * SECOND)
+        times = [event.time // SECOND for event in received(subscriber, 2)]
+    assert times == [12, 15]

@@ -1,0 +1,140 @@
+"""Sources that publish in parts: several clients at once, one source to everybody else.
+
+A client named ``flights#part-3`` is a part of the source ``flights``: with a connection, sequence
+numbers and a promise of its own, but its events are of ``flights`` and are known by their ids
+(tesla.md E1). So who publishes which event, in which order, and how often, as when a task is run
+again somewhere else, changes nothing.
+
+Law 1: an event is taken from the first part that brings it. Ids are remembered for each source, at
+least the last ``repeat_ids_max`` and at most twice as many; what comes again after that is taken
+for another event, as it would be from a source that gave an id twice.
+
+Law 2: the place of an event among simultaneous ones (E4) follows from its id: the number, where it
+is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
+outside their connection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from matcher.identity import number_of_id
+from matcher.model import EventBatch, EventIds, Int64s, StringColumn
+from routing.config import NodeConfig
+from routing.errors import ProtocolError
+from routing.messages import Code
+
+_PART = re.compile(r"(.+)#part-(\d+|hold)")
+_PRIME = np.uint64(0x9E3779B97F4A7C15)
+
+
+def whole_of(name: str) -> str | None:
+    """The source that a client of this name is a part of; None for one that is whole."""
+    found = _PART.fullmatch(name)
+    return found[1] if found else None
+
+
+def part_name(source: str, part: int | None) -> str:
+    """The name of a part; None for one that only holds the promise of parts still to come."""
+    return f"{source}#part-{'hold' if part is None else part}"
+
+
+class Parts:
+    """The ids that sources in parts have published."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._recent: dict[str, _Recent] = {}
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limits."""
+        self._ids_max = config.repeat_ids_max
+        self._sources_max = config.sources_max
+
+    def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
+        """The events as those of the whole source, without what another part has brought.
+
+        Raises ProtocolError for events without ids.
+        """
+        if any(batch.ids.text is None for batch in batches):
+            raise ProtocolError(Code.BAD_EVENT, f"events of a part of {whole!r} need ids")
+        recent = self._recent.pop(whole, None) or _Recent()
+        self._recent[whole] = recent  # at the end: the first are those not heard of the longest
+        if len(self._recent) > self._sources_max:
+            del self._recent[next(iter(self._recent))]
+        joined = (self._of_whole(whole, recent, batch) for batch in batches)
+        return tuple(batch for batch in joined if batch is not None)
+
+    def _of_whole(self, whole: str, recent: _Recent, batch: EventBatch) -> EventBatch | None:
+        text = batch.ids.text
+        assert text is not None
+        texts = text.tolist()
+        fresh = recent.fresh(texts, self._ids_max)
+        if fresh is not None:
+            if not fresh:
+                return None
+            batch, texts = batch.take(np.array(fresh)), [texts[place] for place in fresh]
+        ids = EventIds(
+            StringColumn.constant(whole, len(batch)),
+            numbers_of(texts),
+            StringColumn(np.arange(len(texts), dtype=np.int32), tuple(texts)),
+        )
+        return EventBatch(batch.type, batch.time, ids, batch.columns)
+
+
+class _Recent:
+    """The last ids of one source, in two generations."""
+
+    def __init__(self) -> None:
+        self._young: set[str] = set()
+        self._old: set[str] = set()
+
+    def fresh(self, texts: Sequence[str], ids_max: int) -> list[int] | None:
+        """The places of those not seen before, which are remembered; None when all are."""
+        distinct = set(texts)
+        places: list[int] | None = None
+        if len(distinct) < len(texts) or not (
+            self._young.isdisjoint(distinct) and self._old.isdisjoint(distinct)
+        ):
+            places, taken = [], set[str]()
+            for place, text in enumerate(texts):
+                if text not in self._young and text not in self._old and text not in taken:
+                    taken.add(text)
+                    places.append(place)
+        self._young |= distinct
+        if len(self._young) >= ids_max:
+            self._old, self._young = self._young, set()
+        return places
+
+
+def numbers_of(texts: Sequence[str]) -> Int64s:
+    """The place of each id among simultaneous events (Law 2): int64, not negative."""
+    if texts and texts[0].isdecimal():
+        try:
+            numbers = np.array(list(map(int, texts)), np.int64)
+        except (ValueError, OverflowError):
+            numbers = None
+        if numbers is not None and list(map(str, numbers.tolist())) == list(texts):
+            return numbers
+    numbers = _hashes(texts)
+    for place, text in enumerate(texts):
+        if text[:1].isdecimal() and (number := number_of_id(text)) is not None:
+            numbers[place] = number
+    return numbers
+
+
+def _hashes(texts: Sequence[str]) -> Int64s:
+    """Hashes of 63 bits, the same in every process: eight bytes of each text at a time."""
+    encoded = np.array([text.encode() for text in texts], np.bytes_)
+    width = -(-max(1, encoded.dtype.itemsize) // 8) * 8
+    words = encoded.astype(f"S{width}").view(np.uint64).reshape(len(texts), width // 8)
+    hashes = np.zeros(len(texts), np.uint64)
+    for column in range(words.shape[1]):
+        # What is beyond a text's end changes nothing, so batches of any width agree.
+        word = words[:, column]
+        mixed = (hashes ^ word) * _PRIME
+        hashes = np.where(word == 0, hashes, mixed ^ (mixed >> np.uint64(29)))
+    return (hashes >> np.uint64(1)).astype(np.int64)
