@@ -9,8 +9,10 @@ background thread watches while nobody waits: it receives, keeps the heartbeats 
 again, whatever the callers do meanwhile.
 
 Law 3: callers come and go with every event, so the thread does not take over when one leaves but
-when none has come for ``RESPITE_S``; until then it sees to deadlines only. While a caller waits
-for longer than that, the thread sleeps without end, and the caller rings for it when it leaves.
+when none has come for ``RESPITE_S``; until then it sees to deadlines only. A publisher's calls
+take in what has come, so its thread does not wake for each acknowledgement of a stream. While a
+caller waits for longer than that, the thread sleeps without end, and the caller rings for it when
+it leaves.
 
 Law 4: who changes something while another watches rings that one's bell.
 """
@@ -49,7 +51,7 @@ class Threaded:
         self._changed = threading.Condition(self.lock)
         self._stopped = False
         self._visits = 0
-        """How often a caller has begun to watch the link."""
+        """How often a caller has come to the link, to watch it or to pump."""
         self._attended = False
         """Whether a caller watches it now."""
         self._thread_watches = False
@@ -141,6 +143,7 @@ class Threaded:
 
     def pump(self, *enough: Callable[[], bool]) -> None:
         """Let the connection do what it can, as ``Connection.pump``. The lock is held."""
+        self._visits += 1
         if not self._stopped:
             self._connection.pump(*enough)
         if self._queueing:
