@@ -43,7 +43,8 @@ class Key:
             return self.kind.parse(value)
         except ValueError:
             expected = self.kind.expected
-            raise ConfigurationError(f"{place}: expected {expected}, found {value!r}") from None
+            found = str(value).lower() if isinstance(value, bool) else repr(value)
+            raise ConfigurationError(f"{place}: expected {expected}, found {found}") from None
 
     @property
     def flag(self) -> str:

@@ -24,6 +24,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 from matcher.errors import FilterError
 from matcher.model import EventType, Kind, Value
+from matcher.times import spoken
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
@@ -170,7 +171,7 @@ def _problem(operator: Operator, operand: object) -> str | None:
     """Why an operand cannot stand behind an operator, or None."""
     sort = _SORT_OF_TYPE.get(type(operand))
     if sort is None:
-        return f"expected a number, a text or a bool, found {type(operand).__name__}"
+        return f"expected a number, a text or a bool, found {spoken(operand)}"
     if operator not in OPERATORS[sort]:
         return f"this operator does not fit {_SPOKEN[sort]}"
     if type(operand) is int and not INT_MIN <= operand <= INT_MAX:

@@ -74,11 +74,32 @@ def application() -> typer.Typer:
         pretty_exceptions_enable=False,
         add_completion=False,
     )
+    app.callback()(options)
     for name in COMMANDS:
         _register(app, name)
     for name, summary in LATER.items():
         _register_later(app, name, summary)
     return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"rexmq {version('rexmq')}")
+        raise typer.Exit(outcome.DONE)
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
+    ),
+]
+
+
+def options(version: Version = False) -> None:
+    """What can be asked before any command."""
 
 
 def _register(app: typer.Typer, name: str) -> None:

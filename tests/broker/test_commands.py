@@ -70,6 +70,11 @@ def test_help_names_every_command_and_answers_quickly():
     assert fastest < 1.0
 
 
+def test_the_version_is_that_of_the_distribution(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"rexmq {version('rexmq')}\n"
+
+
 def test_help_imports_nothing_heavy():
     script = (
         "import sys; from broker.cli import main; main(['--help']); "

@@ -85,7 +85,7 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("[network]\nlink = ['b2']\n", "[network] link: expected endpoints such as tcp://"),
         ("[network]\nstrategy = 'best'\n", "expected one of centralized, distributed-st"),
         ("[limits]\nclients_max = 0\n", "expected a whole number of at least 1, found 0"),
-        ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found True"),
+        ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found true"),
         ("[promises]\nlead_max_s = -1\n", "expected a number of seconds, found -1"),
         ("[promises]\nlead_max_s = nan\n", "expected a number of seconds, found nan"),
         ("[promises]\nlead_max_s = 0\n", "lead_max_s must be positive"),

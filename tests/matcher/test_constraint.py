@@ -20,7 +20,7 @@ TEMP = EventType.of("Temp", area="string", value="float", on="bool", level="int"
         (Operator.EQUAL, 2**63, "an int beyond 64 bits"),
         (Operator.LESS, True, "does not fit a bool"),
         (Operator.PREFIX, 5, "does not fit a number"),
-        (Operator.EQUAL, None, "expected a number, a text or a bool, found NoneType"),
+        (Operator.EQUAL, None, "expected a number, a text or a bool, found null"),
     ],
 )
 def test_what_no_event_could_be_held_against_is_refused(operator, operand, message):
