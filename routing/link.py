@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from matcher.identity import RULE_SOURCE
 from routing.effects import Peer
-from routing.messages import Hello
+from routing.errors import Refusal
+from routing.messages import VERSION, Code, Hello
 from routing.sources import Source
+from rules.pattern import TIMER
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +66,17 @@ class Links:
         """The client of that name."""
         return self._by_name.get(name) if name else None
 
+    def predecessor(self, hello: Hello, now: float) -> Link | None:
+        """The link whose place a client takes that says ``hello``; None when it is a new one.
+
+        Refusal when it speaks another version or may not bear its name.
+        """
+        _check(hello)
+        former = self.named(hello.name)
+        if former is not None and not former.may_be_taken_over(hello, now):
+            raise Refusal(Code.NAME_TAKEN, f"a live client is named {hello.name!r}")
+        return former
+
     def add(self, link: Link) -> None:
         """A client was welcomed."""
         assert link.peer not in self._by_peer
@@ -76,3 +90,16 @@ class Links:
         del self._by_peer[link.peer]
         if link.name:
             del self._by_name[link.name]
+
+
+def _check(hello: Hello) -> None:
+    if hello.version != VERSION:
+        raise Refusal(
+            Code.VERSION,
+            f"protocol version {hello.version}, but this broker speaks version {VERSION}",
+        )
+    name = hello.name
+    if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
+        raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
+    if name and not name.isprintable():
+        raise Refusal(Code.BAD_NAME, f"the name {name!r} has characters that cannot be printed")

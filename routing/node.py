@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from matcher.identity import RULE_SOURCE
 from matcher.model import EventBatch
 from routing import wire
 from routing.advertisements import Advertisements
@@ -62,9 +61,8 @@ from routing.parts import Parts
 from routing.rates import Rates
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
-from routing.status import Overview, ended_facts, time_or_none
+from routing.status import Overview, client_facts, ended_facts, time_or_none
 from rules.engine.engine import NOTHING, Detector
-from rules.pattern import TIMER
 
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
@@ -227,10 +225,7 @@ class Node:
             "broker": self._config.name,
             "version": VERSION,
             "uptime_s": round(now - self._started_at, 3),
-            "clients": [
-                {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
-                for link in self._links
-            ],
+            "clients": [client_facts(link, now) for link in self._links],
             **self._overview.facts(now),
             "totals": {
                 **self._rates.totals,
@@ -246,20 +241,8 @@ class Node:
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
-        if message.version != VERSION:
-            raise Refusal(
-                Code.VERSION,
-                f"protocol version {message.version}, but this broker speaks version {VERSION}",
-            )
-        name = message.name
-        if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
-            raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
-        if name and not name.isprintable():
-            raise Refusal(Code.BAD_NAME, f"the name {name!r} has characters that cannot be printed")
-        former = self._links.named(name)
+        former = self._links.predecessor(message, self._now)
         if former is not None:
-            if not former.may_be_taken_over(message, self._now):
-                raise Refusal(Code.NAME_TAKEN, f"a live client is named {name!r}")
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
         if len(self._links) >= self._config.clients_max:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients")
@@ -444,12 +427,8 @@ class Node:
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
         deployed, ended = self._detection.deploy(message, self._now)
         self._follow()
-        marks = self._detection.marks
-        rules = [
-            self._overview.rule(one, marks[one.rule.name], self._now)
-            for one in sorted(deployed, key=lambda one: one.serial)
-        ]
-        replaced = [ended_facts(one) for one in ended]
+        in_order = sorted(deployed, key=lambda one: one.serial)
+        rules, replaced = self._overview.rules(in_order, self._now), list(map(ended_facts, ended))
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
         names = [one.rule.name for one in deployed]
         self._log("info", "deployed", rules=names, client=link.name)
@@ -461,14 +440,14 @@ class Node:
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
-        detail = {"rules": self._overview.rules(self._now)}
-        self._send(link.peer, Confirmed(message.request, detail))
+        rules = self._overview.rules(self._deployments.rules, self._now)
+        self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
         deployed = self._deployments.find(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
-        facts = self._overview.rule(deployed, self._detection.marks[message.name], self._now)
+        (facts,) = self._overview.rules([deployed], self._now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
@@ -514,17 +493,13 @@ class Node:
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
             self._send(sink.peer, delivery)
         self._rates.delivered += sink.delivered - before
-        if sink.excess > 0:
-            _WHEN_FULL[sink.when_full](self, sink)
-
-    def _drop_oldest(self, sink: Sink) -> None:
-        self._rates.dropped += sink.drop_oldest()
-
-    def _disconnect(self, sink: Sink) -> None:
-        self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
-
-    def _block(self, sink: Sink) -> None:
-        """Its sources get no credit (routing.credit)."""
+        if sink.excess <= 0:
+            return
+        if sink.when_full is WhenFull.DROP_OLDEST:
+            self._rates.dropped += sink.drop_oldest()
+        elif sink.when_full is WhenFull.DISCONNECT:
+            self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
+        # Else it blocks: its sources get no credit (routing.credit).
 
     def _send(self, peer: Peer, message: Message) -> None:
         link = self._links.find(peer)
@@ -535,12 +510,6 @@ class Node:
     def _log(self, level: str, text: str, **fields: Any) -> None:
         self._effects.append(Log(level, text, fields))
 
-
-_WHEN_FULL: Mapping[WhenFull, Callable[[Node, Sink], None]] = {
-    WhenFull.BLOCK: Node._block,
-    WhenFull.DROP_OLDEST: Node._drop_oldest,
-    WhenFull.DISCONNECT: Node._disconnect,
-}
 
 Node.handlers = {
     Hello: Node._receive_hello,

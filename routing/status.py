@@ -16,6 +16,7 @@ from matcher.model import TIME_MAX, TIME_MIN
 from routing.advertisements import Advertisements, KnownType
 from routing.deployment import Deployed, Deployments, Ended
 from routing.detection import Detection
+from routing.link import Link
 from routing.sinks import Sink, Sinks
 from routing.sources import Source, Sources, Standing
 from rules.pattern import TIMER
@@ -56,6 +57,11 @@ class Holder:
 def time_or_none(mark: int | None) -> int | None:
     """A mark as it is shown: None for none and for those of before and after everything."""
     return None if mark in (None, TIME_MIN, TIME_MAX) else mark
+
+
+def client_facts(link: Link, now: float) -> Facts:
+    """One client."""
+    return {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
 
 
 def source_facts(source: Source) -> Facts:
@@ -142,17 +148,14 @@ class Overview:
             "types": [
                 type_facts(known, given.get(known.schema.name)) for known in self._advertisements
             ],
-            "rules": self.rules(now),
+            "rules": self.rules(self._deployments.rules, now),
             "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
         }
 
-    def rules(self, now: float) -> list[Facts]:
-        """Every rule in force, in their order."""
+    def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
+        """These rules, which are in force."""
         marks = self._detection.marks
-        return [
-            self.rule(deployed, marks[deployed.rule.name], now)
-            for deployed in self._deployments.rules
-        ]
+        return [self.rule(one, marks[one.rule.name], now) for one in deployed]
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""

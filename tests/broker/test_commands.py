@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 
 import pytest
 
 from broker import Publisher, Subscriber
-from broker.cli.application import COMMANDS, LATER
+from broker.cli.application import COMMANDS, LATER, main
 from broker.process import BrokerProcess
 from matcher.model import EventType
 
