@@ -340,6 +340,15 @@ class Rule:
     together: int | None = None
     latest: int = 0
     alternatives: tuple[Rule, ...] = ()
+    used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
+    """Every event type the rule reads, terminator first, each once, aggregates included."""
+
+    def __post_init__(self) -> None:
+        types = {type_.name: type_ for type_ in self.opening}
+        for use in uses_of(self):
+            types.setdefault(use.type.name, use.type)
+        # Kept, since brokers ask for it with every event.
+        object.__setattr__(self, "used_types", tuple(types.values()))
 
     @property
     def opening(self) -> tuple[EventType, ...]:
@@ -354,14 +363,6 @@ class Rule:
     def selected(self) -> tuple[Selected, ...]:
         """The clauses that introduce events 1, 2, ..., in order."""
         return tuple(clause for clause in self.clauses if isinstance(clause, Selected))
-
-    @property
-    def used_types(self) -> tuple[EventType, ...]:
-        """Every event type the rule reads, terminator first, each once, aggregates included."""
-        types = {type_.name: type_ for type_ in self.opening}
-        for use in uses_of(self):
-            types.setdefault(use.type.name, use.type)
-        return tuple(types.values())
 
 
 @dataclass(frozen=True, slots=True)
