@@ -6,10 +6,10 @@ To add some, write a module beside this one with ``EXPERIMENTS``, a tuple of
 
 from __future__ import annotations
 
-from benchmarks.reproduction import engine, engine_joins, growth, matching
+from benchmarks.reproduction import distribution, engine, engine_joins, growth, matching
 from benchmarks.reproduction.experiment import Experiment
 
-MODULES = (matching, engine, engine_joins, growth)
+MODULES = (matching, engine, engine_joins, growth, distribution)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for module in MODULES for experiment in module.EXPERIMENTS
 }
