@@ -11,6 +11,7 @@ from typing import Any
 
 from simulator import scenario, sweep
 from simulator.checkers import check
+from simulator.drawing import DrawingError, draw, sketch_of
 from simulator.experiment import Experiment
 from simulator.report import summary, write_deliveries, write_tables
 from simulator.simulation import Replay, Trace
@@ -20,7 +21,8 @@ from simulator.simulation import Replay, Trace
 class Wanted:
     """What is to be done with a scenario, and what is to be written.
 
-    ``replay``: a saved trace that the run is to repeat, instead of writing one to ``trace``.
+    ``replay``: a saved trace that the run is to repeat, instead of writing one to ``trace``;
+    ``picture``: where the network is drawn.
     """
 
     seed: int | None = None
@@ -28,20 +30,22 @@ class Wanted:
     deliveries: Path | None = None
     trace: Path | None = None
     replay: Path | None = None
+    picture: Path | None = None
     checked: bool = False
 
 
 def simulate(file: Path, wanted: Wanted, refuse: type[Exception] = scenario.ScenarioError) -> int:
     """Run a scenario and print what came of it; how many differences were found.
 
-    Raises ``refuse`` for a bad scenario, EventError, RuleErrors and OSError.
+    Raises ``refuse`` for a bad scenario, or for a picture that cannot be drawn; EventError,
+    RuleErrors and OSError.
     """
     try:
         document = scenario.parse(file)
         if "sweep" in document:
             return _sweep(document, file, wanted)
         return _simulate(scenario.of(document, file, wanted.seed), wanted)
-    except scenario.ScenarioError as error:
+    except (scenario.ScenarioError, DrawingError) as error:
         raise refuse(str(error)) from None
 
 
@@ -68,6 +72,8 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
             differences.append(f"{wanted.replay}: {trace.difference}")
     if wanted.out is not None:
         write_tables(outcome, wanted.out)
+    if wanted.picture is not None:
+        draw(sketch_of(outcome), read.graph, wanted.picture)
     print(summary(outcome))
     if wanted.checked:
         found = check(outcome)

@@ -29,7 +29,7 @@ class Size:
     """How large the study is: brokers of the default scenario, seeds, and seconds of publishing:
     those of the warm-up, and those that are measured."""
 
-    brokers: int = 10
+    brokers: int = 6
     seeds: int = 3
     warm_up_s: float = 30.0
     measured_s: float = 15.0

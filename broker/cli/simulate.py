@@ -33,6 +33,12 @@ def command(
         Path | None,
         typer.Option("--replay", metavar="FILE", help="A trace that the run has to repeat."),
     ] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(
+            "--draw", metavar="FILE", help="Where the network is drawn: .png, .svg, .pdf."
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Compare with the centralised oracle.")
     ] = False,
@@ -66,7 +72,7 @@ def command(
             raise typer.Exit(REFUSED)
         return
     simulator = _simulator()
-    wanted = simulator.Wanted(seed, out, deliveries, trace, replay, check)
+    wanted = simulator.Wanted(seed, out, deliveries, trace, replay, draw, check)
     found = simulator.simulate(scenario, wanted, refuse=ConfigurationError)
     if found:
         raise typer.Exit(REFUSED)
