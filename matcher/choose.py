@@ -3,10 +3,11 @@
 The cost of an event under an index is estimated from what is counted while it is matched:
 subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
 many nanoseconds each. ``auto`` begins with access predicates, which no workload makes hopeless.
-Whenever its filters have doubled or halved in number since it last chose, it makes up an index of
-either kind over a sample of the filters, matches recent events against both, and takes the kind
-that costs less; what grows with the filters (what is verified, and what is combined in groups) is
-scaled from the sample to all of them.
+Whenever its filters have doubled or halved in number since it last chose, it matches recent events
+against an index of either kind, and takes the one that costs less. Where most filters came at once,
+it makes both of a sample of them, and what grows with the filters (what is verified, and what is
+combined in groups) is scaled to all; filters that come one by one must not have to wait, so the
+other index is made of all of them in steps (:mod:`matcher.rival`).
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from matcher.matcher import Matcher
 from matcher.model import Int64s
 from matcher.naive import NaiveMatcher
 from matcher.pcm import PcmMatcher
+from matcher.rival import Rival
 from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
 COSTS_NS = np.array([6.5, 28.0, 11.5, 110.0, 54.0, 0.08])
 """Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
 kinds on the workloads 0 to 99 of benchmarks/choice.py."""
+GROWS = np.array([False, False, True, False, False, True])
+"""Which of them grow with the filters."""
 SAMPLE_MAX = 2**17
 """Filters of a sample."""
 EVENTS_MAX = 256
@@ -43,25 +47,36 @@ class AutoMatcher(TableMatcher):
     def __init__(self) -> None:
         super().__init__()
         self._index = Index(self.table, by_access=True)
+        self._rival: Rival | None = None
         self._chosen_for = FILTERS_MIN // 2
+        self._came_at_once = 0  # filters, since it last chose
         self._choosing = Lock()
         self._counts = np.zeros(COUNTS, np.int64)
 
     def _insert(self, slots: Int64s) -> None:
         self._index.insert(slots)
+        if len(slots) > 1:
+            self._came_at_once += len(slots)
+        if self._rival is not None:
+            for slot in slots.tolist():
+                self._rival.insert(slot)
 
     def _delete(self, slot: int) -> None:
         self._index.delete(slot)
+        if self._rival is not None:
+            self._rival.delete(slot)
 
     def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
-        if self._has_outgrown_its_choice():
-            with self._choosing:  # another thread may have chosen meanwhile
+        if self._has_outgrown_its_choice() and self._choosing.acquire(blocking=False):
+            try:  # what another thread may have done meanwhile
                 if self._has_outgrown_its_choice():
-                    self._choose(events)
+                    self._go_on_choosing(events)
+            finally:
+                self._choosing.release()
         return self._index.run(events, begin, found, self._counts)
 
     def _bytes(self) -> int:
-        return self._index.bytes
+        return self._index.bytes + (0 if self._rival is None else self._rival.index.bytes)
 
     @property
     def figures(self) -> Mapping[str, int | str]:
@@ -73,29 +88,51 @@ class AutoMatcher(TableMatcher):
     def _has_outgrown_its_choice(self) -> bool:
         return not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2
 
-    def _choose(self, events: EncodedEvents) -> None:
-        slots = self.table.slots
-        self._chosen_for = max(len(slots), FILTERS_MIN // 2)
+    def _go_on_choosing(self, events: EncodedEvents) -> None:
         recent = events.take(slice(0, EVENTS_MAX))
-        if len(slots) < FILTERS_MIN or len(recent) == 0:
-            return
-        sample = slots[:: -(-len(slots) // SAMPLE_MAX)]
-        scale = np.array([1.0, 1.0, len(slots) / len(sample), 1.0, 1.0, len(slots) / len(sample)])
-        by_access = self._cost(True, sample, recent, scale) <= self._cost(
-            False, sample, recent, scale
-        )
-        if by_access != self._index.by_access:
-            self._index = Index(self.table, by_access=by_access)
-            self._index.insert(slots)
+        if len(self) < FILTERS_MIN or len(recent) == 0:
+            self._chosen(None)
+        elif 2 * self._came_at_once > len(self):
+            self._chosen(self._choose_at_once(recent))
+        else:
+            if self._rival is None:
+                self._rival = Rival(self.table, by_access=not self._index.by_access)
+            self._rival.go_on(len(events))
+            if self._rival.is_whole:
+                rival = self._rival.index
+                is_better = self._cost(rival, recent) < self._cost(self._index, recent)
+                self._chosen(rival if is_better else None)
 
-    def _cost(self, by_access: bool, sample: Int64s, events: EncodedEvents, scale: Int64s) -> float:
-        index = Index(self.table, by_access=by_access, share=len(sample) / len(self))
-        index.insert(sample)
+    def _chosen(self, index: Index | None) -> None:
+        """The choice is made: this index, or None for the one in use."""
+        self._index = index or self._index
+        self._rival, self._came_at_once = None, 0
+        self._chosen_for = max(len(self), FILTERS_MIN // 2)
+
+    def _choose_at_once(self, recent: EncodedEvents) -> Index | None:
+        """The choice by a sample of the filters, of which an index of either kind is made."""
+        slots = self.table.slots
+        sample = slots[:: -(-len(slots) // SAMPLE_MAX)]
+        share = len(sample) / len(slots)
+        costs = []
+        for by_access in (True, False):
+            index = Index(self.table, by_access=by_access, share=share)
+            index.insert(sample)
+            costs.append(self._cost(index, recent, 1 / share))
+        by_access = costs[0] <= costs[1]
+        if by_access == self._index.by_access:
+            return None
+        index = Index(self.table, by_access=by_access)
+        index.insert(slots)
+        return index
+
+    def _cost(self, index: Index, events: EncodedEvents, scale: float = 1.0) -> float:
+        """Nanoseconds; ``scale``: how many times as many filters there are."""
         counts = np.zeros(COUNTS, np.int64)
         bits = np.zeros((len(events), self.table.interfaces.size // 64 + 1), np.int64)
         none = np.empty(0, np.int64)
         index.run(events, 0, Found(bits, none, none, False), counts)
-        return float(np.dot(counts * scale, COSTS_NS))
+        return float(np.dot(counts, COSTS_NS * np.where(GROWS, scale, 1.0)))
 
 
 MATCHERS: Mapping[str, Callable[[], Matcher]] = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from matcher.growing import Growing
 from matcher.kernels.groups import bury
-from matcher.kernels.index import head_of
+from matcher.kernels.index import head_of, move_heads
 from matcher.kernels.layout import ALIVE, BLOCK, FREE, GROUP_KEY, LOG, NEXT, SIZE, STATE
 from matcher.kernels.segments import segment
 from matcher.model import Int64s
@@ -127,12 +127,10 @@ class Groups:
         place = int(head_of(self.heads, key))
         if self.heads[place, 0] == 0 and self.heads[place, 1] == 0:
             if 2 * (self._keys + 1) > len(self.heads):
-                live = self.heads[self.heads[:, 1] > 0]
-                length = max(HEADS_MIN, 1 << (4 * len(live)).bit_length())
-                self.heads = np.zeros((length, 2), np.int64)
-                for one in live:
-                    self.heads[head_of(self.heads, one[0])] = one
-                self._keys = len(live)
+                live = int(np.count_nonzero(self.heads[:, 1]))
+                larger = np.zeros((max(HEADS_MIN, 1 << (4 * live).bit_length()), 2), np.int64)
+                self._keys = move_heads(self.heads, larger)
+                self.heads = larger
                 place = int(head_of(self.heads, key))
             self._keys += 1
         return place

@@ -22,16 +22,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from matcher.bucketed import Buckets
 from matcher.grouped import Groups
 from matcher.growing import Growing
-from matcher.kernels.buckets import place_of, rehash
+from matcher.kernels.buckets import place_of
 from matcher.kernels.entering import index_insert_all, index_remove, longest_signature
 from matcher.kernels.grouping import build_group, candidates_of, keep_entries, type_hash
 from matcher.kernels.index import WORK, index_match
 from matcher.kernels.layout import (
     ALIVE,
-    BLOOM_BITS,
     COUNTS,
+    CROWDED,
     FREE,
     FULL,
     GROUP_KEY,
@@ -39,22 +40,19 @@ from matcher.kernels.layout import (
     GROUP_MIN,
     HAS_GROUPS,
     HASH,
-    KEYS,
-    LEARNT,
     MASK,
-    SIGNATURE_MAX,
     SIGNED,
     SPAN,
     SPAN_COUNT,
     STATE,
 )
-from matcher.kernels.signatures import learn_all, learn_one
 from matcher.model import Int64s
-from matcher.table import COUNT, START, FilterTable
+from matcher.prefixes import Prefixes
+from matcher.table import FilterTable
 from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
-TABLE_MIN = 64
+ARENA_MIN = 64
 GATHERED_MIN = 2 * GROUP_MIN
 """Filters that come one by one become a group when so many have gathered."""
 COUNT_NAMES = (
@@ -78,22 +76,22 @@ class Index:
         self.by_access = by_access
         self._share = share
         self._filters = table
-        self._buckets: Int64s = np.zeros((TABLE_MIN, 2), np.int64)
-        self._masks = Growing(np.int64, room=TABLE_MIN)
-        self._arena = Growing(np.int64, 4, room=TABLE_MIN)
-        self._bloom: Int64s = np.zeros(1, np.int64)
+        self._buckets = Buckets()
+        self._masks = Growing(np.int64, room=ARENA_MIN)
+        self._arena = Growing(np.int64, 4, room=ARENA_MIN)
         self._groups = Groups()
         self._longest, self._told_apart = 1, 0  # terms of a signature, and for how many filters
         self._keys = Growing(np.int64)
         self._homes = Growing(np.int64)  # by slot: group << 16 | bit, or -1
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
+        self._prefixes = Prefixes(table, self._keys, self._state)
         self._scratch: list[tuple[Int64s, Int64s]] = []  # one for each thread that matches
 
     @property
     def bytes(self) -> int:
         """The bytes of its arrays."""
-        arrays = (self._buckets, self._masks.rows, self._arena.rows, self._bloom)
+        arrays = (self._buckets.table, self._masks.rows, self._arena.rows, self._prefixes.bits)
         growing = (self._keys.rows, self._homes.rows)
         return sum(array.nbytes for array in (*arrays, *growing)) + self._groups.bytes
 
@@ -125,10 +123,11 @@ class Index:
         done = 0
         while True:
             done = index_insert_all(
-                self._buckets,
+                self._buckets.table,
+                self._buckets.parts,
                 self._masks.rows,
                 self._arena.rows,
-                self._bloom,
+                self._prefixes.bits,
                 self._state,
                 filters.rows.rows,
                 filters.filters.rows,
@@ -142,13 +141,21 @@ class Index:
             if done == len(slots):
                 break
             self._grow()
+        if len(slots) < GROUP_MIN:
+            self._prefixes.follow(slots)
+        else:
+            self._prefixes.settle()
+            self._buckets.pack()
         self._gather(len(slots))
 
     def delete(self, slot: int) -> None:
         """Take a filter out."""
         home = int(self._homes.rows[slot])
         if home < 0:
-            index_remove(self._buckets, self._masks.rows, self._arena.rows, self._keys.rows, slot)
+            buckets, keys = self._buckets, self._keys.rows
+            index_remove(
+                buckets.table, buckets.parts, self._masks.rows, self._arena.rows, keys, slot
+            )
             return
         self._homes.rows[slot] = -1
         if self._groups.bury(home >> 16, home & 0xFFFF):
@@ -156,31 +163,13 @@ class Index:
 
     def _grow(self) -> None:
         """Make room in whatever is full."""
-        if 2 * (self._state[KEYS] + 1) > len(self._buckets):
-            spans = self._buckets[:, SPAN]
-            live = int(np.count_nonzero(spans & (SPAN_COUNT | HAS_GROUPS)))
-            length = max(TABLE_MIN, 1 << (2 * (live + 1)).bit_length())
-            larger = np.zeros((length, 2), np.int64)
-            rehash(self._buckets, larger, self._arena.rows, self._state)
-            self._buckets = larger
-        elif self._state[LEARNT] * BLOOM_BITS >= 64 * len(self._bloom):
-            self._bloom = np.zeros(4 * len(self._bloom), np.int64)
-            self._learn()
+        if self._state[CROWDED]:
+            self._buckets.grow(int(self._state[CROWDED]) - 1, self._arena.rows, self._state)
+        elif self._prefixes.is_full:
+            self._prefixes.grow()
         else:
             self._arena.make_room(len(self._arena.rows) + 1)
             self._masks.make_room(len(self._arena.rows))
-
-    def _learn(self) -> None:
-        """Teach a new Bloom filter all signatures."""
-        rows, ranks = self._filters.rows.rows, self._filters.vocabulary.ranks
-        learn_all(self._bloom, self._state, self._buckets, self._arena.rows, rows, ranks)
-        order = np.empty(SIGNATURE_MAX + 1, np.int64)
-        for group in self._groups.every():
-            member = int(self._groups.members(group)[0]) >> 32
-            run = self._filters.filters.rows[member, [START, COUNT]]
-            key = self._groups.groups[group, GROUP_KEY]
-            packed = int(run[0]) << 32 | int(run[1])
-            learn_one(self._bloom, self._state, key, packed, rows, ranks, order)
 
     # --- groups ---------------------------------------------------------------------------------
 
@@ -188,28 +177,26 @@ class Index:
         """Make groups of what has gathered in buckets, after so many filters have come."""
         least = max(2, int(GROUP_MIN * self._share))
         if inserted >= GROUP_MIN:
-            counts = self._buckets[:, SPAN] & SPAN_COUNT
+            counts = self._buckets.table[:, SPAN] & SPAN_COUNT
             for place in np.flatnonzero(counts >= least).tolist():
                 self._promote(place, least)
         elif self._state[FULL]:
             place = int(self._state[FULL]) - 1
-            if int(self._buckets[place, SPAN]) & SPAN_COUNT >= GATHERED_MIN:
+            if int(self._buckets.table[place, SPAN]) & SPAN_COUNT >= GATHERED_MIN:
                 self._promote(place, least)
 
     def _promote(self, place: int, least: int) -> None:
         """Make groups of the filters of a bucket, where so many at least are of one class."""
-        rows = self._filters.rows.rows
-        members, begins = candidates_of(
-            self._buckets, self._masks.rows, self._arena.rows, rows, place
-        )
-        key = int(self._buckets[place, HASH])
+        rows, table = self._filters.rows.rows, self._buckets.table
+        members, begins = candidates_of(table, self._masks.rows, self._arena.rows, rows, place)
+        key = int(table[place, HASH])
         made = False
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             if end - begin >= least:
                 made |= self._make(key, members[begin:end])
         if made:
-            keep_entries(self._buckets, self._masks.rows, self._arena.rows, place, self._homes.rows)
-            self._buckets[place, SPAN] |= HAS_GROUPS
+            keep_entries(table, self._masks.rows, self._arena.rows, place, self._homes.rows)
+            table[place, SPAN] |= HAS_GROUPS
 
     def _make(self, key: int, members: Int64s) -> bool:
         """Make groups of filters, and of those of smaller groups of their class; whether it could.
@@ -251,7 +238,9 @@ class Index:
         self._homes.rows[members >> 32] = -1
         key = self._groups.groups[group, GROUP_KEY]
         if not self._groups.take(group):
-            self._buckets[place_of(self._buckets, key), SPAN] &= ~HAS_GROUPS
+            buckets = self._buckets
+            place = place_of(buckets.table, buckets.parts, key)
+            buckets.table[place, SPAN] &= ~HAS_GROUPS
         return members
 
     # --- matching -------------------------------------------------------------------------------
@@ -267,10 +256,11 @@ class Index:
             events.cells,
             begin,
             events.texts,
-            self._buckets,
+            self._buckets.table,
+            self._buckets.parts,
             self._masks.rows,
             self._arena.rows,
-            self._bloom,
+            self._prefixes.bits,
             self._state,
             filters.rows.rows,
             filters.vocabulary.sorts,

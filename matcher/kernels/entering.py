@@ -9,6 +9,7 @@ from matcher.kernels.buckets import (
     count_of,
     entry_for,
     log_of_span,
+    part_of,
     place_of,
     take_entry,
 )
@@ -19,9 +20,11 @@ from matcher.kernels.layout import (
     BLOOM_BITS,
     BY_RANK,
     BY_TEST,
+    CROWDED,
     FULL,
     HASH,
     KEYS,
+    LAST,
     LEARNT,
     LONGEST,
     PROBING,
@@ -38,7 +41,7 @@ from matcher.kernels.signatures import signature_key
 
 
 @kernel
-def access_key(table, rows, typed):
+def access_key(table, parts, rows, typed):
     """The key of the filter's access predicate, or 0 when nothing in it can be one.
 
     Of its equalities and tests that which the fewest filters have so far; an equality counts
@@ -51,7 +54,7 @@ def access_key(table, rows, typed):
         if (word >> 32) & 15 != SAME or how > BY_TEST:
             continue
         key = key_of(word & TERM_MASK, rows[row, 1], how) ^ typed
-        place = place_of(table, key)
+        place = place_of(table, parts, key)
         cost = (count_of(table[place, SPAN]) + 1) * (2 if how == BY_TEST else 1)
         if cost < best_cost:
             best, best_cost, best_row = key, cost, row
@@ -91,32 +94,38 @@ def longest_signature(signed, terms):
 
 @making
 def index_insert_all(
-    table, masks, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, longest, begin
-):
+    table, parts, masks, arena, bloom, state, rows, filters, keys, slots, ranks, by_access, longest,
+    begin,
+):  # fmt: skip
     """Put filters into the index, from number ``begin`` on, noting the key of each.
 
     ``longest``: how many terms a signature has at most. Returns how many are in:
-    fewer than there are when table, arena or Bloom filter are full. ``state[FULL]`` is the last
+    fewer than there are when a part of the table (``state[CROWDED]``), arena or Bloom filter
+    are full. ``state[FULL]`` is the last
     bucket, plus one, whose segment was full then.
     """
     order = np.empty(SIGNATURE_MAX + 1, np.int64)
-    state[FULL] = 0
+    state[FULL] = state[CROWDED] = 0
     for number in range(begin, len(slots)):
         slot = slots[number]
         start, count = filters[slot, 0], filters[slot, 1]
-        if 2 * (state[KEYS] + 1) > len(table) or state[LEARNT] * BLOOM_BITS >= 64 * len(bloom):
+        if state[LEARNT] * BLOOM_BITS >= 64 * len(bloom):
             return number
         own = rows[start : start + count]
         by_chance(own)
         typed = type_hash(own)
-        key, access = access_key(table, own, typed) if by_access else (0, -1)
+        key, access = access_key(table, parts, own, typed) if by_access else (0, -1)
         is_access, waits, learnt = key != 0, False, 0
         if not is_access and typed != 0 and groupable(own):
             key, waits = typed, True
         elif not is_access:
             state[LONGEST] = max(state[LONGEST], longest)
             key, learnt = signature_key(own, ranks, order, bloom, longest, True)
-        place = place_of(table, key)
+        part = part_of(key)
+        if 2 * (parts[part, KEYS] + 1) > parts[part, LAST] + 1:
+            state[CROWDED] = part + 1
+            return number
+        place = place_of(table, parts, key)
         is_new = table[place, HASH] == 0 and table[place, SPAN] == 0
         table[place, HASH] = key
         entry = entry_for(table, masks, arena, state, place)
@@ -124,7 +133,7 @@ def index_insert_all(
             if is_new:
                 table[place, HASH] = 0
             return number
-        state[KEYS] += is_new
+        parts[part, KEYS] += is_new
         state[LEARNT] += learnt
         if is_access:
             state[PROBING] |= TYPED if typed else UNTYPED
@@ -149,6 +158,6 @@ def index_insert_all(
 
 
 @kernel
-def index_remove(table, masks, arena, keys, slot):
+def index_remove(table, parts, masks, arena, keys, slot):
     """Take a filter out of its bucket; the bucket stays, for filters to come."""
-    take_entry(table, masks, arena, place_of(table, keys[slot]), slot)
+    take_entry(table, masks, arena, place_of(table, parts, keys[slot]), slot)

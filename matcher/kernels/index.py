@@ -8,6 +8,7 @@ from matcher.kernels.buckets import (
     bit_of,
     count_of,
     first_of,
+    home_of,
     place_of,
 )
 from matcher.kernels.compiled import inlined, kernel
@@ -42,6 +43,7 @@ from matcher.kernels.layout import (
 from matcher.kernels.prefetch import prefetch
 from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
+from matcher.kernels.rows import copy_row
 from matcher.kernels.signatures import signature_probes
 
 _DEPTHS = 2 * PROBES + CANDIDATES
@@ -88,6 +90,17 @@ def head_of(heads, key):
     while heads[place, 0] != key and (heads[place, 0] or heads[place, 1]):
         place = (place + 1) & mask
     return place
+
+
+@kernel
+def move_heads(heads, larger):
+    """Move the heads of chains that have groups to a larger table; how many there are."""
+    moved = 0
+    for place in range(len(heads)):
+        if heads[place, 1]:
+            copy_row(heads, place, larger, head_of(larger, heads[place, 0]))
+            moved += 1
+    return moved
 
 
 @inlined
@@ -207,7 +220,7 @@ def match_buckets(
 
 @kernel
 def index_match(
-    offsets, cells, begin, texts, table, masks, arena, bloom, state, rows, sorts, at, work,
+    offsets, cells, begin, texts, table, parts, masks, arena, bloom, state, rows, sorts, at, work,
     blocks, groups, heads, bits, found, ends, wanted, interfaces, counts,
 ):  # fmt: skip
     """Look the events' signatures and values up, and verify what stands in the buckets.
@@ -259,13 +272,13 @@ def index_match(
                 part = min(count - start, PROBES)
                 if not every:
                     for number in range(part):
-                        prefetch(table, 2 * (probes[number] & (len(table) - 1)))
+                        prefetch(table, 2 * home_of(parts, probes[number]))
                 for number in range(part):
                     place = start + number
                     if every:
                         probes[number] = table[place, HASH]
                     else:
-                        place = place_of(table, probes[number])
+                        place = place_of(table, parts, probes[number])
                     spans[number] = table[place, SPAN]
                     prefetch(masks, first_of(spans[number]))
                     if every and probes[number] == typed:

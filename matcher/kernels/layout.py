@@ -25,10 +25,17 @@ between are its user's."""
 
 # --- the index ----------------------------------------------------------------------------------
 
-KEYS, LEARNT, PROBING, SIGNED, LONGEST, FULL = 1, 2, 3, 4, 5, 6
-"""Its state: keys in the table, prefixes in the Bloom filter, what events have to look up besides
-signatures (UNTYPED, TYPED, WAITING), filters ever put under signatures, the terms of the longest
-of these, and the last bucket, plus one, that was full when a filter came."""
+CROWDED, LEARNT, PROBING, SIGNED, LONGEST, FULL = 1, 2, 3, 4, 5, 6
+"""Its state: the part of the table, plus one, that has no room for another key, prefixes in the
+Bloom filter, what events have to look up besides signatures (UNTYPED, TYPED, WAITING), filters
+ever put under signatures, the terms of the longest of these, and the last bucket, plus one, that
+was full when a filter came."""
+PARTS_LOG = 7
+PARTS = 1 << PARTS_LOG
+"""The table is in so many parts, by the highest bits of the hash, each of which grows alone: a
+table of a million keys would else be moved at once."""
+BEGIN, LAST, KEYS = range(3)
+"""Columns of ``parts``: where a part begins, its length less one, and how many keys it has."""
 UNTYPED, TYPED, WAITING = 1, 2, 4
 """Access predicates of filters without type and with one, and filters under their type alone."""
 SPAN = 1

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.kernels.buckets import count_of, first_of
 from matcher.kernels.compiled import inlined, kernel, making
 from matcher.kernels.hashing import in_bloom, mix, to_bloom
 from matcher.kernels.layout import (
     END,
-    HASH,
-    LEARNT,
     PAIRS_OF,
     SIGNATURE_MAX,
-    SPAN,
     TERM_MASK,
     VISITED,
     WALK_MAX,
@@ -55,24 +51,25 @@ def signature_key(rows, ranks, order, bloom, longest, learn):
 
 
 @making
-def learn_all(bloom, state, table, arena, rows, ranks):
-    """Teach a new Bloom filter the prefixes of all filters that stand under their signatures."""
-    state[LEARNT] = 0
+def learn_some(bloom, keys, filters, rows, ranks, begin, end):
+    """Teach a Bloom filter the prefixes of the filters in slots ``begin`` to ``end``, where their
+    signatures, of any length, are their keys; how many prefixes these are.
+    """
     order = np.empty(SIGNATURE_MAX + 1, np.int64)
-    for place in range(len(table)):
-        span = table[place, SPAN]
-        for entry in range(first_of(span), first_of(span) + count_of(span)):
-            learn_one(bloom, state, table[place, HASH], arena[entry, 2], rows, ranks, order)
-
-
-@kernel
-def learn_one(bloom, state, key, run, rows, ranks, order):
-    """Teach it the prefixes of one filter, if its signature, of any length, is its key."""
-    own = rows[run >> 32 : (run >> 32) + (run & TERM_MASK)]
-    for longest in range(SIGNATURE_MAX + 1):
-        if signature_key(own, ranks, order, bloom, longest, False)[0] == key:
-            state[LEARNT] += signature_key(own, ranks, order, bloom, longest, True)[1]
-            return
+    learnt = 0
+    for slot in range(begin, end):
+        start, count = filters[slot, 0], filters[slot, 1]
+        if count < 0 or keys[slot] == 0:
+            continue  # there is no filter now, or it is not in the index
+        own = rows[start : start + count]
+        for longest in range(SIGNATURE_MAX + 1):
+            key, prefixes = signature_key(own, ranks, order, bloom, longest, False)
+            if key == keys[slot]:
+                learnt += signature_key(own, ranks, order, bloom, longest, True)[1]
+                break
+            if prefixes <= longest:
+                break  # it has no more terms
+    return learnt
 
 
 @inlined

@@ -28,6 +28,34 @@ def test_the_method_follows_the_workload(scenario, expected):
     assert np.array_equal(found.bits, matcher.match(events).bits)
 
 
+def test_filters_that_come_one_by_one_are_chosen_for_in_steps() -> None:
+    rng = np.random.default_rng(6)
+    matcher, oracle = AutoMatcher(), make("counting")
+    alive: list[int] = []
+    identifiers, methods = iter(range(10**6)), set()
+    for scenario in (
+        Scenario("sparse", constraints=12_000, attributes=(2, 2), numeric=0.0),
+        Scenario("dense", constraints=40_000, names=8, attributes=(8, 8)),
+    ):
+        batch, events = filters_of(scenario, rng), events_of(scenario, 64, rng)
+        for place, identifier in zip(range(len(batch)), identifiers, strict=False):
+            one = batch.filter(place)
+            for target in (matcher, oracle):
+                target.add(identifier, place % 70, one)
+            alive.append(identifier)
+            if place % 9 == 0:
+                gone = alive.pop(int(rng.integers(len(alive))))
+                for target in (matcher, oracle):
+                    target.remove(gone)
+            if place % 25 == 0:
+                found = matcher.match(events, filters=True)
+                methods.add(matcher.figures["method"])
+            if place % 500 == 0:
+                expected = oracle.match(events, filters=True)
+                assert found.filter_lists() == expected.filter_lists()
+    assert methods == {"signature", "index"}
+
+
 def test_a_name_that_is_none_is_refused():
     with pytest.raises(KeyError):
         make("magic")
