@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-spark check lint bench campaign fuzz clean
+.PHONY: demo test test-spark check lint bench campaign fuzz soak clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -41,6 +41,10 @@ campaign: $(VENV)/.ready
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
 fuzz: $(VENV)/.ready
 	$(BIN)/rexmq simulate --fuzz --seeds $(or $(SEEDS),0..500)
+
+# Does memory stay flat while events flow and rules come and go? MINUTES=5 make soak
+soak: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),60)
 
 bench: $(VENV)/.ready
 	$(BIN)/rexmq bench

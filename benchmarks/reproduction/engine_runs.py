@@ -28,7 +28,7 @@ SEEDS = (1, 2, 3)
 QUEUE = 100
 """Events that may wait, as in the thesis."""
 CHUNK = 256
-SECONDS_MAX = 0.8
+SECONDS_MAX = 0.5
 """A run for one seed and value ends after so much CPU time, if its events are not done then."""
 STUDENT_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 10: 2.262}
 """The 97.5 % quantile of Student's distribution, by how many values there are."""
@@ -73,12 +73,13 @@ class Measured:
 @dataclass(frozen=True, slots=True)
 class Span:
     """How events follow each other: ``rate`` a second of event time; the first ``warm_up`` are not
-    measured, then ``events`` are.
+    measured, then ``events`` are. So many come at a time as a ``chunk``.
     """
 
     rate: float
     warm_up: int
     events: int
+    chunk: int = CHUNK
 
 
 def processing(making: Making, engine: str, span: Span, seeds: tuple[int, ...]) -> Measured:
@@ -97,7 +98,7 @@ def _processing_once(making: Making, engine: str, span: Span, seed: int) -> tupl
     done = found = 0
     spent = 0.0
     gc.collect()
-    for places in in_chunks(len(events), CHUNK):
+    for places in in_chunks(len(events), span.chunk):
         batches = events.batches(places, times[places])
         begun = time.process_time()
         for batch in batches:
@@ -177,11 +178,11 @@ STRETCH_US = 3_600 * MICROSECONDS
 def deployed(engine: str, workload: Workload) -> Detector:
     """An engine with the rules."""
     detector = make(engine)
-    detector.deploy(_checked(workload.rules))
+    detector.deploy(checked(workload.rules))
     return detector
 
 
 @lru_cache(2 * len(SEEDS))
-def _checked(rules: str) -> RuleSet:
+def checked(rules: str) -> RuleSet:
     """Rules are checked once for all engines."""
     return load(rules)

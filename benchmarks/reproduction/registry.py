@@ -6,10 +6,17 @@ To add some, write a module beside this one with ``EXPERIMENTS``, a tuple of
 
 from __future__ import annotations
 
-from benchmarks.reproduction import distribution, engine, engine_joins, growth, matching
+from benchmarks.reproduction import (
+    distribution,
+    engine,
+    engine_joins,
+    engine_threads,
+    growth,
+    matching,
+)
 from benchmarks.reproduction.experiment import Experiment
 
-MODULES = (matching, engine, engine_joins, growth, distribution)
+MODULES = (matching, engine, engine_joins, engine_threads, growth, distribution)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for module in MODULES for experiment in module.EXPERIMENTS
 }

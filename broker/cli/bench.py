@@ -12,7 +12,7 @@ EXAMPLE = "rexmq bench files --quick --json figures.json"
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
-_NOT_BENCHMARKS = {"report"}
+_NOT_BENCHMARKS = {"report", "soak"}
 CALIBRATE = "calibrate"
 
 

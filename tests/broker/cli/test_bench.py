@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.soak import Sample, growth
 from broker.cli import bench, main
 
 
@@ -36,3 +37,12 @@ def test_without_a_checkout_there_are_no_benchmarks(
     monkeypatch.setattr(bench, "FOLDER", tmp_path / "benchmarks")
     assert main(["bench"]) == 2
     assert "needs a source checkout" in capfd.readouterr().err
+
+
+def test_a_soak_finds_what_grows() -> None:
+    flat = [Sample(100 + place % 3, {"entries": 90_000 + place % 7}) for place in range(20)]
+    assert growth(flat) == []
+    leaking = [Sample(100 + 2 * place, {"entries": 90_000}) for place in range(20)]
+    assert growth(leaking) == ["the process: 118.0 MiB, then 138.0 MiB"]
+    kept = [Sample(100, {"entries": 10_000 * place, "rows/A": 5}) for place in range(20)]
+    assert growth(kept) == ["entries: 90,000, then 190,000"]

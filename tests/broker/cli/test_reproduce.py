@@ -39,6 +39,7 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
         *("thesis-5.10", "thesis-5.14", "thesis-5.25", "thesis-5.27"),
         *("thesis-6.5", "thesis-6.9", "thesis-6.13"),
         *("thesis-7.9", "thesis-7.12", "thesis-7.15"),
+        *("thesis-5.24", "thesis-6.10"),
         *("growth-window", "growth-rules", "growth-states"),
     ],
 )

@@ -160,3 +160,41 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
     assert found[0] == found[1] == found[2], f"seed {seed}"
     assert found[0]
     assert {layout.GROW_HEAP, layout.GROW_LISTS, layout.GROW_BUCKETS} <= asked
+
+
+LOWER = """ rule x: define X(k: int, v: int) from A() as a
+    and each B(k = a.k) as b within 2 s from a where k = a.k, v = b.v
+    rule y: define Y(k: int, v: int) from A() as a and each B() as b within 2 s from a
+    where k = a.k, v = b.v"""
+PAIR = """ rule pair: define Pair() from C() as c and {} X(k = c.k) as x within 5 s from c
+    and {} Y(k = c.k, v >= x.v) as y within 1 s from x"""
+POLICIES = ("each", "last", "first", "2-last")
+
+
+@pytest.mark.parametrize("policies", [(one, two) for one in POLICIES for two in POLICIES])
+def test_simultaneous_composite_events_are_linked_in_their_order(
+    policies: tuple[str, str],
+):
+    """Several X and several Y come of one A: states and links of one instant, in order E4."""
+    text = LOWER + PAIR.format(*policies)
+    engine, oracle = engine_of(text), NaiveEngine()
+    assert engine._linker.linked["pair"][0].automaton is not None
+    oracle.deploy(rules.load(SCHEMAS + text))
+    chance = random.Random(seed := 5)
+    found, expected = [], []
+    for instant in range(1, 6):
+        some = [
+            event(name, instant / 2, 10 * instant + place, chance.randrange(2), chance.randrange(3))
+            for name, count in (("B", 3), ("A", 2), ("C", 1))
+            for place in range(count)
+        ]
+        chance.shuffle(some)
+        for one, told in ((engine, found), (oracle, expected)):
+            push(one, *some)
+            told += one.advance(int(instant / 2 * SECOND) + 1).events()
+    assert [(one.type, one.id, one.cause_full) for one in found] == [
+        (one.type, one.id, one.cause_full) for one in expected
+    ], f"seed {seed}"
+    pairs = [one for one in found if one.type == "Pair"]
+    assert pairs, f"seed {seed}"
+    assert len(found) > 40
