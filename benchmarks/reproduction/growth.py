@@ -92,7 +92,7 @@ def over_states(quick: bool) -> Outcome:
             for policy in REACHES
         ]
         rows.append((states, *costs))
-    return outcome("states", tuple(REACHES), rows, (False, True))
+    return outcome("states", tuple(REACHES), rows, (False, False), is_linear)
 
 
 def chain(states: int, policy: str) -> str:
@@ -110,12 +110,13 @@ def outcome(
     lines: tuple[str, ...],
     rows: list[tuple[float, ...]],
     logarithmic: tuple[bool, bool] = (True, True),
+    judge: Callable[[Table, str], Claim] | None = None,
 ) -> Outcome:
     """A table of costs in microseconds an event, and its chart."""
     columns = tuple(f"{line} [us]" for line in lines)
     chart = Chart(columns, "CPU time an event [us]", logarithmic)
     table = Table((first, *columns), tuple(rows))
-    claims = tuple(is_slow(table, line) for line in columns)
+    claims = tuple((judge or is_slow)(table, line) for line in columns)
     return Outcome(table, (chart,), claims)
 
 
@@ -130,6 +131,17 @@ def is_slow(table: Table, line: str) -> Claim:
         f"(ours) {line.removesuffix(' [us]')}: flat, or a logarithm",
         f"{factor:.2f} times the cost at {sizes[-1] / sizes[0]:,.0f} times the size",
         factor <= 1 + decades,
+    )
+
+
+def is_linear(table: Table, line: str) -> Claim:
+    """That a cost grows no faster than what has to be done, a selection more for each state."""
+    sizes, costs = table.column(table.columns[0]), table.column(line)
+    factor, times = costs[-1] / costs[0], sizes[-1] / sizes[0]
+    return Claim(
+        f"(ours) {line.removesuffix(' [us]')}: no more than linear in the states",
+        f"{factor:.2f} times the cost at {times:,.0f} times the size",
+        factor <= times,
     )
 
 
