@@ -139,6 +139,7 @@ KEYS = (
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),
     Key("waiting_events_max", "promises", COUNT, "events kept for rules over unadvertised types"),
+    Key("retained_events_max", "promises", COUNT, "events kept for brokers that may need them"),
     Key("timer_slack_s", "promises", SECONDS, "how far Timer stays behind the clock"),
     Key("publish_credit", "limits", COUNT, "events that a source may have under way"),
     Key("delivery_events_max", "limits", COUNT, "events in one delivery"),

@@ -41,6 +41,9 @@ class NodeConfig:
     waiting_events_max: int = 1_000_000
     """Events kept for rules that wait for a type that nobody has advertised; beyond it they run
     without that type."""
+    retained_events_max: int = 1_000_000
+    """In a network: events of own sources that are kept until nobody needs them again; beyond it
+    what is under way may be lost when the network changes."""
     wall_clock: bool = True
     """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13)."""
     timer_slack_s: float = 0.0
@@ -91,6 +94,7 @@ FIXED = ("name", "heartbeat_s", "wall_clock")
 NODE_BOUNDS = (
     "heartbeats_missed_max",
     "waiting_events_max",
+    "retained_events_max",
     "publish_credit",
     "delivery_events_max",
     "queue_events_max",

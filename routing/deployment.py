@@ -143,9 +143,22 @@ class Deployments:
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         return tuple(added)
 
-    def adopt(self, rules: Iterable[Deployed], published: Iterable[str]) -> None:
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """The last versions of the rules that are not in force any more, by name (Law 4)."""
+        return {name: one for name, one in self._versions.items() if name not in self._rules}
+
+    def adopt(
+        self,
+        rules: Iterable[Deployed],
+        published: Iterable[str],
+        ended: Iterable[tuple[str, int]] = (),
+    ) -> None:
         """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
         self._rules = {deployed.rule.name: deployed for deployed in rules}
+        self._versions.update(ended)
+        self._versions.update((name, one.version) for name, one in self._rules.items())
+        self._serial = max((one.serial for one in self._rules.values()), default=0)
         self.rearrange(published)
 
     def restart(self, name: str, since: int) -> None:

@@ -7,6 +7,8 @@ the marks of all of them have passed it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
@@ -52,6 +54,22 @@ class HoldBack:
         """Drop the first so many in the order of delivery."""
         time, since, serial, rank = self._keys.T
         self._take(np.lexsort((rank, serial, since, time))[:events])
+
+    def withdraw(self, due: Mapping[str, int]) -> None:
+        """Drop what is not earlier than the time given for its source: it will come again."""
+        if not len(self):
+            return
+        limits = np.concatenate(
+            [
+                np.array([due.get(name, TIME_MAX) for name in source.values], np.int64)[
+                    source.codes
+                ]
+                for source in (batch.ids.source for batch in self._batches)
+            ]
+        )
+        gone = np.flatnonzero(self._keys[:, 0] >= limits)
+        if len(gone):
+            self._take(gone)
 
     def _take(self, due: Int64s) -> Parcel:
         time, since, serial, rank = self._keys[due].T

@@ -390,10 +390,18 @@ class RuleFacts(Struct, array_like=True, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the root knows: all event types, and all rules in force in their order (E4)."""
+    """What the root knows: all event types, and all rules in force in their order (E4).
+
+    ``ended``: names of rules that were taken out of force, and their last versions. ``homes``:
+    all brokers, those out of reach too, and the types that their sources publish or have
+    published. ``given_up``: types that rules wait for no longer.
+    """
 
     types: tuple[EventType, ...]
     rules: tuple[RuleFacts, ...]
+    ended: tuple[tuple[Name, Sequence], ...] = ()
+    homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
+    given_up: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,53 +463,119 @@ class Answered:
     answer: Confirmed | Refused
 
 
+class Needed(enum.Enum):
+    """What a broker asks its root to do."""
+
+    PLAN = "plan"  # brokers have joined the tree that are not in the plan
+    SURVEY = "survey"  # it keeps many events, and might let some of them go
+    RELEASE = "release"  # rules here wait in vain, and too many events wait with them
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The sender, or a broker below it, needs something of the root.
+
+    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up.
+    """
+
+    what: Needed
+    names: tuple[Name, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Pause:
     """The root is about to divide the rules anew: local sources are to be held, below too.
 
-    ``number`` counts the plans of a root.
+    ``root`` and ``epoch`` are those of the tree, ``number`` counts the plans of a root. ``known``
+    is the digest of what the root knows; ``introduce``: it has to be told who publishes.
     """
 
+    root: Name
+    epoch: Sequence
     number: Sequence
+    known: Name
+    introduce: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
     """The sender and all below hold their sources; all that they said before has gone up.
 
-    ``nodes``: pairs of each broker there and its father. ``fronts``: types, and the greatest time
-    of an event that was taken in there; ``marks`` and ``rules``: types and rules, and the greatest
-    mark that was given there.
+    ``nodes``: each broker there, its father, and the types that its sources publish or have
+    published. ``fronts``: types, and the greatest time of an event that was taken in there;
+    ``marks`` and ``rules``: types and rules, and the greatest mark that was given there. ``due``:
+    rules, and the least mark up to which those there who want a rule's composite events have
+    them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
+    there know otherwise than the root.
     """
 
+    root: Name
+    epoch: Sequence
     number: Sequence
-    nodes: tuple[tuple[Name, Name], ...]
-    fronts: tuple[tuple[Name, Time], ...]
-    marks: tuple[tuple[Name, Time], ...]
-    rules: tuple[tuple[Name, Time], ...]
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    fronts: tuple[tuple[Name, Time], ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+    rules: tuple[tuple[Name, Time], ...] = ()
+    due: tuple[tuple[Name, Time], ...] = ()
+    sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
+    known: tuple[Known, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The rules are divided over these brokers from now on; local sources are held no longer.
 
-    ``nodes``: a broker, its father ("" for the root), the types that its sources publish.
+    ``nodes``: a broker, its father ("" for the root), the types that its sources publish or have
+    published. ``anew``: everything that is kept is sent again, and evaluated again; ``due`` are
+    rules, and the times from which on their composite events are to be found once more.
+    ``absent``: brokers that are out of reach, and their types.
     """
 
+    root: Name
+    epoch: Sequence
     number: Sequence
     nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    absent: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
+    anew: bool = False
+    due: tuple[tuple[Name, Time], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The root asks up to where composite events have arrived."""
+
+    number: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """For the sender and all below: ``due`` as in Paused."""
+
+    number: Sequence
+    due: tuple[tuple[Name, Time], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the whole tree has answered to a survey: nobody will need again what lies before."""
+
+    number: Sequence
+    due: tuple[tuple[Name, Time], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forward:
-    """What fragments let pass on the way to the rules above (7.3.6), and then marks.
+    """What fragments and subscribers above let pass on the way up (7.3.6), and then marks.
 
-    ``marks``: types, and up to where the receiver has all of their events that it needs; one
-    beyond everything says that nobody below publishes the type any more.
+    The first ``fresh`` batches are published events that come the first time, and in the order of
+    their sources; the others come for the sake of rules alone. ``marks``: types, and up to where
+    the receiver has all of their events that it needs; one beyond everything says that nobody
+    below publishes the type any more.
     """
 
     batches: tuple[EventBatch, ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
+    fresh: Number = 0
 
 
 Routed: TypeAlias = (
@@ -519,6 +593,10 @@ Routed: TypeAlias = (
     | Paused
     | Plan
     | Forward
+    | Need
+    | Survey
+    | Surveyed
+    | Committed
 )
 """What goes in packets."""
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye

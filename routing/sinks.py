@@ -95,6 +95,10 @@ class Sink:
             self.offer(due)
         return due is not None
 
+    def withdraw(self, due: Mapping[str, int]) -> None:
+        """Drop held events that will come again: by source, those from a time on."""
+        self._held.withdraw(due)
+
     def take(self, events_max: int) -> Delivery | None:
         """What is to be sent now; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:

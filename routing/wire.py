@@ -36,6 +36,7 @@ from routing.messages import (
     Answered,
     Asked,
     Asking,
+    Committed,
     Confirmed,
     CreateTree,
     Credit,
@@ -53,6 +54,7 @@ from routing.messages import (
     ListRules,
     Message,
     Name,
+    Need,
     Number,
     Packet,
     Pause,
@@ -69,6 +71,8 @@ from routing.messages import (
     ShowRule,
     StatusRequest,
     Subscribe,
+    Survey,
+    Surveyed,
     Tag,
     Time,
     TreeAck,
@@ -247,6 +251,22 @@ def _decode_batches(
 class _Known(msgspec.Struct, array_like=True, frozen=True):
     types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
     rules: tuple[RuleFacts, ...]
+    ended: tuple[tuple[Name, SequenceNumber], ...]
+    homes: Annotated[tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=10_000)]
+    given_up: tuple[Name, ...]
+
+
+class _Paused(msgspec.Struct, array_like=True, frozen=True):
+    root: Name
+    epoch: SequenceNumber
+    number: SequenceNumber
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    fronts: tuple[tuple[Name, Time], ...]
+    marks: tuple[tuple[Name, Time], ...]
+    rules: tuple[tuple[Name, Time], ...]
+    due: tuple[tuple[Name, Time], ...]
+    sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=10_000)]
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True):
@@ -266,25 +286,48 @@ class _Nested(msgspec.Struct, array_like=True, frozen=True):
 class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     marks: tuple[tuple[Name, Time], ...]
+    fresh: Number
 
 
-_KNOWN, _FLOW, _ASKED, _ANSWERED, _FORWARD = 55, 57, 58, 59, 63
+_KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD = 55, 57, 58, 59, 61, 63
 _ASKING = frozenset(get_args(Asking))
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
+_unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
 _unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
 
 
 def _encode_known(message: Known) -> Frames:
-    types = tuple(tuple(flat_schema(event_type)) for event_type in message.types)
-    return [_prefix(_KNOWN) + _pack(_Known(types, message.rules))]
+    return [_prefix(_KNOWN) + _pack(_flat_known(message))]
 
 
 def _decode_known(data: Buffer, body: Buffer | None) -> Known:
     _no_body(body)
-    plain = _unpack_known(data)
-    return Known(tuple(map(event_type_of, plain.types)), plain.rules)
+    return _known_of(_unpack_known(data))
+
+
+def _flat_known(known: Known) -> _Known:
+    types = tuple(tuple(flat_schema(event_type)) for event_type in known.types)
+    return _Known(types, known.rules, known.ended, known.homes, known.given_up)
+
+
+def _known_of(plain: _Known) -> Known:
+    types = tuple(map(event_type_of, plain.types))
+    return Known(types, plain.rules, plain.ended, plain.homes, plain.given_up)
+
+
+def _encode_paused(message: Paused) -> Frames:
+    values = {field.name: getattr(message, field.name) for field in fields(message)}
+    plain = _Paused(**{**values, "known": tuple(map(_flat_known, message.known))})
+    return [_prefix(_PAUSED) + _pack(plain)]
+
+
+def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
+    _no_body(body)
+    plain = _unpack_paused(data)
+    values = msgspec.structs.asdict(plain)
+    return Paused(**{**values, "known": tuple(map(_known_of, plain.known))})
 
 
 def _encode_flow(message: Flow) -> Frames:
@@ -307,7 +350,7 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
 
 def _encode_forward(message: Forward) -> Frames:
     headers, body = _encode_batches(message.batches)
-    first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks))
+    first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks, message.fresh))
     return [first, body] if headers else [first]
 
 
@@ -316,9 +359,11 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
     if not plain.batches:
         _no_body(body)
         return Forward((), plain.marks)
+    if plain.fresh > len(plain.batches):
+        raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
     batches, reader = _decode_batches(plain.batches, body)
     reader.finish()
-    return Forward(batches, plain.marks)
+    return Forward(batches, plain.marks, plain.fresh)
 
 
 def _encode_asked(message: Asked) -> Frames:
@@ -407,10 +452,14 @@ CODECS: tuple[Codec, ...] = (
     Codec(_ASKED, Asked, _encode_asked, _decode_asked),
     Codec(_ANSWERED, Answered, _encode_answered, _decode_answered),
     _plain(60, Pause),
-    _plain(61, Paused),
+    Codec(_PAUSED, Paused, _encode_paused, _decode_paused),
     _plain(62, Plan),
     _plain(68, Wanted),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
+    _plain(64, Need),
+    _plain(65, Survey),
+    _plain(66, Surveyed),
+    _plain(67, Committed),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,

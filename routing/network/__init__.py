@@ -1,11 +1,12 @@
 """Brokers that work together: one Node of many, over the processing trees of the overlay.
 
-A :class:`routing.network.broker.Broker` is a Node that is part of a network (thesis 7.3).
-``router`` has the tables of the tree, what each neighbour (``branch``) wants, and takes events
-along it, leaving out filters that others cover (``covering``); ``detection`` decides whether rules
-are evaluated here, ``strategy`` where they are evaluated at all. ``petitions`` are what clients
-ask of the root, ``visitors`` the sources of other brokers there, ``knowledge`` what it tells all.
-
-With a strategy that divides rules it is a :class:`routing.network.dividing.DividingBroker`, whose
-``station`` evaluates its part of them; ``making`` chooses.
+A :class:`routing.network.dividing.DividingBroker` is a Node that is part of a network (thesis 7.3).
+``strategy`` says where rules are evaluated, ``planning`` how all come to do the same, and that
+nothing is lost when the tree changes (``rounds`` gather what is found out, ``knowledge`` is what
+the root tells all, ``ledger`` what is kept of own sources, ``recovery`` what of it matters,
+``arrivals`` what need not come again). ``station`` evaluates a broker's part of the rules,
+``divided`` brings its results to who wants them. ``router`` has the tables of the tree, what each
+neighbour (``branch``) wants, leaving out filters that others cover (``covering``). ``petitions``
+are what clients ask of the root, ``visitors`` the sources of other brokers there; ``making`` makes
+a broker as its strategy needs it.
 """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import Flow, Known
 from routing.order import greatest_time
 from routing.parcel import Parcel
+from routing.partition.predicates import Predicate
 from routing.subscriptions import PER_TYPE_MAX, Interest, Interests, interest
+from rules.pattern import CANDIDATE
 
 Marks = tuple[tuple[str, int], ...]
 
@@ -35,6 +37,7 @@ class Branch:
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
         self._marks: dict[str, int] = {}
+        self._ended: set[str] = set()
         self._latest = TIME_MIN
 
     def index(
@@ -52,6 +55,13 @@ class Branch:
         self._marks = {
             rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
         }
+
+    @property
+    def predicates(self) -> Iterator[Predicate]:
+        """What is wanted there of published events."""
+        for one in self._interests:
+            if one.filter is not None:
+                yield Predicate.of(one.filter.type, one.filter.conditions, CANDIDATE)
 
     # --- what is about to be sent ---
 
@@ -71,12 +81,14 @@ class Branch:
         marks: Mapping[str, int],
         *,
         every_mark: bool = False,
+        ended: Container[str] = (),
     ) -> None:
         """The same for composite events, with the marks that say when they are due.
 
         A mark is told only until it has passed everything that was sent: further on there is
         nothing that waits for it. ``every_mark``: it is told always, since events that come to the
-        same sinks another way may wait for it.
+        same sinks another way may wait for it. ``ended`` are rules that nobody publishes anything
+        for any more: it is told once, and once more if that is no longer so.
         """
         wanted = self.offer(batches, order) if batches else None
         if wanted is not None:
@@ -89,6 +101,14 @@ class Branch:
         if news:
             self._marks.update(news)
             self.add_marks(tuple(news.items()))
+        for name in self._marks.keys() & marks.keys():
+            if (name in ended) != (name in self._ended):
+                self._tell_end(name, marks[name], has_ended=name in ended)
+
+    def _tell_end(self, name: str, mark: int, *, has_ended: bool) -> None:
+        self._marks[name] = max(mark, self._marks[name])
+        self.add_marks(((name, mark), (name, TIME_MAX)) if has_ended else ((name, mark),))
+        (self._ended.add if has_ended else self._ended.discard)(name)
 
     def add_marks(self, marks: Marks) -> None:
         """Send marks behind the events."""

@@ -10,8 +10,7 @@ nothing counts twice whatever way it came.
 
 Law 3: a single broker is the root of a tree of one, and then does just what a Node does.
 
-What is lost on the way when a link of the tree breaks is not sent again yet, and a new root does
-not know the rules of the former one: networks are whole where links hold.
+What happens when the tree changes is decided in routing.network.planning.
 """
 
 from __future__ import annotations
@@ -322,7 +321,6 @@ class Broker(Node):
         self._tell_at = None
         own = [one.text for sink in self._sinks for one in sink.interests]
         if self._router.is_root:
-            own += self._strategy.asks_for(self._advertisements, self._deployments)
             self._detection.tell(NOTHING)
         for neighbour, filters in self._router.wants(own):
             number = self._confirmations.next_number(neighbour)

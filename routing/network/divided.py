@@ -1,79 +1,148 @@
 """Rules and events of a broker that evaluates its part of the rules (7.3.5, 7.3.6).
 
-Law 1: what comes from local sources goes to the station; while the rules are being divided anew
-it is held, and so are the sources' promises.
+Law 1: what comes from local sources is kept in the ledger, and goes to the station and to those
+below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
+promises.
 
 Law 2: composite events, and the marks that they wait for, go from the broker that evaluates their
 rule to all who want them, up and down the tree. Where rules of several brokers are wanted every
 mark is told, since each rule's events may wait for the marks of the others.
+
+Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
+what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
+dropped, too (architecture.md 4.3).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.detection import Detection
 from routing.network.branch import Marks
 from routing.network.detection import NetworkDetection
+from routing.network.ledger import Ledger
+from routing.network.recovery import from_due_on, horizons
 from routing.network.router import CLOSED, Router, joined
-from routing.network.station import Division, Station
-from routing.order import greatest_time
+from routing.network.station import Division, Station, parts_of
+from routing.order import greatest_time, in_sequence
+from routing.overlay.trees import Tree
 from routing.sources import Source, Standing
 from rules.engine.engine import NOTHING, Detections
 from rules.pattern import TIMER, RuleSet
 
 
 class DividedRouter(Router):
-    """A Router in whose tree composite events come from anywhere."""
+    """A Router in whose tree composite events come from anywhere.
+
+    ``marks`` is what Law 3 speaks of. What is told of marks on the way is what was said since
+    rules began anew, and that may be less.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._origins: dict[str, str] = {}
         """The neighbour from whose side each rule's marks come."""
+        self._told: dict[str, int] = {}
+        self.ended: set[str] = set()
+        """The rules for which nobody publishes anything any more."""
+        self._due: dict[str, int] = {}
+        """By rule: from when on its composite events are news."""
 
-    def route_detected(self, detections: Detections, marks: Mapping[str, int]) -> None:
+    def follow(self, tree: Tree | None) -> bool:
+        """The tree may have changed; whether what was sent to the root may be lost."""
+        before = self.epoch
+        return super().follow(tree) or self.epoch != before
+
+    def route_down(
+        self, batches: Sequence[EventBatch], order: Int64s | None, sender: str | None
+    ) -> None:
+        """Send published events on to the children that want them."""
+        for branch in self.children:
+            if branch.neighbour != sender:
+                branch.offer(batches, order)
+
+    def route_found(
+        self, detections: Detections, marks: Mapping[str, int], ended: Collection[str]
+    ) -> None:
         """Send what was detected here to all who want it, with the marks of the rules here."""
         order = detections.order if len(detections) else None
-        self._pass(detections.batches, order, marks, None)
+        self._pass(detections.batches, order, marks, ended, None)
 
     def pass_detected(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, sender: str
     ) -> None:
         """Composite events have come from a neighbour."""
         self.keep_detected(batches, order)
-        self._pass(batches, order, {}, sender)
+        self._pass(batches, order, {}, (), sender)
+
+    def take_detected(self) -> Detections | None:
+        """Composite events for this broker's sinks; None when no mark has come either."""
+        found = super().take_detected()
+        return None if found is None else self.news(found)
+
+    def news(self, detections: Detections) -> Detections:
+        """Composite events that have not been here before (Law 3)."""
+        return from_due_on(detections, self._due)
 
     def pass_marks(self, marks: Marks, sender: str) -> None:
         """Marks have come from a neighbour, behind the events that they follow."""
         self.has_news = True
         for name, mark in marks:
             self._origins[name] = sender
-            self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
-        self._pass((), None, {name: self.marks[name] for name, _ in marks}, sender)
+            if mark == CLOSED:
+                self.ended.add(name)
+                continue
+            self.ended.discard(name)
+            self._told[name] = max(mark, self._told.get(name, TIME_MIN))
+            self.reach(name, mark)
+        self._pass_told({name for name, _ in marks}, sender)
+
+    def reach(self, name: str, mark: int) -> None:
+        """The broker has a rule's composite events up to a mark."""
+        self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
 
     def repeat_marks(self) -> None:
         """Tell what others have told to those who have not wanted it before."""
         for sender in sorted(set(self._origins.values())):
-            names = [name for name, origin in self._origins.items() if origin == sender]
-            self._pass((), None, {name: self.marks[name] for name in names}, sender)
+            names = {name for name, origin in self._origins.items() if origin == sender}
+            self._pass_told(names, sender)
 
     def forget(self) -> None:
         """Rules are evaluated elsewhere from now on."""
         self._origins.clear()
+
+    def begin_anew(self, rules: Collection[str], due: Mapping[str, int]) -> Mapping[str, int]:
+        """Rules begin anew; gives from when on their composite events are news, by source."""
+        self.forget()
+        self._told.clear()
+        self.ended.clear()
+        self._detected.clear()
+        self.marks = {name: mark for name, mark in self.marks.items() if name in rules}
+        for name, mark in due.items():
+            self.reach(name, mark)
+        self._due = dict(self.marks)
+        return {RULE_SOURCE + name: self._due.get(name, TIME_MIN) for name in rules}
+
+    def _pass_told(self, names: Collection[str], sender: str) -> None:
+        marks = {name: self._told.get(name, TIME_MIN) for name in sorted(names)}
+        self._pass((), None, marks, self.ended & set(names), sender)
 
     def _pass(
         self,
         batches: Sequence[EventBatch],
         order: Int64s | None,
         marks: Mapping[str, int],
+        ended: Collection[str],
         sender: str | None,
     ) -> None:
         for branch in self.branches.values():
             if branch.neighbour != sender:
-                branch.offer_detected(batches, order, marks, every_mark=len(branch.rules) > 1)
+                every = len(branch.rules) > 1
+                branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
 
 class DividedDetection(NetworkDetection):
@@ -84,17 +153,24 @@ class DividedDetection(NetworkDetection):
     def __init__(self, name: str, router: DividedRouter, *arguments: Any, **named: Any) -> None:
         super().__init__(router, *arguments, **named)
         self._name = name
-        self.station = Station(name, self._engine)
+        self.station = Station(name, self._engine.fresh(), self._config.waiting_events_max)
+        self.ledger = Ledger(self._config.retained_events_max)
         self._own: dict[str, dict[str, Source]] = {}
         """The local sources that publish a type, or have, by name."""
-        self._held: list[EventBatch] | None = None
-        """What waits for the rules to be divided anew; None while they are not."""
+        self._held: list[Sequence[EventBatch]] | None = []
+        """What waits for the rules to be divided; None while they are."""
+        self._leaving: list[str] = []
+        """The local sources that have closed meanwhile."""
+        self.is_at_work = False
+        """Whether there is a plan for the tree as it is, and no other one is under way."""
         self._own_marks: Mapping[str, int] = {}
         self._expected: list[str] = []
         """Types that a local source has asked to publish, each once for every request."""
-        self.fronts: Mapping[str, int] = {}
-        self.type_marks: Mapping[str, int] = {}
-        self.rule_marks: Mapping[str, int] = {}
+        self._due: Mapping[str, int] = {}
+        """From when on composite events of rules have to be found, since they began anew."""
+        self.fronts: dict[str, int] = {}
+        self.type_marks: dict[str, int] = {}
+        self.rule_marks: dict[str, int] = {}
         """At the root, what was last found in the whole network: see messages.Paused."""
 
     @property
@@ -107,17 +183,31 @@ class DividedDetection(NetworkDetection):
         """Each rule's mark, as far as it is known here."""
         return {one.rule.name: self._mark_of(one.rule.name) for one in self._deployments.rules}
 
+    @property
+    def duplicates(self) -> int:
+        """Events that the engine dropped as repeats (E1)."""
+        return self.station.duplicates
+
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete."""
         name = deployed.rule.name
-        if name in self.station.rules and self.station.has_ended(name):
+        here = name in self.station.rules
+        if self.station.has_ended(name) if here else name in self._router.ended:
             return CLOSED
         return self._mark_of(name)
 
     def _mark_of(self, name: str) -> int:
-        if name in self.station.rules:
-            return self.station.mark(name)
-        return self._router.marks.get(name, TIME_MIN)
+        before = self._router.marks.get(name, TIME_MIN)
+        return max(before, self.station.mark(name)) if name in self.station.rules else before
+
+    def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Up to where this broker has the composite events of rules that are evaluated or wanted
+        here; of those that it was told something about, and that may still give some.
+        """
+        names = {name for name in wanted if name in self._router.marks}
+        names -= self._router.ended
+        names |= self.station.rules.keys()
+        return {name: self._mark_of(name) for name in sorted(names)}
 
     # --- local sources ---
 
@@ -158,6 +248,14 @@ class DividedDetection(NetworkDetection):
         """The local sources that publish a type, or have."""
         return self._own.get(name, {}).values()
 
+    @property
+    def open_sources(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """The local sources that publish, and their types."""
+        sources = {name: one for own in self._own.values() for name, one in own.items()}
+        for name, source in sorted(sources.items()):
+            if source.is_open and source.floors:
+                yield name, tuple(sorted(source.floors))
+
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""
         for batch in batches:
@@ -165,11 +263,16 @@ class DividedDetection(NetworkDetection):
             greatest = greatest_time(batch)
             known.front = greatest if known.front is None else max(known.front, greatest)
             known.events += len(batch)
+        self.ledger.add(batches)
         if self._held is None:
-            self.station.push(batches)
+            self._emit(batches)
         else:
-            self._held += batches
+            self._held.append(batches)
         return []
+
+    def _emit(self, batches: Sequence[EventBatch]) -> None:
+        self._router.route_down(batches, in_sequence(batches), None)
+        self.station.push(batches)
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
@@ -181,6 +284,15 @@ class DividedDetection(NetworkDetection):
             source.name in self._own.get(name, ()) and source.mark(name) <= self.station.front
             for name in source.floors
         )
+
+    def withdraw(self, source: Source, names: Sequence[str]) -> None:
+        """A source publishes these types no more; one that has closed, nothing at all."""
+        Detection.withdraw(self, source, names)
+        if not self._router.is_root and source.standing is Standing.CLOSED:
+            if self.is_at_work:
+                self._router.promise(source.name, CLOSED)
+            else:
+                self._leaving.append(source.name)
 
     def _marks_said(self) -> Mapping[str, int]:
         said = {
@@ -203,14 +315,39 @@ class DividedDetection(NetworkDetection):
         """Evaluate what this broker has to from now on; what was held goes on."""
         self._router.forget()
         self.station.follow(division)
-        held, self._held = self._held, None
-        self.station.push(held or ())
+        self._release(self._held or ())
+
+    def begin_anew(self, division: Division, due: Mapping[str, int]) -> Mapping[str, int]:
+        """The same, but all that is kept is sent and evaluated once more (Law 3).
+
+        Gives, by source, from when on composite events come again.
+        """
+        for name in self.station.rules:
+            self._router.reach(name, self.station.mark(name))
+        rules = [one.rule.name for one in division.rules]
+        again = self._router.begin_anew(rules, due)
+        self._due = dict(due)
+        self.station.begin_anew()
+        self.station.follow(division)
+        self.ledger.begin_anew()
+        kept = (batch for batches in self.ledger for batch in batches)
+        self._release(list(parts_of(kept)))
+        return again
+
+    def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
+        self._held, self.is_at_work = None, True
+        for batches in held:
+            self._emit(batches)
+        leaving, self._leaving = self._leaving, []
+        for name in leaving:
+            self._router.promise(name, CLOSED)
+
+    def commit(self, due: Mapping[str, int]) -> None:
+        """Composite events have arrived up to these times: what nobody needs can go."""
+        self.ledger.commit(horizons(self._deployments.rules, due))
 
     def forget_rules(self) -> None:
-        """Take every rule out of the engine: the network is another."""
-        super().forget_rules()
-        self.station = Station(self._name, self._engine)
-        self.fronts, self.type_marks, self.rule_marks = {}, {}, {}
+        """What is evaluated here is decided by plans alone."""
 
     def beyond(self, names: Sequence[str]) -> int | None:
         """An instant beyond all that was published of these types, and all of their marks."""
@@ -235,31 +372,28 @@ class DividedDetection(NetworkDetection):
 
     def advance(self, now: float) -> Detections | None:
         """What was detected here, and what has come from elsewhere."""
+        if not self.is_at_work:
+            return None
         if self._held is None:
             self._own_marks = self._marks_said()
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
         detected = self.station.advance(self._own_marks, clock)
         if detected is not None and self.station.rules:
             self.tell(detected)
+            detected = self._router.news(detected)
         elsewhere = self._router.take_detected()
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found else None
 
     def tell(self, detections: Detections) -> None:
         """Send composite events, and what marks they wait for, to who wants them."""
-        rules = self._deployments
-        known = [one for name in self.station.rules if (one := rules.find(name)) is not None]
-        self._router.route_detected(
-            detections, {one.rule.name: self.due_mark(one) for one in known}
-        )
+        rules = self.station.rules
+        marks = {name: self.station.mark(name) for name in rules}
+        ended = {name for name in rules if self.station.has_ended(name)}
+        self._router.route_found(from_due_on(detections, self._due), marks, ended)
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""
-        self.tell(NOTHING)
-        self._router.repeat_marks()
-
-    def withdraw(self, source: Source, names: Sequence[str]) -> None:
-        """A source publishes these types no more; one that has closed, nothing at all."""
-        Detection.withdraw(self, source, names)
-        if not self._router.is_root and source.standing is Standing.CLOSED:
-            self._router.promise(source.name, CLOSED)
+        if self.is_at_work:
+            self.tell(NOTHING)
+            self._router.repeat_marks()

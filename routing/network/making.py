@@ -18,5 +18,4 @@ def make_broker(
     now: float = 0.0,
 ) -> Broker:
     """A broker of a network all of whose brokers have this strategy."""
-    kind = DividingBroker if strategy.divides else Broker
-    return kind(config, overlay, engine, strategy, now)
+    return DividingBroker(config, overlay, engine, strategy, now)

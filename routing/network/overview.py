@@ -74,7 +74,7 @@ def division_facts(division: Division | None) -> Facts:
         "places": dict(sorted(division.partition.places.items())),
         "fragments": {
             broker: {
-                name: list(tell_fragment(texts[name], fragment))
+                name: list(tell_fragment(texts.get(name), fragment))
                 for name, fragment in sorted(fragments.items())
             }
             for broker, fragments in sorted(division.partition.fragments.items())

@@ -12,7 +12,7 @@ input together in one message. Marks of rules come back behind the composite eve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -104,13 +104,18 @@ class Router:
         for branch in self._branches.values():
             branch.index(schemas, defining)
 
-    def wants(self, own: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def wants(
+        self, own: Iterable[str], to: Container[str] | None = None
+    ) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What neighbours are to be told that is wanted from them (Law 1), where it is news.
 
-        ``own``: what this broker's sinks, and the strategy at the root, want.
+        ``own``: what this broker's sinks, and the strategy at the root, want. ``to``: the
+        neighbours that are to be told now, None for all.
         """
         here = list(own)
         for branch in self._branches.values():
+            if to is not None and branch.neighbour not in to:
+                continue
             others = [
                 text
                 for other in self._branches.values()

@@ -7,12 +7,18 @@ to forward a type and has not said anything yet holds it at the beginning.
 Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing (see
 routing.watermark): it has the mark of the type that is furthest, or lies just beyond the last
 event. That it has ended is told to the father once all that is needed of it has gone up.
+
+Law 3: a type that nobody publishes or has published is given nothing; rules here that need it,
+perhaps through others, wait. Once more than ``waiting_events_max`` events have come for them, the
+root is asked to give the type up; given up, it counts as one that nobody publishes any more.
+
+Law 4: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
@@ -23,12 +29,13 @@ from routing.order import greatest_time
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
 from routing.partition.placement import Partition
+from routing.partition.predicates import Predicate
 from routing.partition.telling import tell_fragment
 from rules.engine.engine import Detections, Detector
 from rules.pattern import TIMER, Rule, RuleSet
 
-BATCHES_AT_ONCE = 1_000
-"""Batches in one Forward."""
+BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
+"""Batches, and events beyond which no more batches are added, in one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +52,38 @@ class Division:
     rules: tuple[Deployed, ...]
     schemas: Mapping[str, EventType]
 
+    def absent_for(self, name: str) -> frozenset[str]:
+        """The types that nobody advertises and that a rule needs, perhaps through others."""
+        defining: dict[str, list[Rule]] = {}
+        for one in self.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one.rule)
+        found: set[str] = set()
+        waiting = [one.rule for one in self.rules if one.rule.name == name]
+        seen = {name}
+        while waiting:
+            rule = waiting.pop()
+            found |= self.partition.waiting.get(rule.name, frozenset())
+            below = [one for used in rule.used_types for one in defining.get(used.name, ())]
+            waiting += [one for one in below if one.name not in seen]
+            seen.update(one.name for one in below)
+        return frozenset(found)
+
 
 class Station:
     """Owner of a broker's engine and forwarder while rules are divided."""
 
-    def __init__(self, name: str, engine: Detector) -> None:
+    def __init__(self, name: str, engine: Detector, waiting_events_max: int) -> None:
         self._name = name
         self._engine = engine
+        self._waiting_events_max = waiting_events_max
         self._forwarder = Forwarder()
         self._rules: dict[str, Deployed] = {}
         self._texts: dict[str, Rule] = {}
         """All rules, by name."""
+        self._uses: dict[str, frozenset[str]] = {}
+        """The types that each rule here uses."""
+        self._looked_at: tuple[frozenset[str], bool] | None = None
+        """For which types ends were looked for last, and whether the clock counted."""
         self._used: frozenset[str] = frozenset()
         """The types that rules here use."""
         self._published: frozenset[str] = frozenset()
@@ -72,6 +100,15 @@ class Station:
         self._outbox: list[Forward] = []
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
         self._has_news = False
+        self._waiting: dict[str, int] = {}
+        """The types that rules here wait with (Law 3), and how many events of each have come."""
+        self._absent: frozenset[str] = frozenset()
+        self._given_up: frozenset[str] = frozenset()
+
+    @property
+    def duplicates(self) -> int:
+        """Events that the engine dropped as repeats (E1)."""
+        return self._engine.duplicates
 
     @property
     def rules(self) -> Mapping[str, Deployed]:
@@ -82,8 +119,8 @@ class Station:
     def forwards(self) -> Mapping[str, Sequence[str]]:
         """In words, what the fragments here let pass, by rule."""
         return {
-            rule: list(tell_fragment(self._texts[rule], fragment))
-            for rule, fragment in sorted(self._forwarder.fragments.items())
+            name: list(tell_fragment(self._texts.get(name), fragment))
+            for name, fragment in sorted(self._forwarder.fragments.items())
         }
 
     @property
@@ -110,6 +147,29 @@ class Station:
 
     # --- deployment ---
 
+    def begin_anew(self) -> None:
+        """Forget rules, events and what children have said (Law 4); ``follow`` must come next.
+
+        What was evaluated stays evaluated: the marks that were given are remembered.
+        """
+        wanted = self._forwarder.wanted
+        self._engine = self._engine.fresh()
+        self._forwarder = Forwarder()
+        self._forwarder.want(wanted)
+        self._rules = {}
+        self._children = {}
+        self._outbox.clear()
+
+    def want(self, predicates: Iterable[Predicate]) -> None:
+        """What the father wants of published events has changed."""
+        self._forwarder.want(predicates)
+
+    def give_up(self, names: Iterable[str]) -> None:
+        """Rules wait for these types no longer."""
+        given_up = frozenset(names)
+        if given_up != self._given_up:
+            self._given_up, self._has_news = given_up, True
+
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         places, name = division.partition.places, self._name
@@ -119,10 +179,19 @@ class Station:
             del self._rules[gone]
         self._install([one for rule, one in here.items() if rule not in self._rules], division)
         self._rules = here
+        self._absent = frozenset[str]().union(*map(division.absent_for, here))
+        self._waiting = {
+            used.name: self._waiting.get(used.name, 0)
+            for one in here.values()
+            if division.absent_for(one.rule.name)
+            for used in one.rule.used_types
+        }
         self._texts = {one.rule.name: one.rule for one in division.rules}
-        self._used = frozenset(
-            used.name for one in here.values() for used in one.rule.used_types if used != TIMER
-        )
+        self._uses = {
+            rule: frozenset(used.name for used in one.rule.used_types) for rule, one in here.items()
+        }
+        self._used = frozenset().union(*self._uses.values()) - {TIMER.name}
+        self._looked_at = None
         in_order = sorted(division.rules, key=lambda one: one.place)
         self._ranks = {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
         self._published = division.published.get(name, frozenset())
@@ -159,25 +228,25 @@ class Station:
                 for name in names
             }
 
-    def forget_children(self) -> None:
-        """The tree is another: what children have said held for those below them then."""
-        self._children.clear()
-
     # --- inputs ---
 
-    def push(self, batches: Iterable[EventBatch]) -> None:
-        """Take events in, of local sources or from a child."""
+    def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
+        """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
         for batch in batches:
             if len(batch):
+                name = batch.type.name
                 self._front = max(self._front, greatest_time(batch))
-                if batch.type.name in self._used:
+                if name in self._used:
                     self._engine.push(batch)
-                self._forwarder.push(batch)
+                if name in self._waiting:
+                    self._waiting[name] += len(batch)
+                self._forwarder.push(batch, fresh=fresh)
                 self._has_news = True
 
     def take(self, child: str, message: Forward) -> None:
         """Take in what a child has sent."""
-        self.push(message.batches)
+        self.push(message.batches[: message.fresh])
+        self.push(message.batches[message.fresh :], fresh=False)
         marks = self._children.get(child, {})
         for name, mark in message.marks:
             if name in marks and mark > marks[name]:
@@ -203,8 +272,11 @@ class Station:
         timer = clock if clock is not None else self._timer(marks)
         detections = self._engine.advance({**marks, TIMER.name: timer})
         for batch in detections.batches:
-            self._forwarder.push(numbered(batch, self._ranks))
-        self._look_for_ends(said, is_timed=clock is not None)
+            if self._forwarder.looks_at(batch.type.name):
+                self._forwarder.push(numbered(batch, self._ranks))
+        if (closed, clock is not None) != self._looked_at:
+            self._looked_at = closed, clock is not None
+            self._look_for_ends(said, is_timed=clock is not None)
         for rule in self._rules:
             name, mark = self._rules[rule].rule.defines.name, self._engine.mark(rule)
             marks[name] = min(marks.get(name, TIME_MAX), mark)
@@ -215,6 +287,14 @@ class Station:
         self._forward(marks)
         return detections
 
+    def take_hopeless(self) -> tuple[str, ...]:
+        """The types to be given up, each once (Law 3)."""
+        waited_for = self._absent - self._given_up
+        if not waited_for or sum(self._waiting.values()) <= self._waiting_events_max:
+            return ()
+        self._absent &= self._given_up
+        return tuple(sorted(waited_for))
+
     def take_forwards(self) -> list[Forward]:
         """What is to be sent to the father."""
         outbox, self._outbox = self._outbox, []
@@ -223,6 +303,7 @@ class Station:
     def _said(self, own: Mapping[str, int]) -> dict[str, int]:
         """Law 1, but for the rules here: by type."""
         said = {name: own.get(name, TIME_MIN) for name in sorted(self._published)}
+        said.update((name, CLOSED) for name in sorted(self._given_up) if name in self._used)
         for marks in self._children.values():
             for name, mark in marks.items():
                 said[name] = min(said.get(name, CLOSED), mark)
@@ -231,11 +312,9 @@ class Station:
     def _timer(self, marks: Mapping[str, int]) -> int:
         """Where the clock does not count: as far as the rules that need Timer have come."""
         found = [
-            min(
-                (marks.get(used.name, TIME_MIN) for used in uses if used != TIMER), default=TIME_MIN
-            )
-            for one in self._rules.values()
-            if TIMER in (uses := one.rule.used_types)
+            min((marks.get(name, TIME_MIN) for name in uses - {TIMER.name}), default=TIME_MIN)
+            for uses in self._uses.values()
+            if TIMER.name in uses
         ]
         return max(found, default=TIME_MIN)
 
@@ -248,7 +327,7 @@ class Station:
             over = {
                 name
                 for name, rule in rules.items()
-                if all(_is_over(used, ended, is_timed) for used in rule.used_types)
+                if all(_is_over(used, ended, is_timed) for used in self._uses[name])
             }
             running = {rule.defines.name for name, rule in rules.items() if name not in over}
             if not ended & running:
@@ -258,7 +337,7 @@ class Station:
 
     def _forward(self, marks: Mapping[str, int]) -> None:
         fragments = self._forwarder.fragments.values()
-        if not fragments:
+        if not fragments and not self._forwarder.wanted:
             return
         forwarded = self._forwarder.advance(marks)
         up = dict(forwarded.marks)
@@ -270,13 +349,29 @@ class Station:
             name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
         }
         self._told.update(news)
-        batches = forwarded.batches
-        while len(batches) > BATCHES_AT_ONCE:
-            self._outbox.append(Forward(batches[:BATCHES_AT_ONCE]))
-            batches = batches[BATCHES_AT_ONCE:]
-        if batches or news:
-            self._outbox.append(Forward(batches, tuple(news.items())))
+        fresh = len(forwarded.fresh)
+        for part in parts_of(forwarded.batches):
+            first = min(fresh, len(part))
+            self._outbox.append(Forward(part, (), first))
+            fresh -= first
+        if news:
+            last = self._outbox.pop() if forwarded.batches else Forward()
+            self._outbox.append(replace(last, marks=tuple(news.items())))
 
 
-def _is_over(used: EventType, ended: Container[str], is_timed: bool) -> bool:
-    return not is_timed if used == TIMER else used.name in ended
+def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
+    """Batches in parts that fit into messages."""
+    part: list[EventBatch] = []
+    events = 0
+    for batch in batches:
+        part.append(batch)
+        events += len(batch)
+        if len(part) == BATCHES_AT_ONCE or events >= EVENTS_AT_ONCE:
+            yield tuple(part)
+            part, events = [], 0
+    if part:
+        yield tuple(part)
+
+
+def _is_over(used: str, ended: Container[str], is_timed: bool) -> bool:
+    return not is_timed if used == TIMER.name else used in ended

@@ -1,50 +1,91 @@
 """Where rules are evaluated, and what is asked of the brokers below: one class a strategy (7.3).
 
-A strategy is registered by its name::
+A strategy is a function of the processing tree, of what is published where, and of the rules; it
+gives a :class:`routing.partition.placement.Partition`. All that concerns time, order and loss is
+the brokers' business and the same for all, so a strategy of one's own is as exact as these::
 
-    class Mine(Centralized):
-        name = "mine"
+    class AtTheSources(DistributedSingleTree):
+        \"\"\"As distributed-st, but a rule of one broker's types alone stays there.\"\"\"
 
-    register(Mine)
+        name = "at-the-sources"
 
-and chosen by that name for a whole network; all of its brokers must have the same one.
+        def divide(self, tree, published, rules):
+            return partition(tree, published, [one for one in rules if ...])
+
+    register(AtTheSources)
+
+It is chosen by its name for a whole network; all of its brokers must have the same one.
+
+Law: what a partition names is complete. Each rule has one place, every type that a rule needs is
+forwarded on the whole way from those who advertise it to that place, whole or by fragments that
+routing.partition.derivation made, and the rules that define one type have one place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol
 
-from routing.advertisements import Advertisements
-from routing.deployment import Deployments
+from matcher.model import EventType
+from routing.partition.fragment import Fragment, Plain
+from routing.partition.placement import Partition, Tree, partition
+from routing.partition.predicates import Predicate
+from rules.pattern import TIMER, Rule
+
+WHOLE = ""
+"""In place of a rule's name: a fragment that is for no rule in particular."""
 
 
 class Strategy(Protocol):
-    """What the root of a tree asks its subtrees for."""
+    """How rules are divided over a processing tree."""
 
     name: ClassVar[str]
-    divides: ClassVar[bool]
-    """Whether rules are divided over the tree (routing.network.dividing), not just evaluated at
-    its root."""
 
-    def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
-        """The filters of the events that rules need at the root, whoever subscribes to what."""
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """Divide rules over a tree. ``published``: what each node's sources publish.
+
+        RuleErrors for rules that cannot be deployed together (S12).
+        """
         ...
 
 
 class Centralized:
     """Every event goes to the centre, and rules are evaluated there (7.4, the baseline).
 
-    Those that no rule needs go there too, as in the thesis. So the centre knows how far every
-    source has come, and a rule deployed later holds from an instant beyond all of that.
+    Those that no rule needs go there too, as in the thesis.
     """
 
     name: ClassVar[str] = "centralized"
-    divides: ClassVar[bool] = False
 
-    def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
-        """Every type that has advertisers."""
-        return [known.schema.name for known in advertisements if known.advertisers]
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """All rules at the root; from every other node, all that its subtree publishes."""
+        below: dict[str, dict[str, EventType]] = {}
+        for node, types in published.items():
+            for above in tree.path(node):
+                below.setdefault(above, {}).update((one.name, one) for one in types)
+        fragments = {
+            node: {WHOLE: _whole(types[name] for name in sorted(types))}
+            for node, types in below.items()
+            if node != tree.root and types
+        }
+        known = {one.name for types in published.values() for one in types}
+        known |= {rule.defines.name for rule in rules}
+        absent = {
+            rule.name: frozenset(one.name for one in rule.used_types if one != TIMER) - known
+            for rule in rules
+        }
+        places = {rule.name: tree.root for rule in rules}
+        return Partition(places, fragments, {name: one for name, one in absent.items() if one})
 
 
 class DistributedSingleTree:
@@ -54,11 +95,20 @@ class DistributedSingleTree:
     """
 
     name: ClassVar[str] = "distributed-st"
-    divides: ClassVar[bool] = True
 
-    def asks_for(self, advertisements: Advertisements, deployments: Deployments) -> Iterable[str]:
-        """Nothing: what rules need comes of itself."""
-        return ()
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """As routing.partition.placement has it."""
+        names = {node: frozenset(one.name for one in types) for node, types in published.items()}
+        return partition(tree, names, rules)
+
+
+def _whole(types: Iterable[EventType]) -> Fragment:
+    return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}

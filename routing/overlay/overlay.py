@@ -33,6 +33,7 @@ from routing.messages import (
     Answered,
     Asked,
     Code,
+    Committed,
     CreateTree,
     Flow,
     Forward,
@@ -42,9 +43,12 @@ from routing.messages import (
     LinkHello,
     LinkState,
     LinkStates,
+    Need,
     Pause,
     Paused,
     Plan,
+    Survey,
+    Surveyed,
     TreeAck,
     TreeNack,
     Want,
@@ -64,7 +68,20 @@ BROKEN_MAX = 1_024
 
 
 Carried: TypeAlias = (
-    Known | Want | Wanted | Flow | Asked | Answered | Pause | Paused | Plan | Forward
+    Known
+    | Want
+    | Wanted
+    | Flow
+    | Asked
+    | Answered
+    | Pause
+    | Paused
+    | Plan
+    | Forward
+    | Need
+    | Survey
+    | Surveyed
+    | Committed
 )
 """What neighbours send one another that is not the overlay's own business."""
 

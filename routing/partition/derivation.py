@@ -81,6 +81,13 @@ def fragment_of(rule: Rule, present: frozenset[str], sole: frozenset[str]) -> Fr
     return Fragment(members, links, ordered, whole.reach)
 
 
+def reach_of(rule: Rule) -> int:
+    """How far apart in time may be what a rule sees at once, in microseconds; see Fragment."""
+    nothing = frozenset[str]()
+    ways = rule.alternatives or (rule,)
+    return max(_Derivation(way, nothing, nothing, nothing).reach for way in ways)
+
+
 def _joined(parts: Sequence[Fragment]) -> Fragment:
     """The fragment of a rule that is several rules (X2): what passes for any of them passes.
 

@@ -138,48 +138,53 @@ class Evaluation:
             occurrences.forget(before)
 
 
-class _NearRole:
+class _Keyed:
+    """How an event of a role and one of the member that it goes with are told to agree."""
+
+    def __init__(self, fragment: Fragment, role: Near | Chosen, attributes: Attributes) -> None:
+        member = fragment.members[role.member].predicate
+        self.own: KeyOf = attributes.key(role.predicate, tuple(own for own, _ in role.keys))
+        self.its: KeyOf = attributes.key(member, tuple(its for _, its in role.keys))
+
+
+class _NearRole(_Keyed):
     """What must be near an event of a member."""
 
     def __init__(self, fragment: Fragment, role: Near, attributes: Attributes) -> None:
+        super().__init__(fragment, role, attributes)
         self.role = role
-        member = fragment.members[role.member].predicate
-        self._own: KeyOf = attributes.key(role.predicate, tuple(own for own, _ in role.keys))
-        self._its: KeyOf = attributes.key(member, tuple(its for _, its in role.keys))
         self._meeting = Meeting(role.span, distinct=False)  # an event may be near itself
 
     def ask(self, arrived: Sequence[Seen]) -> list[int]:
         return [
-            seen.row for seen in arrived if self._meeting.ask(FIRST, self._own(seen.values), seen)
+            seen.row for seen in arrived if self._meeting.ask(FIRST, self.own(seen.values), seen)
         ]
 
     def offer(self, joined: Seen) -> list[int]:
-        key = self._its(joined.values)
+        key = self.its(joined.values)
         return [seen.row for seen in self._meeting.offer(SECOND, key, joined)]
 
     def forget(self, before: int) -> None:
         self._meeting.forget(before)
 
 
-class _ChosenRole:
+class _ChosenRole(_Keyed):
     """What a single selection may choose."""
 
     def __init__(self, fragment: Fragment, role: Chosen, attributes: Attributes) -> None:
+        super().__init__(fragment, role, attributes)
         self.role = role
-        member = fragment.members[role.member].predicate
-        self._own: KeyOf = attributes.key(role.predicate, tuple(own for own, _ in role.keys))
-        self._its: KeyOf = attributes.key(member, tuple(its for _, its in role.keys))
         self._candidates = Timeline()
 
     def enter(self, arrived: Sequence[Seen]) -> None:
         for seen in arrived:
-            self._candidates.add(self._own(seen.values), seen)
+            self._candidates.add(self.own(seen.values), seen)
 
     def choose(self, selector: Seen) -> list[int]:
         role = self.role
         take = self._candidates.last if role.policy is Policy.LAST else self._candidates.first
         window = Span(selector.time - role.duration, selector.time)
-        return [seen.row for seen in take(self._its(selector.values), window, role.count)]
+        return [seen.row for seen in take(self.its(selector.values), window, role.count)]
 
     def forget(self, before: int) -> None:
         self._candidates.forget(before)

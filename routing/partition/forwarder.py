@@ -12,6 +12,10 @@ fragments reach.
 
 Law 4: a fragment that takes the place of another starts with the events that are still there, and
 the other stays for as long as the fragment reaches. To send more than is needed is never wrong.
+
+Law 5: what subscribers above want of published events passes like the rest (``want``), so that it
+travels once though a rule above needs it too. It passes as it comes or not at all: an event that
+passes later does for the sake of a rule, and the two are told apart.
 """
 
 from __future__ import annotations
@@ -32,10 +36,19 @@ from routing.partition.sieve import Sieve
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forwarded:
-    """What is to be sent at once: events, and then the marks of their types (Law 2)."""
+    """What is to be sent at once: events, and then the marks of their types (Law 2).
 
-    batches: tuple[EventBatch, ...]
+    ``fresh`` are published events that pass as they come, ``late`` all others (Law 5).
+    """
+
+    fresh: tuple[EventBatch, ...]
+    late: tuple[EventBatch, ...]
     marks: Mapping[str, int]
+
+    @property
+    def batches(self) -> tuple[EventBatch, ...]:
+        """All events."""
+        return (*self.fresh, *self.late)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,18 +62,24 @@ class _Leaving:
 
 @dataclass(slots=True, eq=False)
 class _Users:
-    """Who asks for a predicate: whether its events pass by themselves, and the evaluations that
-    look at them, each with the predicate's place there.
+    """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
+    they are wanted, and the evaluations that look at them, each with the predicate's place there.
     """
 
     passes: bool = False
+    wanted: bool = False
     looking: list[tuple[Evaluation, int]] = field(default_factory=list)
 
 
 class _Arrangement:
     """What follows from the fragments in force: made anew when they change."""
 
-    def __init__(self, in_force: Sequence[Evaluation], leaving: Sequence[Evaluation] = ()) -> None:
+    def __init__(
+        self,
+        in_force: Sequence[Evaluation],
+        leaving: Sequence[Evaluation] = (),
+        wanted: Sequence[Predicate] = (),
+    ) -> None:
         self.running = running = (*in_force, *leaving)
         # Which types are forwarded, and in what company fragments look at each (Law 2).
         self.company: dict[str, set[frozenset[str]]] = {}
@@ -84,6 +103,9 @@ class _Arrangement:
             for place, predicate in enumerate(evaluation.predicates):
                 of_type = users.setdefault(predicate.type.name, {})
                 of_type.setdefault(predicate, _Users()).looking.append((evaluation, place))
+        for predicate in wanted:
+            of_type = users.setdefault(predicate.type.name, {})
+            of_type.setdefault(predicate, _Users()).wanted = True
         self.users = users
         self.sieves = {name: Sieve(predicates) for name, predicates in users.items()}
 
@@ -104,7 +126,8 @@ class Forwarder:
         self._given: dict[str, int] = {}  # the marks that went up
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
-        self._ready: list[EventBatch] = []
+        self._wanted: tuple[Predicate, ...] = ()
+        self._ready: dict[bool, list[EventBatch]] = {True: [], False: []}  # by whether it is fresh
 
     def __len__(self) -> int:
         """How many events are kept."""
@@ -114,6 +137,15 @@ class Forwarder:
     def fragments(self) -> Mapping[str, Fragment]:
         """The fragments in force, by the names of their rules."""
         return {name: one.fragment for name, one in self._evaluations.items()}
+
+    @property
+    def wanted(self) -> tuple[Predicate, ...]:
+        """What passes because it is wanted (Law 5)."""
+        return self._wanted
+
+    def looks_at(self, name: str) -> bool:
+        """Whether events of a type are of any use."""
+        return name in self._arrangement.users
 
     # --- deployment --------------------------------------------------------------------------
 
@@ -137,9 +169,17 @@ class Forwarder:
         self._leaving = [one for one in self._leaving if one.name != name]
         self._rearrange()
 
+    def want(self, predicates: Iterable[Predicate]) -> None:
+        """Let published events of these pass that come from now on (Law 5), and of no others."""
+        wanted = tuple(dict.fromkeys(predicates))
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._rearrange()
+
     def _rearrange(self) -> None:
         leaving = [one.evaluation for one in self._leaving]
-        self._arrangement = _Arrangement(list(self._evaluations.values()), leaving)
+        in_force = list(self._evaluations.values())
+        self._arrangement = _Arrangement(in_force, leaving, self._wanted)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
@@ -147,20 +187,27 @@ class Forwarder:
 
     # --- events ------------------------------------------------------------------------------
 
-    def push(self, batch: EventBatch) -> None:
-        """Take events in, of a type that fragments look at; others are dropped at once."""
+    def push(self, batch: EventBatch, *, fresh: bool = True) -> None:
+        """Take events in, of a type that fragments look at; others are dropped at once.
+
+        ``fresh``: unless they are composite, they have just been published, and come the first
+        time.
+        """
         name = batch.type.name
         if name not in self._arrangement.users or len(batch) == 0:
             return
+        fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
         if name in self._arrangement.bound:
-            self._sift(self._history.add(batch), self._arrangement)
+            self._sift(self._history.add(batch, fresh=fresh), self._arrangement)
             return
+        users = self._arrangement.users[name]
         passing = np.zeros(len(batch), np.bool_)
-        for _, places in self._arrangement.sieves[name].sift(batch):
-            passing[places] = True
+        for predicate, places in self._arrangement.sieves[name].sift(batch):
+            if fresh or users[predicate].passes:
+                passing[places] = True
         if passing.any():
-            self._ready.append(batch if passing.all() else batch.take(passing))
+            self._ready[fresh].append(batch if passing.all() else batch.take(passing))
 
     def _sift(self, stored: Stored, arrangement: _Arrangement) -> None:
         """Let events of a batch pass that do by themselves, and fragments take in the others."""
@@ -169,7 +216,7 @@ class Forwarder:
             return
         users = arrangement.users[name]
         for predicate, places in arrangement.sieves[name].sift(stored.batch):
-            if users[predicate].passes:
+            if users[predicate].passes or (users[predicate].wanted and stored.fresh):
                 stored.passing[places] = True
             for evaluation, place in users[predicate].looking:
                 evaluation.take(place, stored, places)
@@ -192,10 +239,12 @@ class Forwarder:
                 self._history.let_pass(evaluation.advance(mark))
                 if evaluation.earliest == TIME_MAX:
                     del self._waiting[evaluation]
-        batches = (*self._ready, *self._history.take_passing())
-        self._ready = []
+        for batch, is_fresh in self._history.take_passing():
+            self._ready[is_fresh].append(batch)
+        fresh, late = tuple(self._ready[True]), tuple(self._ready[False])
+        self._ready = {True: [], False: []}
         self._forget(group_marks)
-        return Forwarded(batches, self._marks_up(group_marks))
+        return Forwarded(fresh, late, self._marks_up(group_marks))
 
     def _marks_up(self, group_marks: Mapping[frozenset[str], int]) -> dict[str, int]:
         """The marks that go up (Law 2); what has gone up never goes back."""

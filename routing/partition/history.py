@@ -21,13 +21,17 @@ BATCHES_LEAST = 64
 
 @dataclass(slots=True, eq=False)
 class Stored:
-    """A batch, the number of its first row, and which of its events pass and have been sent."""
+    """A batch, the number of its first row, and which of its events pass and have been sent.
+
+    ``fresh`` until ``take_passing`` is called next, if it was added so.
+    """
 
     batch: EventBatch
     first: int
     latest: int
     passing: Bools
     sent: Bools
+    fresh: bool = False
 
 
 class History:
@@ -49,12 +53,11 @@ class History:
             self._touched[stored.first] = stored
             yield stored
 
-    def add(self, batch: EventBatch) -> Stored:
+    def add(self, batch: EventBatch, *, fresh: bool = False) -> Stored:
         """Keep a batch; its ``passing`` may be changed until ``take_passing``."""
         count = len(batch)
-        stored = Stored(
-            batch, self._rows, greatest_time(batch), np.zeros(count, bool), np.zeros(count, bool)
-        )
+        passing, sent = np.zeros(count, bool), np.zeros(count, bool)
+        stored = Stored(batch, self._rows, greatest_time(batch), passing, sent, fresh)
         self._stored.append(stored)
         self._firsts.append(stored.first)
         self._touched[stored.first] = stored
@@ -68,13 +71,17 @@ class History:
             stored.passing[row - stored.first] = True
             self._touched[stored.first] = stored
 
-    def take_passing(self) -> Iterator[EventBatch]:
-        """The events that pass and have not been sent, in the order in which they came."""
+    def take_passing(self) -> Iterator[tuple[EventBatch, bool]]:
+        """The events that pass and have not been sent, in the order in which they came.
+
+        With each batch: whether it is fresh.
+        """
         for _, stored in sorted(self._touched.items()):
             new = stored.passing & ~stored.sent
             if new.any():
                 stored.sent |= new
-                yield stored.batch if new.all() else stored.batch.take(new)
+                yield stored.batch if new.all() else stored.batch.take(new), stored.fresh
+            stored.fresh = False
         self._touched.clear()
 
     @property

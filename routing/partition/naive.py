@@ -86,7 +86,7 @@ class NaiveForwarder:
             places = [row.place for row in new if row.batch == number]
             if places:
                 batches.append(batch.take(np.array(places, np.int64)))
-        return Forwarded(tuple(batches), _marks_after(self._marks, self._fragments.values()))
+        return Forwarded((), tuple(batches), _marks_after(self._marks, self._fragments.values()))
 
 
 def _passes_plainly(row: _Row, fragment: Fragment) -> bool:

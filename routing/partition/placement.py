@@ -101,7 +101,7 @@ def partition(
     for group in _by_type(arranged.rules, arranged.ranks):
         needs = frozenset().union(*(_needs(rule) for rule in group))
         place = tree.root
-        if not any(map(_is_unbounded, group)):
+        if not any(map(is_unbounded, group)):
             place = tree.meeting(node for name in sorted(needs) for node in advertisers.of(name))
         for rule in group:
             places[rule.name] = place
@@ -198,7 +198,7 @@ def _needs(rule: Rule) -> frozenset[str]:
     return frozenset(type_.name for type_ in rule.used_types if type_ != TIMER)
 
 
-def _is_unbounded(rule: Rule) -> bool:
+def is_unbounded(rule: Rule) -> bool:
     """Whether no window bounds what the rule remembers."""
     return bool(rule.consuming) or any(use.strict for use in uses_of(rule))
 

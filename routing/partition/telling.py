@@ -27,8 +27,10 @@ def tell_partition(partition: Partition, rules: dict[str, Rule]) -> Iterator[str
                 yield f"{node}, for {name}: {line}"
 
 
-def tell_fragment(rule: Rule, fragment: Fragment) -> Iterator[str]:
-    """A fragment line by line."""
+def tell_fragment(rule: Rule | None, fragment: Fragment) -> Iterator[str]:
+    """A fragment line by line. One for no rule in particular lets types pass whole."""
+    if rule is None:
+        return (f"send all {predicate.type.name}()" for predicate in fragment.plain)
     return _Telling(rule, fragment).lines()
 
 

@@ -82,6 +82,10 @@ class Chooser:
         lists = int(arrays["counters"][layout.LISTS_TOP])
         return events >= max(REVISION_EVENTS, lists, EVENTS_PER_TURN * rules)
 
+    def fresh(self) -> Chooser:
+        """One of the same costs that has seen nothing."""
+        return Chooser(self._costs)
+
     def choose(
         self,
         linked: Mapping[str, tuple[LinkedRule, ...]],

@@ -81,6 +81,10 @@ class Detector(Protocol):
         """How many pushed events were dropped as repeats (E1)."""
         ...
 
+    def fresh(self) -> Detector:
+        """A new engine of the same kind and choices, without rules or events."""
+        ...
+
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules."""
         ...

@@ -82,6 +82,10 @@ class NaiveEngine:
         """How many pushed events were dropped as repeats (E1)."""
         return self._duplicates
 
+    def fresh(self) -> NaiveEngine:
+        """A new engine of the same kind."""
+        return NaiveEngine()
+
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         for deployed in self._catalogue.deploy(rules, since, version):

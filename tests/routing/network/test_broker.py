@@ -330,22 +330,31 @@ def test_a_tree_that_is_rebuilt_is_told_everything_anew() -> None:
     assert network.take_lines()[-1:] == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
-def test_a_new_root_takes_sources_and_new_rules_over() -> None:
-    """The centre of what is left is another broker: rules are lost, and can be deployed again."""
+def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
+    """The centre of what is left is another broker; what needs sources out of reach waits."""
     network = furnished()
+    network.publish("t", 'Temp@1("a", 50)', 10)
     cut(network, "b2", "b3")
     assert network.brokers["b2"].overlay.part.centre == "b1"
-    assert network.brokers["b1"].status(0.0)["rules"] == []
-    cut(network, "b2", "b3", cut=False)
-    assert network.brokers["b1"].overlay.part.centre == "b2"
-    lost = [one.text for one in network.mesh.log if isinstance(one, Log) and one.level == "error"]
-    assert set(lost) == {"rules are lost with their root"}
-    network.clients["m"].deploy(FIRE)
-    network.run(0.2)
-    assert network.take_lines() == ["m: confirmed fire since none"]
-    network.publish("t", 'Temp@1("a", 50)', 10)
+    assert [one["name"] for one in network.brokers["b1"].status(0.0)["rules"]] == ["fire"]
+    assert network.brokers["b1"].status(0.0)["out_of_reach"] == ["b3"]
     network.publish("s", 'Smoke@3("a")', 10)
+    network.clients["m"].deploy(HOT)
+    network.connect("l", "b1").subscribe("Hot()")
+    network.run(0.1)
+    network.publish("t", 'Temp@11("a", 50)', 20)
+    assert network.take_lines() == [
+        "m: confirmed hot since 10",
+        "l: confirmed",
+        'l: Hot@11("a") <- t#2',
+    ]
+    cut(network, "b2", "b3", cut=False)
+    assert network.brokers["b3"].overlay.part.centre == "b2"
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
+    network.connect("n", "b3").list_rules()
+    network.run(0.2)
+    assert network.take_lines() == ["n: confirmed fire since none hot since 10"]
+    assert not [one for one in network.mesh.log if isinstance(one, Log) and one.level == "error"]
 
 
 def test_the_marks_of_waiting_rules_hold_back_whom_they_must_alone() -> None:
@@ -390,7 +399,7 @@ def test_status_tells_of_the_network_at_every_broker() -> None:
     assert rule_at(network, "b1")["says"] == "evaluated by broker b2"
 
 
-def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for(strategy: str) -> None:
+def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for() -> None:
     network = furnished()
     network.publish("s", 'Smoke@3("a")', 10)
     assert rule_at(network, "b2")["state"] == "running"
@@ -400,10 +409,8 @@ def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for(stra
     (holder,) = told["held_by"]  # type: ignore[misc,attr-defined]
     assert holder["broker"] == "b1"
     assert holder["types"] == ["Temp"]
-    if strategy == "centralized":
-        assert told["says"] == "stalled by Temp of t (live) at no mark"
-    else:  # the broker that is named has the sources
-        assert told["says"] == "stalled by Temp from broker b1 at no mark"
+    # The broker that is named has the sources.
+    assert told["says"] == "stalled by Temp from broker b1 at no mark"
     (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
     assert (source["name"], source["types"], source["promise"]) == ("t", ["Temp"], None)
     network.clients["t"].promise(10_000_000)

@@ -1,0 +1,96 @@
+"""What entered the network here, for as long as it may be needed again (architecture.md 4.3).
+
+Law 1: an event is kept until a survey that began after it came is known to have reached all
+brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
+composite event that is still under way can depend on it (``horizons``).
+
+Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the ledger says
+so: what is then under way when the tree is rebuilt may be lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.model import TIME_MAX, EventBatch
+from routing.order import greatest_time
+
+LEAST = 4_096
+"""So many events are kept without asking whether they are needed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """What came with one message, and its place: how many events came before it."""
+
+    place: int
+    batches: tuple[EventBatch, ...]
+    events: int
+
+
+class Ledger:
+    """The events of a broker's own sources, in the order in which they came."""
+
+    def __init__(self, events_max: int) -> None:
+        self.events_max = events_max
+        self.has_overflowed = False
+        """Whether events were given up (Law 2) that may have been needed."""
+        self._entries: deque[Entry] = deque()
+        self._place = 0
+        self._kept = 0
+        self._full_at = LEAST
+        self._marked = self._passed = self._arrived = 0
+        """Places: at the last survey, at the last one that was committed, at the one before."""
+
+    def __len__(self) -> int:
+        """How many events are kept."""
+        return self._kept
+
+    def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
+        """What is kept, message by message."""
+        return (entry.batches for entry in self._entries)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to ask what is still needed."""
+        return self._kept >= self._full_at
+
+    def add(self, batches: Sequence[EventBatch]) -> None:
+        """Events have come."""
+        events = sum(map(len, batches))
+        self._entries.append(Entry(self._place, tuple(batches), events))
+        self._place += events
+        self._kept += events
+        while self._kept > self.events_max and len(self._entries) > 1:
+            self._kept -= self._entries.popleft().events
+            self.has_overflowed = True
+
+    def survey(self) -> None:
+        """A survey has come by: it follows on every way what came before it."""
+        self._marked = self._place
+
+    def commit(self, horizons: Mapping[str, int]) -> None:
+        """The survey was committed: drop what has arrived and is earlier than its type's horizon.
+
+        Who hears this has what came before the survey; that all have heard it is known when the
+        next one is committed. A type without a horizon is used by no rule.
+        """
+        self._arrived, self._passed = self._passed, self._marked
+        kept = [
+            entry
+            for entry in self._entries
+            if entry.place + entry.events > self._arrived or not _is_past(entry.batches, horizons)
+        ]
+        self._entries = deque(kept)
+        self._kept = sum(entry.events for entry in kept)
+        self._full_at = max(LEAST, 2 * self._kept)
+
+    def begin_anew(self) -> None:
+        """The tree is another: surveys that are under way will not be committed."""
+        self._marked = self._passed = self._arrived
+
+
+def _is_past(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> bool:
+    return all(greatest_time(one) < horizons.get(one.type.name, TIME_MAX) for one in batches)

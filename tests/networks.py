@@ -1,0 +1,104 @@
+"""Random networks with random rules and events, as scenario files."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from cases import Deploy, Push, random_case
+from rule_texts import SCHEMAS
+from sharp_cases import SharpCase
+from timeline import batches
+
+from matcher.model import Event
+from matcher.printing import json_lines
+from simulator import scenario
+from simulator.experiment import Experiment, Outcome
+
+FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
+
+
+def usable(seed: int) -> tuple[str, list[Event]] | None:
+    """Rules and events of a case; None for one that needs Timer or deploys a rule twice.
+
+    Nor for one whose rules use a type that nobody publishes or defines: they wait for it.
+    """
+    case = random_case(seed)
+    texts = [str(text) for step in case.steps if isinstance(step, Deploy) for text in step.rules]
+    if len(set(texts)) < len(texts) or any("Timer" in text for text in texts):
+        return None
+    events = {
+        (event.source, event.sequence): event
+        for step in case.steps
+        if isinstance(step, Push)
+        for event in step.events
+    }
+    rules = "\n\n".join(texts)
+    known = {event.type for event in events.values()} | set(re.findall(r"define (\w+)\(", rules))
+    if any(f"{name}(" in rules for name in SCHEMAS.keys() - known):
+        return None
+    return rules, list(events.values())
+
+
+def write(
+    folder: Path, seed: int, rules: str, events: list[Event], strategy: str = "centralized"
+) -> Path:
+    """A scenario of a random network with these rules and events."""
+    random = Random(f"network {seed}")
+    declared = "\n".join(f"event {schema}" for schema in SCHEMAS.values())
+    (folder / "rules.tesla").write_text(f"{declared}\n{rules}")
+    brokers = [f"n{number}" for number in range(random.randint(2, 12))]
+    text = f'seed = {seed}\nstrategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "".join(f'[[broker]]\nname = "{name}"\n' for name in brokers)
+    links = {frozenset((brokers[random.randrange(n)], brokers[n])) for n in range(1, len(brokers))}
+    for _ in range(random.randint(0, len(brokers))):
+        links.add(frozenset(random.sample(brokers, 2)))
+    for one, other in sorted(map(sorted, links)):
+        delay_ms = random.choice([0.5, 5.0, 40.0, 400.0])
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    homes = brokers
+    if strategy != "centralized" and random.random() < 0.7:  # near each other, mostly
+        homes = random.sample(brokers, min(2, len(brokers)))
+    for source in sorted({event.source for event in events}):
+        own = [event for event in events if event.source == source]
+        lines = json_lines(batches(own, SCHEMAS.values()))
+        (folder / f"{source}.jsonl").write_bytes(lines)
+        broker = random.choice(homes)
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+    for number in range(random.randint(1, 4)):
+        chosen = random.sample(FILTERS, random.randint(1, len(FILTERS)))
+        filters = ", ".join(f'"{one}"' for one in chosen)
+        text += f'[[sink]]\nname = "k{number}"\nbroker = "{random.choice(brokers)}"\n'
+        text += f"subscribe = [{filters}]\n"
+    path = folder / "scenario.toml"
+    path.write_text(text)
+    return path
+
+
+def apart(seed: int, events: list[Event]) -> list[Event]:
+    """The events as if each type came from a source of its own, or from two."""
+    random = Random(f"apart {seed}")
+    homes = {name: [f"{name}{n}" for n in range(random.choice((1, 1, 2)))] for name in SCHEMAS}
+    counts: dict[str, int] = {}
+    found = []
+    for event in events:
+        home = random.choice(homes[event.type])
+        number = counts[home] = counts.get(home, 0) + 1
+        name = f"n{number}" if event.id.startswith("n") else str(number)
+        found.append(replace(event, source=home, sequence=number, id=name))
+    return found
+
+
+def sharp(seed: int) -> tuple[str, list[Event]] | None:
+    """A rule made to be divided (tests/sharp_cases.py); None when a type of it has no events."""
+    case = SharpCase(seed)
+    events = [
+        replace(event, source=f"at {home}") for home, own in case.events.items() for event in own
+    ]
+    if not case.types <= {event.type for event in events}:
+        return None
+    return "\n".join(rule.text for rule in case.rules.rules), events
+
+
+def run(path: Path) -> Outcome:
+    return Experiment(scenario.read(path)).run()

@@ -1,0 +1,57 @@
+"""The main law in a network that is cut apart: nothing is lost and nothing comes twice (4.3).
+
+As tests/simulator/test_law.py, but links of the overlay break for some seconds while events flow,
+other faults happen below them, and now and then the network falls apart. Brokers stay alive. When
+all is healed every sink has got exactly what one engine finds in the whole input.
+
+REXMQ_FAULTS sets how many cases are tried, and REXMQ_SEED where they begin.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+
+import pytest
+from networks import apart, run, sharp, usable, write
+
+from simulator.checkers import check
+
+COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
+FIRST = int(os.environ.get("REXMQ_SEED", "0"))
+BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
+
+
+def faulty(path: Path, random: Random, seconds: float) -> Path:
+    """The scenario with links that break, each once."""
+    text = path.read_text()
+    pairs = [line for line in text.splitlines() if line.startswith("between")]
+    for line in random.sample(pairs, random.randint(1, min(4, len(pairs)))):
+        link = line.removeprefix("between = ")
+        at_s, for_s = random.uniform(0.5, seconds), random.choice((0.2, 2.0, 6.0, 15.0))
+        text += f'[[fault]]\nkind = "cut"\nat_s = {at_s}\nfor_s = {for_s}\nlinks = [{link}]\n'
+    if random.random() < 0.5:
+        kind, value = random.choice(BELOW)
+        text += f'[[fault]]\nkind = "{kind}"\nat_s = 0.0\nfor_s = 20.0\nvalue = {value}\n'
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+def test_nothing_is_lost_or_doubled_where_links_break(
+    tmp_path: Path, seed: int, strategy: str
+) -> None:
+    random = Random(f"faults {seed}")
+    found = sharp(seed) if seed % 3 else usable(seed)
+    if found is None:
+        return
+    text, events = found
+    if seed % 3 == 0:
+        events = apart(seed, events)
+    seconds = max(event.time for event in events) / 1e6
+    path = faulty(write(tmp_path, seed, text, events, strategy), random, seconds)
+    outcome = run(path)
+    # What was lost below a link is sent again after up to half a minute.
+    outcome.experiment.simulation.run(outcome.ended_at + 60)
+    assert outcome.settled, f"seed {seed}\n{path.read_text()}"
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
