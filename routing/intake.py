@@ -7,9 +7,10 @@ types, and says what is to be done; or it raises, and nothing was done.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Single
@@ -23,7 +24,7 @@ RUNS_MAX = 1_000
 """Runs of sequence numbers named in one Rejected; further ones are told as one run."""
 
 
-class Intake(NamedTuple):
+class Intake(Struct, frozen=True, eq=False):
     """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
@@ -47,7 +48,7 @@ class Intake(NamedTuple):
     def with_taken(self, taken: tuple[EventBatch, ...]) -> Intake:
         """The same with fewer events taken; the others count as duplicates."""
         fewer = self.accepted - sum(map(len, taken))
-        return self._replace(taken=taken, duplicates=self.duplicates + fewer)
+        return replace(self, taken=taken, duplicates=self.duplicates + fewer)
 
 
 def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:

@@ -8,6 +8,7 @@ and subscribes again and sends again what was not acknowledged. Outcomes come ou
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -83,8 +84,10 @@ class Session:
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
         self._state = State.OFF
-        self._now = self._sent_at = self._heard_at = self._ticked_at = 0.0
+        self._now = self._sent_at = self._heard_at = 0.0
         self._tick_s = config.heartbeat_s / 2
+        self.timer_at = math.inf
+        """As ``next_timer``, but infinite for None."""
         self._broker_heartbeat_s = config.heartbeat_s
         self._effects: list[Effect] = []
         self._results: list[Result] = []
@@ -112,7 +115,8 @@ class Session:
         """Start on a fresh link: says Hello. SessionError on a link, or after ``close``."""
         if self._state is not State.OFF:
             raise SessionError(f"connect, but the session is {self._state.value}")
-        self._now = self._heard_at = self._ticked_at = now
+        self._now = self._heard_at = now
+        self.timer_at = now + self._tick_s
         self._state = State.GREETING
         config = self._config
         self._send(Hello(VERSION, config.name, config.heartbeat_s, config.instance))
@@ -155,7 +159,8 @@ class Session:
         """Do what is due: heartbeats, promises of a live source, a silent broker."""
         if self._state not in (State.GREETING, State.READY):
             return
-        self._now = self._ticked_at = now
+        self._now = now
+        self.timer_at = now + self._tick_s
         silence_s = self._broker_heartbeat_s * self._config.heartbeats_missed_max
         if now - self._heard_at > silence_s:
             self._end(Code.SILENT, f"nothing heard from the broker for {silence_s:g} s")
@@ -168,9 +173,7 @@ class Session:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when not connected."""
-        if self._state is State.READY or self._state is State.GREETING:
-            return self._ticked_at + self._tick_s
-        return None
+        return self.timer_at if self.timer_at < math.inf else None
 
     def close(self, now: float, reason: str = "", *, returns: bool = False) -> None:
         """Say Goodbye: a source has then published everything, unless another client of its name
@@ -183,6 +186,7 @@ class Session:
             self._send(Goodbye(reason, Code.SILENT if returns else Code.CLOSING))
             self._effects.append(Close(BROKER, reason or "goodbye"))
         self._state = State.CLOSED
+        self.timer_at = math.inf
 
     @property
     def has_effects(self) -> bool:
@@ -443,6 +447,7 @@ class Session:
         if self._state not in (State.GREETING, State.READY):
             return
         self._state = State.OFF
+        self.timer_at = math.inf
         lost = f"the link was lost before the answer: {reason}"
         self._results += [
             Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()

@@ -65,7 +65,7 @@ class Connection:
         self._take = take
         self._answers: dict[int, Answer] = {}
         self._link: Link | None = None
-        self._reconnect_at: float | None = None
+        self._reconnect_at = math.inf
         self._pause_s = PAUSE_MIN_S
         self._random = random.Random()
 
@@ -83,28 +83,29 @@ class Connection:
 
     def deadline(self) -> float:
         """When ``pump`` is due at the latest, on this connection's clock; infinite for never."""
-        due = self._reconnect_at if self._link is None else self.session.next_timer()
-        return self.due_at if due is None or due > self.due_at else due
+        due = self._reconnect_at if self._link is None else self.session.timer_at
+        return due if due < self.due_at else self.due_at
 
-    def pump(self, enough: Callable[[], bool] = _never) -> None:
+    def pump(self, enough: Callable[[], bool] = _never) -> bool:
         """Do all that can be done now: receive, timers, effects, results; or stop at ``enough``.
 
-        Who waits for one thing gets it at once so, and looks for more when it comes back.
+        Gives whether it is. Who waits for one thing gets it at once so, and looks for more when it
+        comes back.
         """
         now = self.clock.now()
         if self.deadline() <= now:
             self._act(now)
         self.drained = False
-        while True:
-            self._carry_out()
-            if enough():
-                break
+        self._carry_out()
+        while not (is_enough := enough()):
             # Sending may have consumed the descriptor's signal, so this comes last.
             if not self._receive():
                 self.drained = True
                 break
+            self._carry_out()
         if self.settled is not None:
             self.settled()
+        return is_enough
 
     # --- for the client ---
 
@@ -137,15 +138,13 @@ class Connection:
         if self.due is not None and self.due_at < math.inf:
             self.due()
         if self._link is None:
-            if self._reconnect_at is not None and self._reconnect_at <= now:
+            if self._reconnect_at <= now:
                 self._connect()
-            return
-        timer = self.session.next_timer()
-        if timer is not None and timer <= now:
+        elif self.session.timer_at <= now:
             self.session.handle_timer(now)
 
     def _connect(self) -> None:
-        self._reconnect_at = None
+        self._reconnect_at = math.inf
         self._link = Link(self.endpoint)
         self.links += 1
         self.session.connect(self.clock.now())

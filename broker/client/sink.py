@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Iterator
+from operator import methodcaller
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -82,9 +83,12 @@ class Sink:
             self.deliveries.append(result)
 
 
+_events = methodcaller("events")
+
+
 def rows(delivery: Delivery) -> Iterator[Event]:
     """A delivery's events as rows, in the order of delivery."""
-    events = itertools.chain.from_iterable(batch.events() for batch in delivery.batches)
+    events = itertools.chain.from_iterable(map(_events, delivery.batches))
     if delivery.order is None:
         return events
     return map(list(events).__getitem__, delivery.order.tolist())

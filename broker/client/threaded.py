@@ -111,7 +111,8 @@ class Threaded:
             if self._attended:
                 self._queue(left_s)
             else:
-                self._attend(left_s, holds)
+                if self._attend(left_s, holds):
+                    return True
         else:
             return True
         connection.check()
@@ -141,14 +142,14 @@ class Threaded:
         if not already and self._thread.ident is not None:
             self._thread.join()
 
-    def pump(self, *enough: Callable[[], bool]) -> None:
+    def pump(self, *enough: Callable[[], bool]) -> bool:
         """Let the connection do what it can, as ``Connection.pump``. The lock is held."""
         self._visits += 1
-        if not self._stopped:
-            self._connection.pump(*enough)
+        is_enough = not self._stopped and self._connection.pump(*enough)
         if self._queueing:
             self._changed.notify_all()
         self.rearm()
+        return is_enough
 
     def rearm(self) -> None:
         """See to it that who watches wakes in time for a new deadline. The lock is held."""
@@ -169,15 +170,16 @@ class Threaded:
         finally:
             self._queueing -= 1
 
-    def _attend(self, seconds: float, holds: Callable[[], bool]) -> None:
+    def _attend(self, seconds: float, holds: Callable[[], bool]) -> bool:
         """Watch the link in the thread's place, until there is something to do or for so long.
 
-        What has come is taken in before that, and only as far as ``holds`` asks for it.
+        Gives whether ``holds`` then does. What has come is taken in before that, and only as far as
+        ``holds`` asks for it.
         """
         self._visits += 1
         if self._connection.drained:
             self._sleep(seconds)
-        self.pump(holds)
+        return self.pump(holds)
 
     def _sleep(self, seconds: float) -> None:
         """Sleep in the thread's place until something comes, a deadline, or for so long."""
