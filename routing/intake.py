@@ -45,10 +45,19 @@ class Intake(Struct, frozen=True, eq=False):
         """How many events are taken."""
         return self.events - self.duplicates - self.rejected
 
-    def with_taken(self, taken: tuple[EventBatch, ...]) -> Intake:
-        """The same with fewer events taken; the others count as duplicates."""
-        fewer = self.accepted - sum(map(len, taken))
-        return replace(self, taken=taken, duplicates=self.duplicates + fewer)
+    def of_part(self, sent: Sequence[EventBatch], taken: tuple[EventBatch, ...]) -> Intake:
+        """The same for a part of a source, of whose ``sent`` events fewer are ``taken`` since
+        others have brought them: these count as duplicates.
+        """
+        events = sum(map(len, sent))
+        highest = max((extent(batch).last for batch in sent), default=0)
+        return replace(
+            self,
+            taken=taken,
+            last_sequence=max(self.last_sequence, highest),
+            events=events,
+            duplicates=events - self.rejected - sum(map(len, taken)),
+        )
 
 
 def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:

@@ -342,10 +342,7 @@ class Node:
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
-        intake = take_in(source, message.batches)
-        if source.whole is not None:
-            joined = self._parts.joined(source.whole, intake.taken)
-            intake = intake.with_taken(joined)
+        intake = self._sorted_out(source, message.batches)
         self._credit.spend(source, intake.events)
         self._take_over(source, intake)
         for rejection in intake.rejections:
@@ -353,6 +350,13 @@ class Node:
         self._detection.keep_promise(source, message.promise, self._now)
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
+
+    def _sorted_out(self, source: Source, batches: Sequence[EventBatch]) -> Intake:
+        if source.whole is None:
+            return take_in(source, batches)
+        unseen = self._parts.unseen(source.whole, batches)
+        intake = take_in(source, unseen)
+        return intake.of_part(batches, self._parts.joined(source.whole, intake.taken))
 
     def _take_over(self, source: Source, intake: Intake) -> None:
         source.last_sequence = intake.last_sequence

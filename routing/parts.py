@@ -9,7 +9,9 @@ Law 1: an event is taken from the first part that brings it. Ids are remembered 
 least the last ``repeat_ids_max`` and at most twice as many; what comes again after that is taken
 for another event, as it would be from a source that gave an id twice.
 
-Law 2: the place of an event among simultaneous ones (E4) follows from its id: the number, where it
+Law 2: what was brought before is a repeat, and not late, whatever has been promised since.
+
+Law 3: the place of an event among simultaneous ones (E4) follows from its id: the number, where it
 is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
 outside their connection.
 """
@@ -17,7 +19,7 @@ outside their connection.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -54,35 +56,58 @@ class Parts:
         self._ids_max = config.repeat_ids_max
         self._sources_max = config.sources_max
 
-    def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-        """The events as those of the whole source, without what another part has brought.
+    def unseen(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
+        """The events that no part has brought before; what a message repeats itself is kept.
 
         Raises ProtocolError for events without ids.
         """
         if any(batch.ids.text is None for batch in batches):
             raise ProtocolError(Code.BAD_EVENT, f"events of a part of {whole!r} need ids")
+        recent = self._recent.get(whole)
+        if recent is None:
+            return tuple(batches)
+        kept = (_at(batch, recent.unseen(_texts(batch))) for batch in batches)
+        return tuple(batch for batch in kept if len(batch))
+
+    def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
+        """Events that are taken, each once, as those of the whole source; they are remembered."""
         recent = self._recent.pop(whole, None) or _Recent()
         self._recent[whole] = recent  # at the end: the first are those not heard of the longest
         if len(self._recent) > self._sources_max:
             del self._recent[next(iter(self._recent))]
-        joined = (self._of_whole(whole, recent, batch) for batch in batches)
-        return tuple(batch for batch in joined if batch is not None)
+        joined = []
+        for batch in batches:
+            texts = _texts(batch)
+            distinct = dict.fromkeys(texts)
+            places = None
+            if len(distinct) < len(texts) or recent.knows(distinct):
+                numbered = {text: place for place, text in reversed([*enumerate(texts)])}
+                unseen = recent.unseen([*distinct])
+                chosen = [*distinct] if unseen is None else [[*distinct][one] for one in unseen]
+                places = [numbered[text] for text in chosen]
+            recent.remember(texts, self._ids_max)
+            if places != []:
+                joined.append(_of_whole(whole, _at(batch, places)))
+        return tuple(joined)
 
-    def _of_whole(self, whole: str, recent: _Recent, batch: EventBatch) -> EventBatch | None:
-        text = batch.ids.text
-        assert text is not None
-        texts = text.tolist()
-        fresh = recent.fresh(texts, self._ids_max)
-        if fresh is not None:
-            if not fresh:
-                return None
-            batch, texts = batch.take(np.array(fresh)), [texts[place] for place in fresh]
-        ids = EventIds(
-            StringColumn.constant(whole, len(batch)),
-            numbers_of(texts),
-            StringColumn(np.arange(len(texts), dtype=np.int32), tuple(texts)),
-        )
-        return EventBatch(batch.type, batch.time, ids, batch.columns)
+
+def _texts(batch: EventBatch) -> list[str]:
+    assert batch.ids.text is not None
+    return batch.ids.text.tolist()
+
+
+def _at(batch: EventBatch, places: Sequence[int] | None) -> EventBatch:
+    return batch if places is None else batch.take(np.array(places, np.int64))
+
+
+def _of_whole(whole: str, batch: EventBatch) -> EventBatch:
+    texts = _texts(batch)
+    ids = EventIds(
+        StringColumn.constant(whole, len(batch)),
+        numbers_of(texts),
+        StringColumn(np.arange(len(texts), dtype=np.int32), tuple(texts)),
+    )
+    return EventBatch(batch.type, batch.time, ids, batch.columns)
 
 
 class _Recent:
@@ -92,26 +117,26 @@ class _Recent:
         self._young: set[str] = set()
         self._old: set[str] = set()
 
-    def fresh(self, texts: Sequence[str], ids_max: int) -> list[int] | None:
-        """The places of those not seen before, which are remembered; None when all are."""
-        distinct = set(texts)
-        places: list[int] | None = None
-        if len(distinct) < len(texts) or not (
-            self._young.isdisjoint(distinct) and self._old.isdisjoint(distinct)
-        ):
-            places, taken = [], set[str]()
-            for place, text in enumerate(texts):
-                if text not in self._young and text not in self._old and text not in taken:
-                    taken.add(text)
-                    places.append(place)
-        self._young |= distinct
+    def knows(self, texts: Iterable[str]) -> bool:
+        """Whether any of them was seen."""
+        return not (self._young.isdisjoint(texts) and self._old.isdisjoint(texts))
+
+    def unseen(self, texts: Sequence[str]) -> list[int] | None:
+        """The places of those not seen before; None when all are."""
+        if not self.knows(texts):
+            return None
+        young, old = self._young, self._old
+        return [place for place, text in enumerate(texts) if text not in young and text not in old]
+
+    def remember(self, texts: Iterable[str], ids_max: int) -> None:
+        """They are seen."""
+        self._young.update(texts)
         if len(self._young) >= ids_max:
             self._old, self._young = self._young, set()
-        return places
 
 
 def numbers_of(texts: Sequence[str]) -> Int64s:
-    """The place of each id among simultaneous events (Law 2): int64, not negative."""
+    """The place of each id among simultaneous events (Law 3): int64, not negative."""
     if texts and texts[0].isdecimal():
         try:
             numbers = np.array(list(map(int, texts)), np.int64)

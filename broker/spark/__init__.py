@@ -1,10 +1,16 @@
 """Rules and brokers for Apache Spark: the engine over DataFrames, and a data source.
 
 ``detect`` runs rules over recorded events that outgrow one machine, and finds what
-``rexmq detect`` finds. Each module has one responsibility: ``frames`` brings DataFrames into one
-form, ``identity`` names their rows, ``look`` takes a first look at them, ``cells`` cuts them,
-``task`` runs the engine over a piece, ``composites`` gives its results in columns, ``detection``
-puts these together. ``environment`` says what is missing where Spark cannot run.
+``rexmq detect`` finds; the data source ``rexmq`` writes DataFrames and streams to brokers and reads
+from them; ``publish`` writes recorded events in order of time.
+
+Each module has one responsibility. ``frames`` brings DataFrames into one form, ``identity`` names
+their rows, ``look`` takes a first look at them. For ``detect``, ``cells`` cuts them, ``task`` runs
+the engine over a piece, ``composites`` gives its results in columns, and ``detection`` puts these
+together. For the data source, ``options`` are read, ``outgoing`` makes events of rows, ``delivery``
+gets them to a broker, ``writing`` and ``reading`` are what ``source`` gives to Spark, and
+``publishing`` sorts and cuts what is written. ``environment`` says what is missing where Spark
+cannot run.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.
@@ -19,13 +25,19 @@ if TYPE_CHECKING:
     from broker.spark.composites import of_type
     from broker.spark.detection import detect, explain_plan, rejected
     from broker.spark.environment import SparkUnavailable, local_session
+    from broker.spark.identity import identified
+    from broker.spark.publishing import publish
+    from broker.spark.source import register
 
 _HOMES = {
     "SparkUnavailable": "broker.spark.environment",
     "detect": "broker.spark.detection",
     "explain_plan": "broker.spark.detection",
+    "identified": "broker.spark.identity",
     "local_session": "broker.spark.environment",
     "of_type": "broker.spark.composites",
+    "publish": "broker.spark.publishing",
+    "register": "broker.spark.source",
     "rejected": "broker.spark.detection",
 }
 
@@ -33,8 +45,11 @@ __all__ = [
     "SparkUnavailable",
     "detect",
     "explain_plan",
+    "identified",
     "local_session",
     "of_type",
+    "publish",
+    "register",
     "rejected",
 ]
 

@@ -126,15 +126,15 @@ def _in_slices(
     first_cell = 0
     first = last = f.lit(0)
     for number, own in enumerate(bounds):
-        begin = _slice_of(f.col(TIME), own) + first_cell
-        end = _slice_of(f.col(TIME) + f.lit(reach), own) + first_cell
+        begin = slice_of(f.col(TIME), own) + first_cell
+        end = slice_of(f.col(TIME) + f.lit(reach), own) + first_cell
         first = f.when(bucket == number, begin).otherwise(first) if number else begin
         last = f.when(bucket == number, end).otherwise(last) if number else end
         first_cell += len(own) + 1
     return frame.withColumn(CELL, f.explode(f.sequence(first, last)))
 
 
-def _slice_of(time: Column, bounds: Sequence[int]) -> Column:
+def slice_of(time: Column, bounds: Sequence[int]) -> Column:
     """How many of the bounds are not after a time, by bisection."""
 
     def search(low: int, high: int) -> Column:

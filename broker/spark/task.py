@@ -134,7 +134,7 @@ class _Reader:
     def read(self, batch: pa.RecordBatch) -> Iterator[EventBatch]:
         """The events of a record batch, a batch a type."""
         ids = self._ids(batch)
-        types = _strings(batch.column(TYPE))
+        types = strings_of(batch.column(TYPE))
         time: Int64s = batch.column(TIME).to_numpy()
         for event_type in self._types:
             if event_type.name not in types.values:
@@ -142,7 +142,7 @@ class _Reader:
             rows = types.codes == types.values.index(event_type.name)
             places = None if rows.all() else np.flatnonzero(rows)
             columns = tuple(
-                _column(batch.column(self._form.column(attribute)), attribute.kind, places)
+                column_of(batch.column(self._form.column(attribute)), attribute.kind, places)
                 for attribute in event_type.attributes
             )
             if places is None:
@@ -151,8 +151,8 @@ class _Reader:
                 yield EventBatch(event_type, time[places], ids.take(places), columns)
 
     def _ids(self, batch: pa.RecordBatch) -> EventIds:
-        source = _strings(batch.column(SOURCE))
-        given = _strings(batch.column(ID)).tolist() if self._form.has_id else None
+        source = strings_of(batch.column(SOURCE))
+        given = strings_of(batch.column(ID)).tolist() if self._form.has_id else None
         if self._form.has_sequence:
             sequence: Int64s = batch.column(SEQUENCE).to_numpy(zero_copy_only=False)
             if given is None:
@@ -177,16 +177,18 @@ class _Reader:
         return names
 
 
-def _column(array: pa.Array, kind: Kind, places: AnyArray | None) -> Column:
+def column_of(array: pa.Array, kind: Kind, places: AnyArray | None) -> Column:
+    """An Arrow column without nulls, at ``places`` or whole, as a column of events."""
     if places is not None:
         array = array.take(pa.array(places))
     if kind is Kind.STRING:
-        return _strings(array)
+        return strings_of(array)
     values: Column = array.to_numpy(zero_copy_only=kind is not Kind.BOOL)
     return values
 
 
-def _strings(array: pa.Array) -> StringColumn:
+def strings_of(array: pa.Array) -> StringColumn:
+    """An Arrow column of text, nulls being empty."""
     encoded = pc.fill_null(array.cast(pa.string()), "").dictionary_encode()
     return StringColumn(
         encoded.indices.to_numpy().astype(np.int32, copy=False),

@@ -22,3 +22,10 @@ def spark():
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spark starts slowly on a busy machine, and the first test pays for it."""
+    for item in items:
+        if "tests/spark" in item.path.as_posix() and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(600))

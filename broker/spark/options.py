@@ -1,0 +1,136 @@
+"""The options of the data source ``rexmq``, checked before anything is connected.
+
+Spark gives options as text and does not mind their case. :data:`TABLE` is what the documentation
+shows; an option that is not in it is refused, for a misspelt one would be silently left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker.client.endpoint import endpoint_or_default
+
+TABLE: Mapping[str, tuple[str, str]] = {
+    "broker": ("REXMQ_BROKER", "endpoints, separated by commas: the first that answers is used"),
+    "source": ("spark", "the source of the events, unique among the network's clients"),
+    "type": ("", "the event type of the rows; needed to write"),
+    "time": ("time", "the column of the event time: timestamps, RFC 3339 text or seconds"),
+    "id": ("", "columns that name a row, separated by commas; else all columns do"),
+    "order": ("held", "held: rules wait for the commit; time: rows are sorted; none: no promises"),
+    "disorder": ("", "streams: how much older than the latest a later batch's events may be"),
+    "onbad": ("refuse", "refuse or drop rows that are no events"),
+    "acks": ("broker", "broker: sent again until the broker has them; none: sent once"),
+    "batch": ("4096", "events in one message, at most"),
+    "timeout": ("30 s", "how long without a broker until the next is tried"),
+    "subscribe": ("", "a filter such as Fire(value > 45); needed to read"),
+    "for": ("", "how long to collect events; needed to read"),
+    "form": ("", "for publish() alone"),
+}
+"""Names, defaults and meanings."""
+ORDERS = ("held", "time", "none")
+_SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How rows are published. ``disorder_s`` and ``timeout_s`` in seconds."""
+
+    brokers: tuple[str, ...]
+    source: str
+    type: str
+    time: str
+    ids: tuple[str, ...]
+    order: str
+    disorder_s: float | None
+    on_bad: str
+    acks: str
+    batch_events: int
+    timeout_s: float
+    form: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> WriteOptions:
+        """From Spark's; ValueError names the option that makes no sense."""
+        given = _checked(options)
+        if not given["type"] and not given["form"]:
+            raise ValueError("option type is missing: the event type of the rows")
+        batch = given["batch"]
+        if not batch.isdecimal() or int(batch) < 1:
+            raise ValueError(f"option batch is a number of events, not {batch!r}")
+        disorder = given["disorder"]
+        return cls(
+            _brokers(given["broker"]),
+            given["source"],
+            given["type"],
+            given["time"],
+            tuple(name.strip() for name in given["id"].split(",") if name.strip()),
+            _one_of("order", given["order"], ORDERS),
+            seconds("disorder", disorder) if disorder else None,
+            _one_of("onBad", given["onbad"], ("refuse", "drop")),
+            _one_of("acks", given["acks"], ("broker", "none")),
+            int(batch),
+            seconds("timeout", given["timeout"]),
+            given["form"],
+        )
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is collected, and for how long in seconds."""
+
+    brokers: tuple[str, ...]
+    filter: str
+    duration_s: float
+    timeout_s: float
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> ReadOptions:
+        """From Spark's; ValueError names the option that makes no sense."""
+        given = _checked(options)
+        for name in ("subscribe", "for"):
+            if not given[name]:
+                raise ValueError(f"option {name} is missing: {TABLE[name][1]}")
+        return cls(
+            _brokers(given["broker"]),
+            given["subscribe"],
+            seconds("for", given["for"]),
+            seconds("timeout", given["timeout"]),
+        )
+
+    @property
+    def type(self) -> str:
+        """The type that the filter names."""
+        return self.filter.split("(")[0].strip()
+
+
+def seconds(name: str, text: str) -> float:
+    """A duration such as ``30 s``, in seconds; ValueError for anything else."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(f"option {name} is a duration such as 30 s, not {text!r}")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _checked(options: Mapping[str, Any]) -> dict[str, str]:
+    lowered = {name.lower(): str(value) for name, value in options.items()}
+    unknown = sorted(set(lowered) - set(TABLE) - _SPARKS_OWN)
+    if unknown:
+        raise ValueError(f"no option is called {unknown[0]!r}; there are {', '.join(TABLE)}")
+    defaults = {name: default for name, (default, _) in TABLE.items()}
+    return {**defaults, "broker": "", **lowered}
+
+
+def _brokers(text: str) -> tuple[str, ...]:
+    named = tuple(one.strip() for one in text.split(",") if one.strip())
+    return named or (endpoint_or_default(None),)
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise ValueError(f"option {name} is {' or '.join(allowed)}, not {value!r}")
+    return value

@@ -1,0 +1,153 @@
+"""From a writer's record batches to batches of events with ids.
+
+Two forms come in: rows of one type as the user has them (:class:`PlainRows`), and the wide form of
+``frames``, in which ``publish`` has put events of several types (:class:`WideRows`).
+
+Law: an id follows from the row alone. Without columns that name it, it is a hash of all of them,
+of 128 bits; rows that hold the same are then one event, wherever they stand
+(``identity.identified`` tells them apart beforehand).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.spark.frames import ID, TIME, TYPE, Form
+from broker.spark.task import column_of, strings_of
+from matcher.errors import SchemaError
+from matcher.identity import hash_128
+from matcher.intake import Intake, Place
+from matcher.model import EventBatch, EventIds, EventType, StringColumn, digest_texts
+from matcher.tabular import from_arrow
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+_SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
+_NULL = hash_128("null")
+
+
+class Rows(Protocol):
+    """Reads record batches; ``bad`` counts rows that are no events by reason."""
+
+    bad: Counter[str]
+
+    def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
+        """The events of a record batch, with text ids; BadEvent where they are to be refused."""
+        ...
+
+
+@dataclass
+class PlainRows:
+    """Rows of ``type``: a column of the ``time``, one for each attribute, those of the ``ids``."""
+
+    type: EventType
+    time: str
+    ids: Sequence[str]
+    skip_bad: bool
+
+    def __post_init__(self) -> None:
+        self._intake = Intake({self.type.name: self.type}, skip_bad=self.skip_bad)
+        self.bad = self._intake.bad
+
+    def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
+        """See Rows."""
+        names = batch.schema.names
+        named_by = [batch.column(name) for name in self.ids or names]
+        if len(self.ids) == 1:
+            texts = pc.fill_null(named_by[0].cast(pa.string()), "").to_pylist()
+        else:
+            texts = content_ids(named_by)
+        chosen = {TIME: batch.column(self.time)}
+        chosen |= {name: batch.column(name) for name in self.type.names}
+        events = from_arrow(
+            pa.record_batch(chosen), Place("the frame", ""), self._intake, self.type.name
+        )
+        if len(events) != len(texts):  # rows were left out; the others bear their numbers
+            texts = [texts[number - 1] for number in events.ids.sequence.tolist()]
+        return [_named(events, texts)]
+
+
+@dataclass
+class WideRows:
+    """Rows of the wide form, sorted out beforehand, with an id each."""
+
+    form: Form
+
+    def __post_init__(self) -> None:
+        self.bad: Counter[str] = Counter()
+
+    def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
+        """See Rows."""
+        types = strings_of(batch.column(TYPE))
+        texts = np.array(batch.column(ID).to_pylist(), object)
+        time = batch.column(TIME).to_numpy()
+        numbers = np.arange(batch.num_rows)
+        found = []
+        for event_type in self.form.types:
+            if event_type.name not in types.values:
+                continue
+            places = np.flatnonzero(types.codes == types.values.index(event_type.name))
+            columns = tuple(
+                column_of(batch.column(self.form.column(one)), one.kind, places)
+                for one in event_type.attributes
+            )
+            ids = EventIds(StringColumn.constant("", len(places)), numbers[places])
+            events = EventBatch(event_type, time[places], ids, columns)
+            found.append(_named(events, texts[places].tolist()))
+        return found
+
+
+def _named(events: EventBatch, texts: Sequence[str]) -> EventBatch:
+    ids = EventIds(events.ids.source, events.ids.sequence, StringColumn.from_strings(texts))
+    return EventBatch(events.type, events.time, ids, events.columns)
+
+
+def content_ids(columns: Sequence[pa.Array]) -> list[str]:
+    """32 hexadecimal digits for each row, of what it holds in these columns."""
+    count = len(columns[0])
+    lanes: Words = np.empty((2, count), np.uint64)
+    lanes[0], lanes[1] = _SEEDS
+    for column in columns:
+        lanes = _mixed(lanes ^ _words(column))
+    return digest_texts(np.ascontiguousarray(lanes.T))
+
+
+def _words(column: pa.Array) -> Words:
+    """Two words for each value; equal values have equal ones, whatever stands beside them."""
+    kind = column.type
+    words: Words = np.empty((2, len(column)), np.uint64)
+    if pa.types.is_floating(kind):
+        words[:] = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy().view(np.uint64)
+    elif pa.types.is_integer(kind) or pa.types.is_timestamp(kind) or pa.types.is_boolean(kind):
+        integers = column.cast(pa.int64()) if not pa.types.is_uint64(kind) else column
+        words[:] = pc.fill_null(integers, 0).to_numpy(zero_copy_only=False).view(np.uint64)
+    else:
+        try:
+            encoded = column.cast(pa.string()).dictionary_encode()
+        except pa.ArrowException:
+            raise SchemaError(
+                f"a column of type {kind} cannot be part of an id; name those that are (option id)"
+            ) from None
+        of_values = [hash_128("value", text) for text in encoded.dictionary.to_pylist()]
+        pairs: Words = np.array([*of_values, _NULL], np.uint64).T
+        codes = pc.fill_null(encoded.indices, len(of_values)).to_numpy()
+        return pairs[:, codes]
+    if column.null_count:
+        nulls = column.is_null().to_numpy(zero_copy_only=False)
+        words[0, nulls], words[1, nulls] = _NULL
+    return words
+
+
+def _mixed(lanes: Words) -> Words:
+    """Each bit spread over its word (the finaliser of SplitMix64), the two words differently."""
+    lanes = lanes + np.array(_SEEDS, np.uint64)[:, None]
+    lanes = (lanes ^ (lanes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    lanes = (lanes ^ (lanes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return lanes ^ (lanes >> np.uint64(31))

@@ -1,0 +1,125 @@
+"""``publish``: recorded events to a broker in order of time, by several tasks at once.
+
+Law 1: the frames are cut into ranges of time, each of which one task publishes in order, as a part
+of the source. Before the first of them starts, every part has promised where its range begins; so
+no rule goes on over a range that no task has begun, nothing is late, and tasks may start whenever
+they like. The first ranges are begun first, so that the slowest part is always at work.
+
+Law 2: a row's name follows from the row: its ``id``; else its ``source`` and ``sequence``; else
+what it holds, with a number among those that hold the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from broker.spark import frames as forms
+from broker.spark.cells import CELL, bounds_of, slice_of
+from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form
+from broker.spark.identity import identified
+from broker.spark.look import look
+from broker.spark.options import WriteOptions
+from broker.spark.source import register
+from broker.spark.writing import Target, text_of
+from matcher.model import EventType
+
+PARTS_A_CORE = 2
+"""So many ranges for each core."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was published, or would be (``dry_run``): ``events``, in so many ``parts``; ``rejected``
+    holds the rows that are no events, with the ``reason``; ``reasons`` counts them, by type too.
+    """
+
+    events: int
+    parts: int
+    reasons: Mapping[tuple[str, str], int]
+    rejected: DataFrame
+
+
+def publish(
+    events: Mapping[str, DataFrame],
+    broker: str = "",
+    *,
+    source: str = "spark",
+    types: Collection[EventType] = (),
+    time: str = TIME,
+    time_zone: str | None = None,
+    on_bad: str = "refuse",
+    parts: int | None = None,
+    acks: str = "broker",
+    timeout: str = "30 s",
+    dry_run: bool = False,
+) -> Published:
+    """Publish frames of events, one a type, as one ``source``, in order of time.
+
+    ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
+    types whose attributes are not just what the columns say. Rows that are no events are refused
+    (BadEvent), or with ``on_bad="drop"`` left out; they are in the result either way. ``parts``:
+    into how many ranges of time; ``dry_run``: send nothing.
+
+    Raises SchemaError, BadEvent, BrokerUnreachable, and what Spark makes of a task's error.
+    """
+    if on_bad not in ("refuse", "drop"):
+        raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
+    if not events:
+        raise ValueError("no frame of events is given")
+    given = {event_type.name: event_type for event_type in types}
+    schemas = [given.get(name) or forms.inferred(name, events[name], time) for name in events]
+    wide, form = forms.wide(events, schemas, time=time, time_zone=time_zone)
+    seen = look(wide)
+    if on_bad == "refuse" and not dry_run:
+        seen.refuse_bad()
+    session = wide.sparkSession
+    count = parts or PARTS_A_CORE * session.sparkContext.defaultParallelism
+    bounds = bounds_of(seen.whole.times, count)
+    bad = wide.where(f.col(BAD).isNotNull()).withColumnRenamed(BAD, "reason")
+    report = Published(seen.whole.count, len(bounds) + 1, seen.bad, bad)
+    if dry_run or not seen.whole.count:
+        return report
+    options = {
+        "broker": broker,
+        "source": source,
+        "order": "time",
+        "acks": acks,
+        "timeout": timeout,
+        "form": text_of(form),
+    }
+    good = _named(wide.where(f.col(BAD).isNull()).drop(BAD), form)
+    ranges = good.withColumn(CELL, slice_of(f.col(TIME), bounds))
+    ordered = ranges.repartitionById(len(bounds) + 1, f.col(CELL)).sortWithinPartitions(TIME)
+    register(session)
+    _promise(Target.of(WriteOptions.of(options), ordered.schema), [seen.whole.times[0], *bounds])
+    ordered.drop(CELL).write.format("rexmq").options(**options).mode("append").save()
+    return report
+
+
+def _promise(target: Target, starts: list[int]) -> None:
+    """Let every part promise where its range begins.
+
+    The first one joins before the others and promises after them: until then nothing goes on, and
+    no part finds that the others' events were evaluated before it came.
+    """
+    target.hold(0)
+    for part, start in enumerate(starts[1:], 1):
+        target.hold(part, start)
+    target.hold(0, starts[0])
+
+
+def _named(frame: DataFrame, form: Form) -> DataFrame:
+    """The frame with an id in every row (Law 2)."""
+    if form.has_sequence:
+        number: Column = f.col(SEQUENCE).cast("string")
+        if form.has_source:
+            number = f.concat_ws("#", f.col(SOURCE), number)
+        return frame.withColumn(ID, f.coalesce(f.col(ID), number))
+    if not form.has_id:
+        return identified(frame, [TYPE, TIME, SOURCE, *form.values], ID)
+    made = identified(frame, [TYPE, TIME, SOURCE, *form.values, ID], "made")
+    return made.withColumn(ID, f.coalesce(f.col(ID), f.col("made"))).drop("made")

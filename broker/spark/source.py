@@ -1,0 +1,65 @@
+"""The data source ``rexmq``: ``spark.dataSource.register(RexmqDataSource)`` makes it known.
+
+Spark plans a read or a write in a process of its own and sends what it gets from here to the
+tasks, so nothing that is made here may hold a connection.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
+
+from broker.spark.options import ReadOptions, WriteOptions
+from broker.spark.reading import Reader, schema_of
+from broker.spark.writing import BatchWriter, StreamWriter, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class RexmqDataSource(DataSource):
+    """Reads from, and writes to, running brokers; ``options.TABLE`` says how."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format`` is given."""
+        return "rexmq"
+
+    def schema(self) -> StructType:
+        """The columns of what is read."""
+        return schema_of(ReadOptions.of(self.options))[1]
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For ``spark.read``."""
+        options = ReadOptions.of(self.options)
+        return Reader(options, schema_of(options)[0])
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """For ``spark.readStream``: not yet."""
+        raise NotImplementedError(
+            "a stream from a broker needs durable subscriptions, which brokers do not have yet; "
+            "spark.read with option for collects for some time"
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For ``df.write``."""
+        if overwrite:
+            raise ValueError('events cannot be overwritten: use mode("append")')
+        return BatchWriter(Target.of(WriteOptions.of(self.options), schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """For ``df.writeStream``."""
+        return StreamWriter(Target.of(WriteOptions.of(self.options), schema))
+
+
+def register(session: SparkSession) -> None:
+    """Make ``format("rexmq")`` known to a session."""
+    session.dataSource.register(RexmqDataSource)
