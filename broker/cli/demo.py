@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import FrameType
@@ -36,6 +37,12 @@ def command(
     engine: Annotated[
         str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
     ] = "auto",
+    brokers: Annotated[
+        int, typer.Option("--brokers", min=1, max=50, metavar="N", help="So many, in a ring.")
+    ] = 1,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="Where they evaluate rules.")
+    ] = "centralized",
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write the composite events as JSON lines."),
@@ -52,18 +59,22 @@ def command(
 
     A broker is started with the rules of examples/flights.tesla. Three publishers replay the
     departures, arrivals and weather of 2013; the first composite events of each type are
-    printed as a subscriber gets them, and a summary at the end.
+    printed as a subscriber gets them, and a summary at the end. With several brokers, publishers
+    and subscriber are at different ones, and what is found is the same.
     """
     from broker.cli.outcome import one_of
+    from broker.keys import STRATEGIES
 
     one_of("--engine", engine, ENGINES)
+    one_of("--strategy", strategy, STRATEGIES)
     span = _span(first, last, days)
 
     from broker.demo.flights import logs
 
     recorded = logs(*span)
     if folder is None:
-        _run(recorded, engine, output, not no_progress and sys.stdout.isatty())
+        where = _Where(engine, brokers, strategy)
+        _run(recorded, where, output, not no_progress and sys.stdout.isatty())
     else:
         _record(recorded, folder)
 
@@ -95,7 +106,20 @@ def _day(flag: str, text: str) -> date:
     return day
 
 
-def _run(recorded: Sequence[Log], engine: str, output: Path | None, shown: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """The brokers that detect."""
+
+    engine: str
+    brokers: int
+    strategy: str
+
+    def __str__(self) -> str:
+        alone = self.brokers == 1
+        return "a broker" if alone else f"{self.brokers} brokers ({self.strategy})"
+
+
+def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: bool) -> None:
     from broker.demo.pages import summary
     from broker.demo.progress import progress_bar
     from broker.demo.run import run
@@ -104,13 +128,21 @@ def _run(recorded: Sequence[Log], engine: str, output: Path | None, shown: bool)
     start_logging("warning")
     signal.signal(signal.SIGTERM, _end)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
-    print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting a broker.")
-    print("(Its first start after an installation compiles the engine: a minute or two.)")
+    print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting {where}.")
+    print("(The first start after an installation compiles the engine: a minute or two.)")
     sys.stdout.flush()
     with ExitStack() as opened:
         lines = None if output is None else opened.enter_context(output.open("wb"))
         bar = opened.enter_context(progress_bar(events, shown=shown))
-        account = run(recorded, engine, show=print, watch=bar.watch, lines=lines)
+        account = run(
+            recorded,
+            where.engine,
+            show=print,
+            watch=bar.watch,
+            lines=lines,
+            brokers=where.brokers,
+            strategy=where.strategy,
+        )
     print()
     print(summary(account))
 

@@ -1,21 +1,24 @@
-"""The demo's run: a broker process, three publishers at once, and a subscriber.
+"""The demo's run: brokers as processes, three publishers at once, and a subscriber.
 
 Each publisher works in a thread of its own, through its log in order of time, a stretch after
 another, and with each stretch it promises that nothing earlier follows. How far one may run ahead
 of the others is the broker's to say (architecture.md 4.2): it withholds credit. When all
-have closed, every instant is complete, and what the broker has delivered by then is all.
+have closed, every instant is complete, and the broker says that no more can come.
+
+Several brokers form a ring with a chord (cycles, that is); publishers, subscriber and rule manager
+are at different ones.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,14 +28,18 @@ from broker.client.subscriber import Subscriber
 from broker.demo.account import Handovers
 from broker.demo.flights import Log
 from broker.errors import BrokerError
-from broker.process import BrokerProcess
+from broker.network import BrokerNetwork, Member, members
 from matcher.model import MICROSECONDS, Int64s
 from routing.messages import Delivery
+from routing.network.strategy import Centralized
 from routing.sources import Standing
 
 RULES = Path(__file__).with_name("flights.tesla")
 """The rules: examples/flights.tesla of a checkout, which the distribution brings along here."""
 SUBSCRIBER = "demo"
+DEFAULT_STRATEGY = Centralized.name
+FORMED_S = 60.0
+"""How long brokers that can be reached have to find one another."""
 STRETCH = 24 * 3600 * MICROSECONDS
 """Event time that a publisher hands over at once."""
 UNACKNOWLEDGED_MAX = 8_192
@@ -52,7 +59,7 @@ class Publishing:
     they are.
     """
 
-    def __init__(self, endpoint: str, logs: Sequence[Log]) -> None:
+    def __init__(self, endpoints: Sequence[str], logs: Sequence[Log]) -> None:
         self._logs = logs
         self._published = [0] * len(logs)
         self._failures: list[Exception] = []
@@ -61,14 +68,14 @@ class Publishing:
             self._publishers = [
                 opened.enter_context(
                     Publisher(
-                        endpoint,
+                        endpoints[place % len(endpoints)],
                         name=log.source,
                         types=[batch.type for batch in log.batches],
                         unacknowledged_max=UNACKNOWLEDGED_MAX,
                         timeout_s=BLOCKED_S,
                     )
                 )
-                for log in logs
+                for place, log in enumerate(logs)
             ]
             opened.pop_all()
         self._threads = [
@@ -126,28 +133,32 @@ class Publishing:
 
 
 class Demo:
-    """A broker with the demo's rules and a subscriber to all that they define.
+    """Brokers with the demo's rules, and a subscriber to all that they define.
 
     A context manager, that leaves no process behind. ``types`` are the names of the composite
-    events. Raises BrokerError when the broker does not come up, RefusedError when it refuses
-    the rules.
+    events. Raises BrokerError when a broker does not come up, RefusedError when the rules are
+    refused.
     """
 
-    def __init__(self, engine: str) -> None:
+    def __init__(self, engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY) -> None:
         with ExitStack() as opened:
-            self._broker = opened.enter_context(_broker(engine))
-            self._endpoint = self._broker.endpoint
-            self._manager = opened.enter_context(RuleManager(self._endpoint))
-            self._manager.add(RULES.read_text("utf-8"), file=RULES.name)
-            self.types = tuple(dict.fromkeys(rule["type"] for rule in self._manager.list()))
+            self._network = opened.enter_context(_network(brokers, engine, strategy))
+            self._endpoints = [endpoint for _, endpoint in self._network.await_ready()]
+            self._managers = [
+                opened.enter_context(RuleManager(endpoint)) for endpoint in self._endpoints
+            ]
+            self._await_tree()
+            manager = self._managers[brokers // 2]
+            manager.add(RULES.read_text("utf-8"), file=RULES.name)
+            self.types = tuple(dict.fromkeys(rule["type"] for rule in manager.list()))
             self._subscriber = opened.enter_context(
-                Subscriber(self._endpoint, *self.types, name=SUBSCRIBER)
+                Subscriber(self._endpoints[-1], *self.types, name=SUBSCRIBER)
             )
             self._opened = opened.pop_all()
 
     def publish(self, logs: Sequence[Log]) -> Publishing:
         """Publishers for these logs, ready to start."""
-        return Publishing(self._endpoint, logs)
+        return Publishing(self._endpoints, logs)
 
     def deliveries(self, publishing: Publishing) -> Iterator[Delivery | None]:
         """What the subscriber gets, to the last; None now and then, while nothing comes."""
@@ -173,27 +184,62 @@ class Demo:
         traceback: TracebackType | None,
     ) -> None:
         if kind is not None:  # it need not finish what it is at
-            self._broker.kill()
+            self._network.kill()
         self._opened.__exit__(kind, error, traceback)
+
+    def _await_tree(self) -> None:
+        """Wait until all brokers are in one tree: rules do not move with the centre."""
+        deadline = time.monotonic() + FORMED_S
+        while time.monotonic() < deadline:
+            networks = [manager.status()["network"] for manager in self._managers]
+            if _are_formed(networks):
+                return
+            time.sleep(PAUSE_S)
+        raise BrokerError(f"the brokers are not in one tree after {FORMED_S:g} s")
 
     def _delivered(self) -> int | None:
         """How many events the subscriber is to get in all; None before that is certain."""
-        status = self._manager.status()
-        standings = {source["name"]: source["standing"] for source in status["sources"]}
-        lost = sorted(name for name in standings if standings[name] == Standing.LOST.value)
+        states = [manager.status() for manager in self._managers]
+        sources = [source for status in states for source in status["sources"]]
+        lost = sorted(one["name"] for one in sources if one["standing"] == Standing.LOST.value)
         if lost:  # its publisher has closed, so it will not come back
             raise BrokerError(f"the broker has lost the publisher {lost[0]}")
-        if set(standings.values()) != {Standing.CLOSED.value}:
+        (sink,) = (one for one in states[-1]["sinks"] if one["name"] == SUBSCRIBER)
+        if not sink["ended"]:
             return None
-        (sink,) = (one for one in status["sinks"] if one["name"] == SUBSCRIBER)
         left: int = sink["queued"] + sink["held"]
         return int(sink["delivered"]) + left
 
 
-def _broker(engine: str) -> BrokerProcess:
-    """A broker that listens where nobody else does, shows its errors, and may take its time."""
-    arguments = ("--engine", engine, "--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
-    return BrokerProcess(*arguments, log=None)
+def _network(brokers: int, engine: str, strategy: str) -> BrokerNetwork:
+    """Brokers that show their errors, and may take their time."""
+    arguments = ("--engine", engine, "--strategy", strategy)
+    patience = ("--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
+    return BrokerNetwork(ring(brokers), *arguments, *patience, log=None)
+
+
+def ring(brokers: int) -> tuple[Member, ...]:
+    """Brokers b1, b2, ... in a ring; from four on the first and the third are linked, too."""
+    names = [f"b{number}" for number in range(1, brokers + 1)]
+    links = list(pairwise(names))
+    if brokers > 2:
+        links.append((names[-1], names[0]))
+    if brokers > 3:
+        links.append((names[0], names[2]))
+    return members([(name, None) for name in names], links)
+
+
+def _are_formed(networks: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all brokers see one another, and nothing more follows from that."""
+    seen = {(one["root"], one["centre"]) for one in networks}
+    return len(seen) == 1 and all(_is_formed(one, len(networks)) for one in networks)
+
+
+def _is_formed(network: Mapping[str, Any], brokers: int) -> bool:
+    trees = [tree for tree in network["trees"] if tree["root"] == network["centre"]]
+    reachable = sum(one["reachable"] for one in network["brokers"])
+    complete = bool(trees) and trees[0]["complete"]
+    return bool(network["settled"]) and reachable == brokers and complete
 
 
 def edges_of(logs: Sequence[Log]) -> Int64s:

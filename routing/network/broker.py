@@ -48,7 +48,7 @@ from routing.messages import (
     Want,
     Wanted,
 )
-from routing.network.confirmations import Client, Confirmations, Neighbour, Waiter
+from routing.network.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
 from routing.network.detection import NetworkDetection
 from routing.network.knowledge import knowledge_of, rules_of
 from routing.network.overview import NetworkOverview, network_facts
@@ -310,7 +310,7 @@ class Broker(Node):
                 self.overlay.send(branch.neighbour, self._known, self._now)
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
-            self.overlay.send(neighbour, message, self._now)
+            self._confirmations.add(Reply(neighbour, message))
 
     def _tell_soon(self) -> None:
         if self._tell_at is None:
@@ -325,8 +325,8 @@ class Broker(Node):
         for neighbour, filters in self._router.wants(own):
             number = self._confirmations.next_number(neighbour)
             self.overlay.send(neighbour, Want(filters, number), self._now)
-        self._confirm(self._confirmations.take_done())
         self._tell_known()
+        self._confirm(self._confirmations.take_done())
         self._send_flows()
 
     def _hear_known(self, neighbour: str, known: Known) -> None:
@@ -361,6 +361,8 @@ class Broker(Node):
         for waiter in waiters:
             if isinstance(waiter, Client):
                 self._send_to(waiter.peer, waiter.answer)
+            elif isinstance(waiter, Reply):
+                self.overlay.send(waiter.name, waiter.answer, self._now)
             else:
                 self.overlay.send(waiter.name, Wanted(waiter.number), self._now)
 

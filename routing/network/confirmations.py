@@ -3,7 +3,8 @@
 Law: what a broker wants is told from neighbour to neighbour, away from it, and confirmed back: it
 is in force with a neighbour that has said so, and a neighbour says so once it is in force with all
 that it has told in turn. So a client hears that it has subscribed once every broker of the network
-sends it, or sends on to it, what is published from then on. In another tree it starts anew.
+sends it, or sends on to it, what is published from then on; and the root answers who wants to
+publish once its own wants are in force there. In another tree all of this starts anew.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from routing.effects import Peer
-from routing.messages import Confirmed
+from routing.messages import Answered, Confirmed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,15 @@ class Neighbour:
     number: int
 
 
-Waiter = Client | Neighbour
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """At the root: a neighbour that waits for this answer, for itself or for one beyond it."""
+
+    name: str
+    answer: Answered
+
+
+Waiter = Client | Neighbour | Reply
 
 
 @dataclass(slots=True)
@@ -75,7 +84,7 @@ class Confirmations:
         self._told.clear()
         waiters = [*(waiter for waiter, _ in self._waiting), *self._fresh]
         self._waiting = []
-        self._fresh = [waiter for waiter in waiters if isinstance(waiter, Client)]
+        self._fresh = [waiter for waiter in waiters if not isinstance(waiter, Neighbour)]
 
     def leave(self, neighbour: str) -> list[Waiter]:
         """A neighbour is in the tree no more; gives who need wait no longer."""

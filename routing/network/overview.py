@@ -33,6 +33,8 @@ def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
         "strategy": strategy,
         "root": router.root,
         "father": router.father,
+        "centre": overlay.part.centre,
+        "settled": overlay.is_settled,
         "brokers": [
             {
                 "name": state.origin,

@@ -208,6 +208,23 @@ def test_a_subscription_is_confirmed_once_it_is_in_force_everywhere() -> None:
     assert network.take_lines() == ['far: t#1 Temp@1("a", 50.0)']
 
 
+def test_who_may_publish_is_heard_by_the_root_however_far_away_and_however_soon() -> None:
+    network = Network(7)
+    network.connect("k", "b1").subscribe("Hot()")
+    network.connect("m", "b7").deploy("event Temp(room: string, value: float) " + HOT)
+    network.run(0.3)
+    network.take_lines()
+    session = network.connect("t", "b7")
+    session.advertise([TEMP])
+    for _ in range(200):
+        if network.take_lines():
+            break
+        network.run(0.001)
+    network.publish("t", 'Temp@1("a", 50)', 2)
+    network.run(0.2)
+    assert network.take_lines() == ['k: Hot@1("a") <- t#1']
+
+
 def test_a_rule_deployed_later_holds_from_beyond_what_was_published_anywhere() -> None:
     network = furnished()
     network.publish("t", 'Temp@1("a", 50)', 7)
