@@ -43,13 +43,12 @@ class Service:
         self._configuration = read()
         self._reload_wanted = False
         start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
-        links = self._configuration.links
-        transport = LinkedTransport(links) if links else Transport()
+        transport = make_transport(self._configuration)
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
             warm_up(self._configuration.engine)
             warm_up_matching()
-            self._host = _host(self._configuration, transport)
+            self._host = make_host(self._configuration, transport)
         except BaseException:
             transport.close(0)
             raise
@@ -111,7 +110,13 @@ class Service:
         log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})
 
 
-def _host(configuration: Configuration, transport: Transport) -> Host:
+def make_transport(configuration: Configuration) -> Transport:
+    """The sockets that a broker needs."""
+    links = configuration.links
+    return LinkedTransport(links) if links else Transport()
+
+
+def make_host(configuration: Configuration, transport: Transport) -> Host:
     """A broker, linked to whom it is to be linked to, and what drives it."""
     clock = Clock()
     now = clock.now()

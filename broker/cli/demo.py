@@ -120,6 +120,7 @@ class _Where:
 
 
 def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: bool) -> None:
+    from broker.demo.live import processes
     from broker.demo.pages import summary
     from broker.demo.progress import progress_bar
     from broker.demo.run import run
@@ -134,15 +135,8 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     with ExitStack() as opened:
         lines = None if output is None else opened.enter_context(output.open("wb"))
         bar = opened.enter_context(progress_bar(events, shown=shown))
-        account = run(
-            recorded,
-            where.engine,
-            show=print,
-            watch=bar.watch,
-            lines=lines,
-            brokers=where.brokers,
-            strategy=where.strategy,
-        )
+        network = processes(where.engine, where.brokers, where.strategy)
+        account = run(recorded, network, show=print, watch=bar.watch, lines=lines)
     print()
     print(summary(account))
 

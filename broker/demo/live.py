@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -132,6 +132,27 @@ class Publishing:
             self._failures.append(failure)
 
 
+class Network(Protocol):
+    """Running brokers; a context manager that stops them."""
+
+    def await_ready(self) -> Iterable[tuple[str, str]]:
+        """The names and endpoints of the brokers, as soon as they can be reached."""
+        ...
+
+    def kill(self) -> None:
+        """End them at once."""
+        ...
+
+    def __enter__(self) -> Network: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...
+
+
 class Demo:
     """Brokers with the demo's rules, and a subscriber to all that they define.
 
@@ -140,15 +161,15 @@ class Demo:
     refused.
     """
 
-    def __init__(self, engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY) -> None:
+    def __init__(self, network: Network) -> None:
         with ExitStack() as opened:
-            self._network = opened.enter_context(_network(brokers, engine, strategy))
+            self._network = opened.enter_context(network)
             self._endpoints = [endpoint for _, endpoint in self._network.await_ready()]
             self._managers = [
                 opened.enter_context(RuleManager(endpoint)) for endpoint in self._endpoints
             ]
             self._await_tree()
-            manager = self._managers[brokers // 2]
+            manager = self._managers[len(self._managers) // 2]
             manager.add(RULES.read_text("utf-8"), file=RULES.name)
             self.types = tuple(dict.fromkeys(rule["type"] for rule in manager.list()))
             self._subscriber = opened.enter_context(
@@ -211,8 +232,8 @@ class Demo:
         return int(sink["delivered"]) + left
 
 
-def _network(brokers: int, engine: str, strategy: str) -> BrokerNetwork:
-    """Brokers that show their errors, and may take their time."""
+def processes(engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY) -> BrokerNetwork:
+    """Brokers as processes that show their errors, and may take their time."""
     arguments = ("--engine", engine, "--strategy", strategy)
     patience = ("--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
     return BrokerNetwork(ring(brokers), *arguments, *patience, log=None)

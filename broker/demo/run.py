@@ -9,7 +9,7 @@ from typing import BinaryIO
 from broker.client.sink import places, rows
 from broker.demo.account import Account
 from broker.demo.flights import Log
-from broker.demo.live import DEFAULT_STRATEGY, Demo
+from broker.demo.live import Demo, Network
 from broker.demo.pages import FirstOnes, sentence
 from matcher.printing import json_lines
 from routing.messages import Delivery
@@ -17,22 +17,20 @@ from routing.messages import Delivery
 
 def run(
     logs: Sequence[Log],
-    engine: str,
+    network: Network,
     *,
     show: Callable[[str], None],
     watch: Callable[[int, int], None],
     lines: BinaryIO | None = None,
-    brokers: int = 1,
-    strategy: str = DEFAULT_STRATEGY,
 ) -> Account:
-    """Publish the logs to brokers with this engine, and take what they detect.
+    """Publish the logs to these brokers, and take what they detect.
 
     ``show`` is given the sentences to print; ``watch``, again and again, how many events are
     published and where in event time (microseconds) the slowest publisher is. Every composite
     event goes to ``lines`` as a JSON line, in the order that the subscriber got it in.
     """
     first_ones = FirstOnes()
-    with Demo(engine, brokers, strategy) as demo:
+    with Demo(network) as demo:
         account = Account(demo.types)
         begun = time.perf_counter()
         with demo.publish(logs) as publishing:

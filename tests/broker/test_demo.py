@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_hosts import Hosts
 
 from broker.cli import main
 from broker.demo import flights, live, pages
@@ -20,6 +21,7 @@ from broker.demo.account import Account, Handovers
 from broker.demo.progress import progress_bar
 from broker.demo.run import run
 from matcher.model import MICROSECONDS, Event
+from routing.network import strategy
 from rules import load
 
 ROOT = Path(__file__).parents[2]
@@ -144,8 +146,9 @@ def test_every_type_has_a_sentence_and_declarations_are_what_is_published(batche
 
 def found_live(logs, engine: str = "auto") -> tuple[Account, bytes, list[str]]:
     lines, shown = io.BytesIO(), []
+    network = live.processes(engine)
     account = run(
-        logs, engine, show=shown.append, watch=lambda published, moment: None, lines=lines
+        logs, network, show=shown.append, watch=lambda published, moment: None, lines=lines
     )
     return account, lines.getvalue(), shown
 
@@ -180,6 +183,23 @@ def test_the_oracle_agrees(tmp_path, capfdbinary) -> None:
 def test_the_oracle_agrees_in_a_broker_too() -> None:
     logs = flights.logs(date(2013, 2, 8), date(2013, 2, 8))
     assert found_live(logs, "naive")[1] == found_live(logs)[1]
+
+
+@pytest.fixture(scope="module")
+def storm_lines():
+    """What one broker finds on the worst two days."""
+    lines = found_live(flights.logs(date(2013, 2, 8), date(2013, 2, 9)))[1]
+    assert lines.count(b"\n") > 500
+    return lines
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_five_brokers_find_what_one_finds_line_by_line(tmp_path, storm_lines, name: str) -> None:
+    """A ring with a chord, sources and sink at different brokers, every strategy."""
+    logs, lines = flights.logs(date(2013, 2, 8), date(2013, 2, 9)), io.BytesIO()
+    hosts = Hosts(tmp_path, live.ring(5), engine="auto", strategy=name)
+    run(logs, hosts, show=lambda text: None, watch=lambda published, moment: None, lines=lines)
+    assert lines.getvalue() == storm_lines
 
 
 @pytest.fixture(scope="module")

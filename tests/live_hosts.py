@@ -1,0 +1,65 @@
+"""Live brokers in threads of this process: real sockets, the wall clock, no start to wait for."""
+
+import threading
+from pathlib import Path
+from typing import Self
+
+from broker.configuration import load
+from broker.host import Host
+from broker.network import Member
+from broker.service import make_host, make_transport
+from broker.transport import Transport
+
+
+class Hosts:
+    """The brokers of a network; a context manager that stops them."""
+
+    def __init__(self, folder: Path, network: tuple[Member, ...], **options: object) -> None:
+        self._folder = folder
+        self._members = {member.name: member for member in network}
+        self._options = options
+        self._running: dict[str, tuple[Host, Transport, threading.Thread]] = {}
+        for name in self._members:
+            self.start(name)
+
+    def endpoint(self, name: str) -> str:
+        return f"ipc://{self._folder}/{name}"
+
+    def start(self, name: str, **options: object) -> None:
+        links = [self.endpoint(far) for far in self._members[name].links]
+        flags = {"name": name, "listen": [self.endpoint(name)], "link": links}
+        configuration = load(None, {}, {**flags, **self._options, **options})
+        transport = make_transport(configuration)
+        transport.listen(self.endpoint(name))
+        host = make_host(configuration, transport)
+        thread = threading.Thread(target=host.run, name=name)
+        self._running[name] = host, transport, thread
+        thread.start()
+
+    def stop(self, name: str) -> None:
+        """Stop a broker gracefully."""
+        host, _, thread = self._running.pop(name)
+        host.stop()
+        thread.join()
+        host.close("the broker stops")
+
+    def crash(self, name: str) -> None:
+        """End a broker without a word, as SIGKILL does."""
+        host, transport, thread = self._running.pop(name)
+        host.stop()
+        thread.join()
+        transport.close(0)
+
+    def await_ready(self) -> list[tuple[str, str]]:
+        return [(name, self.endpoint(name)) for name in self._members]
+
+    def kill(self) -> None:
+        for name in list(self._running):
+            self.crash(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        for name in list(self._running):
+            self.stop(name)
