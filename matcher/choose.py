@@ -105,7 +105,11 @@ class AutoMatcher(TableMatcher):
 
     def _chosen(self, index: Index | None) -> None:
         """The choice is made: this index, or None for the one in use."""
+        made = [self._index] if self._rival is None else [self._index, self._rival.index]
         self._index = index or self._index
+        for one in made:
+            if one is not self._index:
+                one.close()
         self._rival, self._came_at_once = None, 0
         self._chosen_for = max(len(self), FILTERS_MIN // 2)
 
@@ -119,6 +123,7 @@ class AutoMatcher(TableMatcher):
             index = Index(self.table, by_access=by_access, share=share)
             index.insert(sample)
             costs.append(self._cost(index, recent, 1 / share))
+            index.close()
         by_access = costs[0] <= costs[1]
         if by_access == self._index.by_access:
             return None

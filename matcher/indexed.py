@@ -81,6 +81,7 @@ class Index:
         self._arena = Growing(np.int64, 4, room=ARENA_MIN)
         self._groups = Groups()
         self._longest, self._told_apart = 1, 0  # terms of a signature, and for how many filters
+        self._held: dict[int, list[int]] = {}  # by group: its tests of order
         self._keys = Growing(np.int64)
         self._homes = Growing(np.int64)  # by slot: group << 16 | bit, or -1
         self._state = np.zeros(STATE, np.int64)
@@ -229,6 +230,7 @@ class Index:
             if terms:
                 group = groups.add(key, len(part), block, own_mask, terms, runs)
                 self._homes.rows[part >> 32] = group << 16 | np.arange(len(part))
+                self._hold(group, part)
                 made = True
         return made
 
@@ -236,12 +238,28 @@ class Index:
         """Forget a group; its filters are nowhere then, as ``Groups.members`` gives them."""
         members = self._groups.members(group)
         self._homes.rows[members >> 32] = -1
+        self._filters.vocabulary.release_tests(self._held.pop(group, ()))
         key = self._groups.groups[group, GROUP_KEY]
         if not self._groups.take(group):
             buckets = self._buckets
             place = place_of(buckets.table, buckets.parts, key)
             buckets.table[place, SPAN] &= ~HAS_GROUPS
         return members
+
+    def _hold(self, group: int, members: Int64s) -> None:
+        """Keep the tests of order that a block has: it is searched by their ranks, though those
+        who asked for them may be gone.
+        """
+        tests = self._filters.ranked_tests(members >> 32)
+        if tests:
+            self._filters.vocabulary.hold_tests(tests)
+            self._held[group] = tests
+
+    def close(self) -> None:
+        """The index is used no more."""
+        for tests in self._held.values():
+            self._filters.vocabulary.release_tests(tests)
+        self._held.clear()
 
     # --- matching -------------------------------------------------------------------------------
 

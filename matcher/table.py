@@ -92,6 +92,15 @@ class FilterTable:
         rows: Int64s = self.rows.rows[start : start + count]
         return rows
 
+    def ranked_tests(self, slots: Int64s) -> list[int]:
+        """The tests of order that filters ask for."""
+        starts, counts = self.filters.rows[slots, START], self.filters.rows[slots, COUNT]
+        ends = np.cumsum(counts)
+        places = np.arange(ends[-1]) + np.repeat(starts - ends + counts, counts)
+        rows = self.rows.rows[places]
+        tests: list[int] = rows[rows[:, 0] >> 36 == BY_RANK, 1].tolist()
+        return tests
+
     # --- one filter ---------------------------------------------------------------------------
 
     def add(self, identifier: int, interface: int, filter_: Filter) -> int:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeAlias, TypeVar
@@ -38,6 +38,8 @@ from matcher.model import AnyArray, EventBatch, Int64s
 
 TEXTS_MAX = 2**20
 """Distinct texts remembered; beyond them all are forgotten and learnt anew."""
+CHANGES_MAX = 64
+"""Operands of order that come or go one by one; where more have, all are sorted anew."""
 TYPE_SORT = 3
 """The sort of the terms that stand for types, beside those of :class:`Sort`."""
 SORTS = 4
@@ -101,6 +103,10 @@ class Numbering(Generic[Word]):
         self._numbers[word] = number
         return number, True
 
+    def hold(self, number: int) -> None:
+        """Use the number of a word in use once more."""
+        self._uses[number] += 1
+
     def release(self, number: int) -> Word | None:
         """Use a number once less; the word, if that was its last use."""
         self._uses[number] -= 1
@@ -160,7 +166,11 @@ class Vocabulary:
             operator: Counter()
             for operator in (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
         }
+        # The operands of order, ascending, their tests, and which have come (True) or gone since.
         self._ordered: list[str] = []
+        self._order_tests = empty
+        self._changes: list[tuple[bool, str, int]] = []
+        self.test_ranks: Int64s = np.zeros(1, np.int64)
         self._forget()
 
     # --- what filters use ---------------------------------------------------------------------
@@ -186,6 +196,8 @@ class Vocabulary:
             self._stale = True
             if word[0] in self._lengths:
                 self._lengths[word[0]][len(operand)] += 1
+            elif word[0] is ORDER:
+                self._changes.append((True, operand, number))
         return number
 
     def release_term(self, number: int) -> None:
@@ -202,6 +214,19 @@ class Vocabulary:
             lengths = self._lengths[operator]
             lengths[len(operand)] -= 1
             lengths += Counter()  # drops lengths that none has any more
+        elif operator is ORDER:
+            self._changes.append((False, operand, number))
+
+    def hold_tests(self, numbers: Iterable[int]) -> None:
+        """Keep tests in use, with their numbers and ranks, until ``release_tests``."""
+        for number in numbers:
+            self.tests.hold(number)
+
+    def release_tests(self, numbers: Iterable[int]) -> None:
+        """Use tests once less, though events may be encoded meanwhile."""
+        with self._lock:
+            for number in numbers:
+                self.release_test(number)
 
     # --- events in these numbers --------------------------------------------------------------
 
@@ -288,10 +313,31 @@ class Vocabulary:
         self._hit_offsets.reserve(1)
         self._stale = False
         self._last_texts = ((), -1, np.empty(0, np.int64))
-        self._ordered = sorted(text for operator, text in self.tests if operator is ORDER)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Bring the operands of order up to date, and the ranks of their tests."""
+        if not self._changes:
+            return
+        if len(self._changes) > CHANGES_MAX:
+            self._ordered = sorted(text for operator, text in self.tests if operator is ORDER)
+            numbers = [self.tests.number((ORDER, text)) for text in self._ordered]
+            self._order_tests = np.array(numbers, np.int64)
+        else:
+            for comes, text, number in self._changes:
+                self._change(comes, text, number)
+        self._changes.clear()
         self.test_ranks = np.zeros(len(self.tests) + 1, np.int64)
-        for place, text in enumerate(self._ordered):
-            self.test_ranks[self.tests.number((ORDER, text))] = 2 * place + 1
+        self.test_ranks[self._order_tests] = 2 * np.arange(len(self._ordered)) + 1
+
+    def _change(self, comes: bool, text: str, number: int) -> None:
+        place = bisect_left(self._ordered, text)
+        if comes:
+            self._ordered.insert(place, text)
+            self._order_tests = np.insert(self._order_tests, place, number)
+        else:
+            del self._ordered[place]
+            self._order_tests = np.delete(self._order_tests, place)
 
     def _learn(self, texts: list[str]) -> None:
         rows = [sorted(self._hits_of(text)) for text in texts]

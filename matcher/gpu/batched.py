@@ -135,11 +135,16 @@ class DeviceTables:
         rows = np.concatenate(parts)
         return found.take(begin, rows[:, 0], rows[:, 1])
 
+    @property
+    def _widths(self) -> tuple[int, int]:
+        """How many terms there are, and words of 32 bits for the interfaces of an event."""
+        table = self._table
+        return max(len(table.vocabulary.terms), 1), 2 * (table.interfaces.size // 64 + 1)
+
     def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
         """As ``BatchedMatcher.launch_again``; at most EVENTS_MAX events."""
-        words = 2 * (self._table.interfaces.size // 64 + 1)
         launch, part = self._launches[0], slice(0, min(len(events), EVENTS_MAX))
-        terms = max(len(self._table.vocabulary.terms), 1)
+        terms, words = self._widths
         filters = self._synchronised(events)
         compute = launch.repeated(filters, events, part, terms, words)
 
@@ -153,8 +158,7 @@ class DeviceTables:
     def _run_launches(
         self, events: EncodedEvents, begin: int, bits: Int64s, wanted: bool
     ) -> list[Int64s]:
-        terms = max(len(self._table.vocabulary.terms), 1)
-        words = 2 * bits.shape[1]
+        terms, words = self._widths
         a_group = terms * (8 + 8 * GROUP) + GROUP * words * 4
         size = GROUP * int(np.clip(LAUNCH_BYTES // a_group, 1, EVENTS_MAX // GROUP))
         filters = self._synchronised(events)

@@ -1,11 +1,14 @@
 """Words and texts: what is remembered, forgotten and stale."""
 
+import random
+
 import pytest
 
 from matcher import vocabulary
 from matcher.choose import AutoMatcher, make
-from matcher.constraint import Filter
-from matcher.mixed import MixedEvents
+from matcher.constraint import OPERATORS, Constraint, Filter, Sort
+from matcher.indexed import GATHERED_MIN
+from matcher.mixed import FilterBatch, MixedEvents
 
 EVENTS = MixedEvents.of([{"a": "abc"}, {"a": 2.0, "b": "x"}])
 
@@ -50,3 +53,57 @@ def test_a_long_text_is_held_against_the_operands_themselves():
     matcher.add(2, 2, Filter.of(("a", "contains", "pin")))
     found = matcher.match(MixedEvents.of([{"a": "hay" * 100_000 + "needle" + "hay"}]))
     assert found.interface_lists() == [[1]]
+
+
+def test_operands_of_order_come_and_go_a_few_and_many_at_once() -> None:
+    seed = 11
+    rng = random.Random(seed)
+    matcher, alive, fresh = make("index"), dict[int, str](), iter(range(10**6))
+    texts = ["".join(rng.choice("ab") for _ in range(rng.randrange(8))) for _ in range(60)]
+    for many in (200, 3, 1, 90, 2, 500, 4):
+        for identifier, _ in zip(fresh, range(many), strict=False):
+            alive[identifier] = "".join(rng.choice("abc") for _ in range(rng.randrange(8)))
+            matcher.add(identifier, 1, Filter.of(("a", "<", alive[identifier])))
+        for _ in range(many // 2):
+            gone = rng.choice(list(alive))
+            matcher.remove(gone)
+            del alive[gone]
+        found = matcher.match(MixedEvents.of([{"a": text} for text in texts]), filters=True)
+        expected = [
+            [identifier for identifier, operand in alive.items() if text < operand]
+            for text in texts
+        ]
+        assert found.filter_lists() == expected
+
+
+def test_a_hundred_thousand_constraints_on_one_text() -> None:
+    seed = 12
+    rng = random.Random(seed)
+    letters = "abcdefgh"
+    filters = []
+    for number in range(100_000):
+        operator = rng.choice(sorted(OPERATORS[Sort.TEXT]))
+        operand = "".join(rng.choice(letters) for _ in range(rng.randrange(1, 7)))
+        filters.append((number, number % 10, Filter((Constraint("a", operator, operand),))))
+    matcher = make("auto")
+    matcher.add_all(FilterBatch.of(filters))
+    texts = ["".join(rng.choice(letters) for _ in range(rng.randrange(12))) for _ in range(4)]
+    found = matcher.match(MixedEvents.of([{"a": text} for text in texts]), filters=True)
+    for text, told in zip(texts, found.filter_lists(), strict=True):
+        assert told == [number for number, _, one in filters if one.constraints[0].holds(text)]
+
+
+def test_a_group_is_searched_by_operands_of_order_whose_filters_are_gone() -> None:
+    matcher = make("index")
+    operands = [f"t{number:03}" for number in range(256)]
+    for number, operand in enumerate(operands):
+        matcher.add(number, 1, Filter.of(("a", "<", operand), type="T"))
+    for number in range(0, GATHERED_MIN, 2):
+        matcher.remove(number)
+        matcher.add(1000 + number, 1, Filter.of(("b", "<", f"z{number}"), type="U"))
+    found = matcher.match(
+        MixedEvents.of([{"a": text} for text in operands], ["T"] * 256), filters=True
+    )
+    for place, told in enumerate(found.filter_lists()):
+        gone = range(0, GATHERED_MIN, 2)
+        assert told == [number for number in range(place + 1, 256) if number not in gone]
