@@ -283,9 +283,19 @@ class Station:
         for name in self._ended:
             marks[name] = max(marks.get(name, beyond), beyond)
         for name, mark in marks.items():
-            self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
+            # What nobody publishes any more and no rule has used may begin anew at any time.
+            if name not in closed or self._is_used(name):
+                self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
         self._forward(marks)
         return detections
+
+    def _is_used(self, name: str) -> bool:
+        """Whether a rule that is evaluated here, or a fragment, has looked at events of a type."""
+        return self._forwarder.looks_at(name) or any(
+            used.name == name
+            for deployed in self._rules.values()
+            for used in deployed.rule.used_types
+        )
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types to be given up, each once (Law 3)."""

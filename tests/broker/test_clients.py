@@ -261,6 +261,15 @@ def test_the_slowest_of_two_publishers_holds_a_rule_back(endpoint, temp):
         manager.remove(name)
 
 
+def test_where_no_rule_looks_a_later_publisher_may_bring_earlier_events(endpoint, temp):
+    with Publisher(endpoint, name=f"now {temp.name}", types=[temp]) as publisher:
+        publisher.publish(temp.name, area="a1", value=1.0)
+    with Publisher(endpoint, name=f"once {temp.name}", types=[temp]) as publisher:
+        publisher.publish(temp.name, area="a1", value=2.0, at=0)
+        publisher.wait()
+        assert publisher.rejected == 0
+
+
 def test_a_subscription_can_be_ended(endpoint, temp):
     with (
         Publisher(endpoint, name="ended", types=[temp]) as publisher,
