@@ -18,18 +18,22 @@ Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
-def deployed(
-    name: str, rules: RuleSet, threads: int, costs: Costs | None = None
-) -> Detector | PartedEngine:
-    """An engine with rules, on so many threads if it has parts for them; ``naive`` takes one."""
+def engine_of(name: str, threads: int, costs: Costs | None = None) -> Detector:
+    """An engine on so many threads; ``naive`` takes one, whatever is asked for."""
     engines = [make(name, costs) for _ in range(threads)]
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if threads == 1 or not compiled:
-        engines[0].deploy(rules)
         return engines[0]
     pool = ThreadPoolExecutor(threads, thread_name_prefix="detection")
 
     def at_once(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:
         return pool.map(work, parts)
 
-    return PartedEngine(rules, compiled, at_once)
+    return PartedEngine(compiled, at_once)
+
+
+def deployed(name: str, rules: RuleSet, threads: int, costs: Costs | None = None) -> Detector:
+    """An engine on so many threads, with rules."""
+    engine = engine_of(name, threads, costs)
+    engine.deploy(rules)
+    return engine

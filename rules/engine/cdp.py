@@ -35,7 +35,7 @@ from rules.collector import collector_paused
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
-from rules.engine.duplicates import DuplicateFilter
+from rules.engine.duplicates import DuplicateFilter, Trusted
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
@@ -83,7 +83,7 @@ class CdpEngine:
         self._arrays = _new_arrays()
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._linker.show(self._arrays)
-        self._repeats = DuplicateFilter()
+        self._repeats: DuplicateFilter = DuplicateFilter()
         self._horizon = TIME_MIN
         self._pending: dict[int, list[_Pending]] = {}  # by type
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
@@ -110,6 +110,10 @@ class CdpEngine:
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
         return self._repeats.dropped
+
+    def trust_ids(self) -> None:
+        """Look for no repeats from now on: whoever pushes events has."""
+        self._repeats = Trusted()
 
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as

@@ -125,3 +125,11 @@ class DuplicateFilter:
             else:
                 self._names[source, text] = time
         return fresh
+
+
+class Trusted(DuplicateFilter):
+    """Takes every event to be the first of its id."""
+
+    def accept(self, batch: EventBatch) -> EventBatch:
+        """The batch."""
+        return batch

@@ -7,23 +7,33 @@ put into the one order of E4.
 
 Law 2: parts share nothing, so that whoever runs them may run them at once. How is the caller's:
 ``at_once`` is called with a function and the parts, like ``map``.
+
+Law 3: a rule stays where it is, for its part alone knows its past. So a rule that has to do with
+the composite events of two parts cannot be deployed: ``refusals`` says so beforehand. Rules that
+are deployed together do not come into that, not even if those over the clock alone are deployed
+apart, because they hold from another instant: these are all in the first part. (A broker cannot
+refuse rules that the root of its network has taken, so brokers do not use this engine yet.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
 import networkx as nx
 import numpy as np
 
+from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import EventBatch, Int64s
+from rules.engine.catalogue import Catalogue
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
-from rules.pattern import Rule, RuleSet
+from rules.errors import Problem, RuleErrors
+from rules.pattern import TIMER, Rule, RuleSet
 
 AtOnce: TypeAlias = Callable[
     [Callable[["_Part"], Detections], Sequence["_Part"]], Iterable[Detections]
@@ -32,87 +42,212 @@ AtOnce: TypeAlias = Callable[
 
 
 class PartedEngine:
-    """An engine made of parts, whose rules are those that it was made with.
+    """A Detector made of parts; ``engines`` are new ones, without rules."""
 
-    ``engines`` are new ones, without rules; no more of them are used than there are groups of
-    rules that can be parted.
-    """
-
-    def __init__(self, rules: RuleSet, engines: Sequence[CdpEngine], at_once: AtOnce) -> None:
-        groups = parted(rules.rules, len(engines))
-        self._parts = [
-            _Part(engine, replace(rules, rules=group))
-            for engine, group in zip(engines, groups, strict=False)
-        ]
+    def __init__(self, engines: Sequence[CdpEngine], at_once: AtOnce) -> None:
+        self._parts = [_Part(engine) for engine in engines]
+        self._part_of: dict[str, _Part] = {}  # by rule
         self._at_once = at_once
-        self._known = {
-            type_.name for rule in rules.rules for type_ in (rule.defines, *rule.used_types)
-        }
+        self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
-        self._places = {RULE_SOURCE + rule.name: place for place, rule in enumerate(rules.rules)}
+        self._pending: dict[str, list[EventBatch]] = {}  # by type: its mark has not passed them
+        self._places: Mapping[str, int] = {}
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each deployed rule's mark, by name: all instants before it have been evaluated."""
+        return self._catalogue.marks
+
+    def mark(self, name: str) -> int:
+        """One rule's mark; KeyError when no rule has that name."""
+        return self._catalogue.mark(name)
 
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
         return self._repeats.dropped
 
+    @property
+    def parts(self) -> tuple[tuple[str, ...], ...]:
+        """The names of the rules of each part."""
+        return tuple(tuple(part.rules) for part in self._parts)
+
+    def fresh(self) -> PartedEngine:
+        """A new engine of as many parts."""
+        return PartedEngine([part.engine.fresh() for part in self._parts], self._at_once)
+
+    # --- rules -----------------------------------------------------------------------------
+
+    def refusals(self, rules: RuleSet, without: Collection[str] = ()) -> tuple[Problem, ...]:
+        """What keeps rules from being deployed once those named are removed (Law 3)."""
+        problems = []
+        for group, parts in self._groups(rules.rules, without):
+            if len(parts) > 1:
+                names = ", ".join(rule.name for rule in group)
+                problems.append(
+                    Problem(
+                        f"{names}: it has to do with composite events of rules that run on threads "
+                        "of their own",
+                        None,
+                        "deploy all of these rules in one text, or use one thread",
+                    )
+                )
+        return tuple(problems)
+
+    def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
+        """Add rules that hold from ``since``; RuleErrors when they are refused."""
+        if problems := self.refusals(rules):
+            raise RuleErrors(problems)
+        self._catalogue.deploy(rules, since, version)
+        for group, parts in self._groups(rules.rules, ()):
+            part = self._parts[parts.pop()] if parts else min(self._parts, key=_Part.load)
+            part.take()  # what is older than the rules and of types that the part does not know
+            self._give_pending(part, group)
+            part.deploy(replace(rules, rules=group), since, version)
+            self._part_of.update(dict.fromkeys((rule.name for rule in group), part))
+        self._place_rules()
+
+    def remove(self, name: str) -> None:
+        """Remove a rule; KeyError when no rule has that name."""
+        self._catalogue.remove(name)
+        self._part_of.pop(name).remove(name)
+        self._pending = {
+            type_: batches
+            for type_, batches in self._pending.items()
+            if type_ in self._catalogue.used
+        }
+        self._place_rules()
+
+    def _groups(
+        self, rules: Sequence[Rule], without: Collection[str]
+    ) -> list[tuple[tuple[Rule, ...], set[int]]]:
+        """Rules that have to stay together, the largest group first, and the parts that each has
+        to do with, those ``without`` aside.
+        """
+        views = [part.without(without) for part in self._parts]
+        ties: nx.Graph[str | int] = nx.Graph()
+        defined = {rule.defines.name for rule in rules}
+        ties.add_nodes_from(defined)
+        for rule in rules:
+            name, used = rule.defines.name, _used(rule)
+            if used == {TIMER.name}:
+                ties.add_edge(name, 0)
+            ties.add_edges_from((name, other) for other in used if other in defined)
+            for number, (parts_defined, parts_used) in enumerate(views):
+                shared = name in parts_defined or name in parts_used
+                if shared or any(other in parts_defined for other in used):
+                    ties.add_edge(name, number)
+        groups = []
+        for nodes in nx.connected_components(ties):
+            group = tuple(rule for rule in rules if rule.defines.name in nodes)
+            groups.append((group, {node for node in nodes if isinstance(node, int)}))
+        return sorted(groups, key=lambda one: (-sum(map(_weight, one[0])), one[0][0].name))
+
+    def _give_pending(self, part: _Part, rules: Sequence[Rule]) -> None:
+        """Events that a part had no use for until now, as far as new rules may see them."""
+        for name in sorted(frozenset[str]().union(*map(_used, rules)) - part.used.keys()):
+            part.waiting += self._pending.get(name, ())
+
+    def _place_rules(self) -> None:
+        """Where rules stand in E4, by the sources of their composite events."""
+        deployed = sorted(self._catalogue.rules, key=lambda one: one.place)
+        self._places = {RULE_SOURCE + one.rule.name: place for place, one in enumerate(deployed)}
+
+    # --- events ----------------------------------------------------------------------------
+
     def push(self, batch: EventBatch) -> None:
-        """Add events, in any order."""
-        if batch.type.name in self._known:
+        """Add events, in any order; SchemaError when rules know another schema of their type."""
+        name = batch.type.name
+        known = self._catalogue.schemas.get(name)
+        if name == TIMER.name or (known is not None and known != batch.type):
+            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        if known is not None:
             batch = self._repeats.accept(batch)
+            self._pending.setdefault(name, []).append(batch)
         for part in self._parts:
             part.waiting.append(batch)
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
         found = list(self._at_once(lambda part: part.advance(marks), self._parts))
-        if self._parts:
-            self._repeats.forget(min(part.engine.horizon for part in self._parts))
+        self._catalogue.advance_groups(marks)
+        self._forget()
         return in_one_order([one for one in found if len(one)], self._places)
+
+    def _forget(self) -> None:
+        """Forget pending events that a mark has passed, and ids that nothing can see."""
+        for name, batches in list(self._pending.items()):
+            mark = self._catalogue.mark_of_type(name)
+            left = [batch.take(batch.time >= mark) for batch in batches]
+            self._pending[name] = [batch for batch in left if len(batch)]
+        horizons = [part.engine.horizon for part in self._parts if part.rules]
+        if horizons:
+            self._repeats.forget(min(horizons))
 
 
 class _Part:
-    """One engine, and the events that it has yet to take."""
+    """One engine, its rules by name, and the events that it has yet to take.
 
-    def __init__(self, engine: CdpEngine, rules: RuleSet) -> None:
-        engine.deploy(rules)
+    ``defined`` and ``used`` count its rules by the names of types.
+    """
+
+    def __init__(self, engine: CdpEngine) -> None:
+        engine.trust_ids()
         self.engine = engine
+        self.rules: dict[str, Rule] = {}
+        self.defined: Counter[str] = Counter()
+        self.used: Counter[str] = Counter()
         self.waiting: list[EventBatch] = []
+        self._load = 0
 
-    def advance(self, marks: int | Mapping[str, int]) -> Detections:
-        """Take them, and evaluate."""
+    def load(self) -> int:
+        """How much its rules have to do, roughly."""
+        return self._load
+
+    def deploy(self, rules: RuleSet, since: int | None, version: int) -> None:
+        """Add rules; events that wait are theirs too."""
+        self.engine.deploy(rules, since=since, version=version)
+        for rule in rules.rules:
+            self.rules[rule.name] = rule
+            self.defined[rule.defines.name] += 1
+            self.used.update(_used(rule))
+            self._load += _weight(rule)
+
+    def remove(self, name: str) -> None:
+        """Remove a rule."""
+        self.take()
+        self.engine.remove(name)
+        rule = self.rules.pop(name)
+        self.defined, self.used = self._counts_without([rule])
+        self._load -= _weight(rule)
+
+    def without(self, names: Collection[str]) -> tuple[Counter[str], Counter[str]]:
+        """``defined`` and ``used`` as they were if it had no rules of these names."""
+        gone = [self.rules[name] for name in names if name in self.rules]
+        return self._counts_without(gone) if gone else (self.defined, self.used)
+
+    def _counts_without(self, rules: Sequence[Rule]) -> tuple[Counter[str], Counter[str]]:
+        defined = self.defined - Counter(rule.defines.name for rule in rules)
+        return defined, self.used - Counter(name for rule in rules for name in _used(rule))
+
+    def take(self) -> None:
+        """Let the engine take the events that wait."""
         for batch in self.waiting:
             self.engine.push(batch)
         self.waiting.clear()
+
+    def advance(self, marks: int | Mapping[str, int]) -> Detections:
+        """Take them, and evaluate."""
+        self.take()
         return self.engine.advance(marks)
 
 
-def parted(rules: Sequence[Rule], count: int) -> list[tuple[Rule, ...]]:
-    """Rules in at most ``count`` groups of about the same number of clauses, in their order.
+def _used(rule: Rule) -> frozenset[str]:
+    return frozenset(type_.name for type_ in rule.used_types)
 
-    Rules that share a defined type, or of which one uses what another defines, stay together.
-    """
-    ties: nx.Graph[str] = nx.Graph()
-    defined = {rule.defines.name for rule in rules}
-    ties.add_nodes_from(defined)
-    for rule in rules:
-        used = (type_.name for type_ in rule.used_types if type_.name in defined)
-        ties.add_edges_from((rule.defines.name, name) for name in used)
-    component_of = {
-        name: number for number, names in enumerate(nx.connected_components(ties)) for name in names
-    }
-    weights = np.zeros(len(set(component_of.values())), np.int64)
-    for rule in rules:
-        weights[component_of[rule.defines.name]] += 1 + len(rule.clauses)
-    loads = np.zeros(count, np.int64)
-    group_of = np.zeros(len(weights), np.int64)
-    for component in np.argsort(-weights, kind="stable").tolist():
-        group_of[component] = lightest = int(np.argmin(loads))
-        loads[lightest] += weights[component]
-    groups: list[list[Rule]] = [[] for _ in range(count)]
-    for rule in rules:
-        groups[group_of[component_of[rule.defines.name]]].append(rule)
-    return [tuple(group) for group in groups if group]
+
+def _weight(rule: Rule) -> int:
+    return 1 + len(rule.clauses)
 
 
 def in_one_order(parts: Sequence[Detections], places: Mapping[str, int]) -> Detections:
