@@ -6,7 +6,8 @@ promises.
 
 Law 2: composite events, and the marks that they wait for, go from the broker that evaluates their
 rule to all who want them, up and down the tree. Where rules of several brokers are wanted every
-mark is told, since each rule's events may wait for the marks of the others.
+mark is told, since each rule's events may wait for the marks of the others; those of one broker
+come in order.
 
 Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
@@ -47,6 +48,7 @@ class DividedRouter(Router):
         self._origins: dict[str, str] = {}
         """The neighbour from whose side each rule's marks come."""
         self._told: dict[str, int] = {}
+        self._places: Mapping[str, str] = {}
         self.ended: set[str] = set()
         """The rules for which nobody publishes anything any more."""
         self._due: dict[str, int] = {}
@@ -111,13 +113,13 @@ class DividedRouter(Router):
             names = {name for name, origin in self._origins.items() if origin == sender}
             self._pass_told(names, sender)
 
-    def forget(self) -> None:
-        """Rules are evaluated elsewhere from now on."""
+    def follow_places(self, places: Mapping[str, str]) -> None:
+        """Rules are evaluated at these brokers from now on."""
         self._origins.clear()
+        self._places = places
 
     def begin_anew(self, rules: Collection[str], due: Mapping[str, int]) -> Mapping[str, int]:
         """Rules begin anew; gives from when on their composite events are news, by source."""
-        self.forget()
         self._told.clear()
         self.ended.clear()
         self._detected.clear()
@@ -141,7 +143,7 @@ class DividedRouter(Router):
     ) -> None:
         for branch in self.branches.values():
             if branch.neighbour != sender:
-                every = len(branch.rules) > 1
+                every = len({self._places.get(one.rule.name) for one in branch.rules}) > 1
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
 
@@ -313,7 +315,7 @@ class DividedDetection(NetworkDetection):
 
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
-        self._router.forget()
+        self._router.follow_places(division.partition.places)
         self.station.follow(division)
         self._release(self._held or ())
 
@@ -326,6 +328,7 @@ class DividedDetection(NetworkDetection):
             self._router.reach(name, self.station.mark(name))
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, due)
+        self._router.follow_places(division.partition.places)
         self._due = dict(due)
         self.station.begin_anew()
         self.station.follow(division)
