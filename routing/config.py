@@ -18,6 +18,13 @@ class Late(enum.Enum):
     DELIVER = "deliver"  # aside, to the subscribers of their type
 
 
+class Ordering(enum.Enum):
+    """What the time of an event is to rules; all brokers of a network have the same."""
+
+    WATERMARK = "watermark"  # its own, and an instant is evaluated once it is complete
+    ARRIVAL = "arrival"  # when it has come to where a rule is evaluated, and that at once
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
     """A broker's choices.
@@ -31,6 +38,8 @@ class NodeConfig:
     """The node sends something to every client at least this often, in seconds."""
     heartbeats_missed_max: int = 3
     """A client is lost after that many of its own heartbeat intervals in silence."""
+    ordering: Ordering = Ordering.WATERMARK
+    """In a network: see Ordering."""
     late: Late = Late.REFUSE
     """What becomes of late events."""
     source_silence_max_s: float | None = None
@@ -88,7 +97,7 @@ class NodeConfig:
         return round(self.lead_max_s * MICROSECONDS)
 
 
-FIXED = ("name", "heartbeat_s", "wall_clock")
+FIXED = ("name", "heartbeat_s", "wall_clock", "ordering")
 """The fields of NodeConfig that clients or marks have been told of: they hold as long as a node."""
 
 NODE_BOUNDS = (

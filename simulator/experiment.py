@@ -16,7 +16,7 @@ import rules
 import rules.engine
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.network import strategy
 from routing.network.broker import Broker
 from routing.network.making import make_broker
@@ -173,8 +173,6 @@ class Experiment:
         scenario = self.scenario
         if scenario.strategy not in strategy.names():
             raise ScenarioError(f"{scenario.file}: strategy: {scenario.strategy} comes later")
-        if scenario.ordering != "watermark":
-            raise ScenarioError(f"{scenario.file}: ordering: {scenario.ordering} comes later")
         if scenario.engine not in rules.engine.ENGINES:
             expected = ", ".join(rules.engine.ENGINES)
             raise ScenarioError(
@@ -222,7 +220,8 @@ class Experiment:
 
     def _making(self, name: str) -> Callable[[float], Broker]:
         scenario = self.scenario
-        config = NodeConfig(name=name, heartbeat_s=scenario.heartbeat_s)
+        ordering = Ordering(scenario.ordering)
+        config = NodeConfig(name=name, heartbeat_s=scenario.heartbeat_s, ordering=ordering)
 
         def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)

@@ -85,7 +85,8 @@ class Broker(Node):
         strategy: Strategy,
         now: float = 0.0,
     ) -> None:
-        self.overlay = Overlay(replace(overlay, terms=strategy.name), now)
+        terms = f"{strategy.name}, {config.ordering.value}"
+        self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy = strategy
         self._router = self._make_router(overlay.name)
         self._visitors = Visitors()

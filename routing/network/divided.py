@@ -20,9 +20,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType, Int64s
+from routing.config import Ordering
 from routing.deployment import Deployed
 from routing.detection import Detection
+from routing.network.arrival import ArrivalStation
 from routing.network.branch import Marks
 from routing.network.detection import NetworkDetection
 from routing.network.ledger import Ledger
@@ -155,7 +157,9 @@ class DividedDetection(NetworkDetection):
     def __init__(self, name: str, router: DividedRouter, *arguments: Any, **named: Any) -> None:
         super().__init__(router, *arguments, **named)
         self._name = name
-        self.station = Station(name, self._engine.fresh(), self._config.waiting_events_max)
+        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
+        kind = ArrivalStation if self._by_arrival else Station
+        self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
         self.ledger = Ledger(self._config.retained_events_max)
         self._own: dict[str, dict[str, Source]] = {}
         """The local sources that publish a type, or have, by name."""
@@ -192,6 +196,8 @@ class DividedDetection(NetworkDetection):
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete."""
+        if self._by_arrival:
+            return CLOSED  # nothing waits
         name = deployed.rule.name
         here = name in self.station.rules
         if self.station.has_ended(name) if here else name in self._router.ended:
@@ -265,7 +271,8 @@ class DividedDetection(NetworkDetection):
             greatest = greatest_time(batch)
             known.front = greatest if known.front is None else max(known.front, greatest)
             known.events += len(batch)
-        self.ledger.add(batches)
+        if not self._by_arrival:
+            self.ledger.add(batches)
         if self._held is None:
             self._emit(batches)
         else:
@@ -322,8 +329,11 @@ class DividedDetection(NetworkDetection):
     def begin_anew(self, division: Division, due: Mapping[str, int]) -> Mapping[str, int]:
         """The same, but all that is kept is sent and evaluated once more (Law 3).
 
-        Gives, by source, from when on composite events come again.
+        Gives, by source, from when on composite events come again. By arrival, nothing does.
         """
+        if self._by_arrival:
+            self.follow(division)
+            return {}
         for name in self.station.rules:
             self._router.reach(name, self.station.mark(name))
         rules = [one.rule.name for one in division.rules]
@@ -357,6 +367,8 @@ class DividedDetection(NetworkDetection):
         return self._beyond(names)
 
     def _beyond(self, names: Any) -> int | None:
+        if self._by_arrival:
+            return None  # the broker that evaluates a rule says from when on it holds
         bounds = [self.fronts[name] + 1 for name in names if name in self.fronts]
         if not bounds:
             return None
@@ -380,7 +392,7 @@ class DividedDetection(NetworkDetection):
         if self._held is None:
             self._own_marks = self._marks_said()
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
-        detected = self.station.advance(self._own_marks, clock)
+        detected = self.station.advance(self._own_marks, clock, round(now * MICROSECONDS))
         if detected is not None and self.station.rules:
             self.tell(detected)
             detected = self._router.news(detected)
@@ -390,7 +402,7 @@ class DividedDetection(NetworkDetection):
 
     def tell(self, detections: Detections) -> None:
         """Send composite events, and what marks they wait for, to who wants them."""
-        rules = self.station.rules
+        rules: Collection[str] = () if self._by_arrival else self.station.rules
         marks = {name: self.station.mark(name) for name in rules}
         ended = {name for name in rules if self.station.has_ended(name)}
         self._router.route_found(from_due_on(detections, self._due), marks, ended)

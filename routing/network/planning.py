@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from matcher.model import TIME_MIN, EventType
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import (
@@ -515,7 +515,8 @@ class PlanningBroker(Broker):
         return None if self._plan is None else self._divided(self._plan)
 
     def _divided(self, plan: Plan) -> Division:
-        return divided(type(self._strategy), plan.nodes, plan.absent, self._known)
+        ordering = self._config.ordering
+        return divided(type(self._strategy), ordering, plan.nodes, plan.absent, self._known)
 
     # --- surveys ---
 
@@ -595,7 +596,11 @@ def has_moved(before: Division | None, after: Division) -> bool:
 
 @lru_cache(maxsize=8)
 def divided(
-    strategy: type[Strategy], nodes: tuple[Node, ...], absent: Absent, known: Known
+    strategy: type[Strategy],
+    ordering: Ordering,
+    nodes: tuple[Node, ...],
+    absent: Absent,
+    known: Known,
 ) -> Division:
     """The division that follows from what the root has told; one for all brokers.
 
@@ -619,4 +624,6 @@ def divided(
         },
         [one.rule for one in deployed],
     )
+    if ordering is Ordering.ARRIVAL:
+        found = found.whole()  # how far events are apart is for the evaluating broker to say
     return Division(found, fathers, published, deployed, schemas)

@@ -24,10 +24,11 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.deployment import Deployed
 from routing.messages import Forward
+from routing.network.recovery import Times
 from routing.network.router import CLOSED
 from routing.order import greatest_time
 from routing.partition.composites import numbered
-from routing.partition.forwarder import Forwarder
+from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.placement import Partition
 from routing.partition.predicates import Predicate
 from routing.partition.telling import tell_fragment
@@ -255,11 +256,12 @@ class Station:
 
     # --- evaluation ---
 
-    def advance(self, own: Mapping[str, int], clock: int | None) -> Detections | None:
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
         """Evaluate what the marks allow; None when nothing has changed.
 
         ``own``: the marks of the types that local sources publish, CLOSED for those that they do
         not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
+        ``now``: the host's time, in microseconds.
         """
         if not self._has_news and self._inputs == (own, clock):
             return None
@@ -359,14 +361,18 @@ class Station:
             name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
         }
         self._told.update(news)
+        self._post(forwarded, tuple(news.items()))
+
+    def _post(self, forwarded: Forwarded, marks: Times = ()) -> None:
+        """Have these events sent to the father, and then the marks."""
         fresh = len(forwarded.fresh)
         for part in parts_of(forwarded.batches):
             first = min(fresh, len(part))
             self._outbox.append(Forward(part, (), first))
             fresh -= first
-        if news:
+        if marks:
             last = self._outbox.pop() if forwarded.batches else Forward()
-            self._outbox.append(replace(last, marks=tuple(news.items())))
+            self._outbox.append(replace(last, marks=marks))
 
 
 def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:

@@ -121,6 +121,11 @@ class Fragment:
     roles: tuple[Role, ...]
     reach: int
 
+    def whole(self) -> Fragment:
+        """What passes if nothing but static conditions counts."""
+        predicates = dict.fromkeys(self.predicate_of(role) for role in self.roles)
+        return Fragment((), (), tuple(map(Plain, predicates)), 0)
+
     @property
     def plain(self) -> tuple[Predicate, ...]:
         """What passes without further ado."""

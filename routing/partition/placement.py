@@ -74,6 +74,14 @@ class Partition:
     fragments: Mapping[str, Mapping[str, Fragment]]
     waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
+    def whole(self) -> Partition:
+        """The same, but fragments let pass all that satisfies static conditions."""
+        fragments = {
+            node: {name: one.whole() for name, one in own.items()}
+            for node, own in self.fragments.items()
+        }
+        return Partition(self.places, fragments, self.waiting)
+
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -166,7 +166,6 @@ def test_one_publisher_of_a_name(written) -> None:
     ("old", "new", "message"),
     [
         ("seed = 7", 'strategy = "push-pull-st"', "strategy: push-pull-st comes later"),
-        ("seed = 7", 'ordering = "arrival"', "ordering: arrival comes later"),
         ('engine = "naive"', 'engine = "steam"', "engine: expected one of auto, "),
     ],
 )
