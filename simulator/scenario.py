@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 import networkx as nx
 
+from routing.network.strategy import names
 from simulator.faults import Fault
 from simulator.lanes import Quality
 from simulator.tables import FaultTable, LinkTable, ScenarioTable, SinkTable, SourceTable
@@ -158,7 +159,7 @@ class _Reader:
     def scenario(self) -> Scenario:
         """The scenario; ValueError where something does not fit."""
         table, protocol = self._table, self._table.protocol
-        _one_of("strategy", table.strategy, STRATEGIES)
+        _one_of("strategy", table.strategy, tuple(dict.fromkeys((*STRATEGIES, *names()))))
         _one_of("ordering", table.ordering, ORDERINGS)
         _positive("duration_s", table.duration_s)
         if table.warm_up_s < 0:

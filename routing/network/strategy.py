@@ -2,19 +2,9 @@
 
 A strategy is a function of the processing tree, of what is published where, and of the rules; it
 gives a :class:`routing.partition.placement.Partition`. All that concerns time, order and loss is
-the brokers' business and the same for all, so a strategy of one's own is as exact as these::
-
-    class AtTheSources(DistributedSingleTree):
-        \"\"\"As distributed-st, but a rule of one broker's types alone stays there.\"\"\"
-
-        name = "at-the-sources"
-
-        def divide(self, tree, published, rules):
-            return partition(tree, published, [one for one in rules if ...])
-
-    register(AtTheSources)
-
-It is chosen by its name for a whole network; all of its brokers must have the same one.
+the brokers' business and the same for all, so a strategy of one's own is as exact as these. It is
+a class with a ``name`` and a ``divide``, made known by ``register`` and chosen by its name for a
+whole network; all of its brokers must have the same one. docs/strategies.md has an example.
 
 Law: what a partition names is complete. Each rule has one place, every type that a rule needs is
 forwarded on the whole way from those who advertise it to that place, whole or by fragments that

@@ -580,3 +580,37 @@ def test_rules_and_sources_that_come_in_mid_stream(seed: int) -> None:
     assert [line for line in said if line.startswith("k: ") and "confirmed" not in line] == expected
     assert len(expected) > 5
     assert not [line for line in said if "rejected" in line or "refused" in line]
+
+
+def test_rules_wait_for_a_type_until_too_many_events_wait_with_them() -> None:
+    """Two brokers evaluate rules that wait for Never, one through the other."""
+    network = Network(3, waiting_events_max=3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    manager = network.connect("m", "b2")
+    network.run(0.2)
+    manager.deploy(
+        "event Never(n: int)\nrule calm: define Calm(room: string) from Temp() as t "
+        "and not Never() within 5 s from t where room = t.room\n"
+        "rule late: define Late(room: string) from Smoke() as s "
+        "and last Calm(room = s.room) within 9 s from s where room = s.room"
+    )
+    network.connect("k", "b3").subscribe("Late()")
+    network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50) Temp@2("b", 50)', 20)
+    network.publish("s", 'Smoke@3("a")', 20)
+    network.run(1)
+    assert not [line for line in network.take_lines() if "Late" in line]
+    network.publish("t", 'Temp@20("c", 50) Temp@21("c", 50)', 30)
+    network.run(0.2)
+    (late,) = [line for line in network.take_lines() if "Late" in line]
+    assert late.startswith('k: Late@3("a")')
+    warned = [one for one in network.mesh.log if isinstance(one, Log) and "wait no" in one.text]
+    assert [one.fields["types"] for one in warned] == [["Never"]]
+    # Who publishes it after all begins beyond what was evaluated without it.
+    never = schema_of("Never(n: int)")
+    network.connect("n", "b2").advertise([never])
+    network.run(0.2)
+    network.clients["n"].publish_all(batches_of("Never@29(1)", {"Never": never}), network.mesh.now)
+    network.run(0.2)
+    assert any("rejected (late)" in line for line in network.take_lines())

@@ -1,0 +1,71 @@
+"""Parts of a network that were apart put together what they know (routing.network.knowledge)."""
+
+from conversation import schema_of
+
+from routing.messages import Known, RuleFacts
+from routing.network.knowledge import digest_of, merged
+
+A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
+X = schema_of("X(n: int)")
+
+
+def rule(name: str, version: int = 0, type_: str = "A", since: int | None = None) -> RuleFacts:
+    return RuleFacts(name, f"define X(n: int) from {type_}() as e where n = e.n", since, version)
+
+
+def names(known: Known) -> list[str]:
+    return [one.name for one in known.rules]
+
+
+def test_what_only_one_of_them_knows_counts() -> None:
+    own = Known((A, X), (rule("r"),), (), (("b1", ("A",)),))
+    other = Known((A, B, X), (rule("r"), rule("s", type_="B")), (), (("b1", ()), ("b2", ("B",))))
+    together = merged(own, [other])
+    assert names(together.known) == ["r", "s"]
+    assert together.known.types == (A, B, X)
+    assert together.known.homes == (("b1", ("A",)), ("b2", ("B",)))
+    assert together.left_out == ()
+
+
+def test_the_later_version_of_a_rule_counts() -> None:
+    own, other = Known((A, X), (rule("r", 1),)), Known((A, X), (rule("r", 2, since=5),))
+    assert merged(own, [other]).known.rules == (rule("r", 2, since=5),)
+    assert merged(other, [own]).known.rules == (rule("r", 2, since=5),)
+
+
+def test_what_has_ended_stays_so_unless_it_was_deployed_again() -> None:
+    ended, old = Known((A, X), (), (("r", 1),)), Known((A, X), (rule("r", 1),))
+    assert names(merged(old, [ended]).known) == []
+    assert names(merged(ended, [old]).known) == []
+    assert merged(ended, [old]).known.ended == (("r", 1),)
+    again = Known((A, X), (rule("r", 2),), (("r", 1),))
+    assert names(merged(ended, [again]).known) == ["r"]
+
+
+def test_where_they_differ_the_own_counts_and_the_rest_is_named() -> None:
+    other_a = schema_of("A(m: string)")
+    own = Known((A, X), (rule("r"),))
+    text = "define X(n: int) from A() as e where n = 1"
+    other = Known((other_a, X), (RuleFacts("s", text, None, 0),))
+    together = merged(own, [other])
+    assert together.known == own
+    assert set(together.left_out) == {"A", "s"}
+    two = merged(own, [Known((A, X), (rule("r", since=9),))])
+    assert (two.known, two.left_out) == (own, ("r",))
+
+
+def test_rules_that_go_with_each_other_in_no_network_are_left_out() -> None:
+    """Together they would be a cycle of terminators (S12)."""
+    x, y = X, schema_of("Y(n: int)")
+    one = RuleFacts("xy", "define Y(n: int) from X() as e where n = e.n", None, 0)
+    two = RuleFacts("yx", "define X(n: int) from Y() as e where n = e.n", None, 0)
+    own = Known((x, y), (one,))
+    together = merged(own, [Known((x, y), (two,))])
+    assert (together.known, together.left_out) == (own, ("yx",))
+
+
+def test_digests_tell_apart_what_is_known() -> None:
+    known = Known((A, X), (rule("r"),))
+    others = [Known((A,), ()), Known((A, X), ()), Known((A, X), (rule("r"),), (("s", 0),))]
+    assert digest_of(known) == digest_of(Known((A, X), (rule("r"),)))
+    assert digest_of(known) not in set(map(digest_of, others))

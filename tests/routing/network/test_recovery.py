@@ -1,0 +1,104 @@
+"""What is still needed of the past (routing.network.recovery, ledger, arrivals)."""
+
+import pytest
+from conversation import batches_of, schema_of
+
+import rules
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN
+from routing.deployment import Deployed
+from routing.network import ledger as ledgers
+from routing.network.arrivals import Arrivals
+from routing.network.ledger import Ledger
+from routing.network.recovery import from_due_on, horizons
+from rules.engine import make
+
+A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
+KNOWN = {"A": A, "B": B}
+LOW = "rule low: define L(n: int) from A() as a and last B() within 5 s from a where n = a.n"
+HIGH = "rule high: define H(n: int) from A() as a and last L() within 10 s from a where n = a.n"
+
+
+def deployed(text: str, since: int | None = None) -> tuple[Deployed, ...]:
+    found = rules.load(text, known=KNOWN).rules
+    return tuple(Deployed(rule, since, 0, serial) for serial, rule in enumerate(found))
+
+
+def in_seconds(times: dict[str, int]) -> dict[str, float | None]:
+    return {name: None if at == TIME_MIN else at / MICROSECONDS for name, at in times.items()}
+
+
+def test_a_type_is_needed_as_far_back_as_the_rules_above_reach() -> None:
+    due = {"low": 100 * MICROSECONDS, "high": 60 * MICROSECONDS}
+    # High has to be right from 60 on and sees L from 50 on; so low has to be right from there.
+    found = horizons(deployed(f"{LOW}\n{HIGH}"), due)
+    assert in_seconds(found) == {"A": 45.0, "B": 45.0, "L": 50.0}
+
+
+def test_what_no_window_bounds_is_needed_since_the_rule_holds() -> None:
+    text = LOW.replace("where n = a.n", "where n = a.n consuming B")
+    assert in_seconds(horizons(deployed(text), {"low": 9})) == {"A": None, "B": None}
+    since = 7 * MICROSECONDS
+    assert in_seconds(horizons(deployed(text, since), {"low": 9})) == {"A": 7.0, "B": 7.0}
+
+
+def test_a_rule_that_nobody_has_anything_of_needs_everything() -> None:
+    assert in_seconds(horizons(deployed(LOW), {})) == {"A": None, "B": None}
+
+
+def test_events_are_kept_until_they_have_arrived_and_are_past(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ledgers, "LEAST", 2)
+    ledger = Ledger(100)
+    ledger.add(batches_of("A@1(1)", KNOWN))
+    assert not ledger.is_full
+    ledger.add(batches_of("B@9(1)", KNOWN))
+    assert ledger.is_full
+    ledger.survey()
+    ledger.add(batches_of("A@2(2)", KNOWN))
+    ledger.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
+    assert len(ledger) == 3, "that all have heard of this survey is not known yet"
+    ledger.survey()
+    ledger.commit({"A": 5 * MICROSECONDS, "B": 5 * MICROSECONDS})
+    # A@2 came after the first survey, and B@9 is not past.
+    assert [batch.type.name for own in ledger for batch in own] == ["B", "A"]
+    ledger.survey()
+    ledger.begin_anew()
+    ledger.commit({})
+    # A survey of another tree says nothing of A@2; and no rule uses B any more.
+    assert [batch.type.name for own in ledger for batch in own] == ["A"]
+
+
+def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
+    ledger = Ledger(3)
+    for number in range(3):
+        ledger.add(batches_of(f"A@{number}(1)", KNOWN))
+    assert not ledger.has_overflowed
+    ledger.add(batches_of("A@9(1)", KNOWN))
+    assert (len(ledger), ledger.has_overflowed) == (3, True)
+
+
+def test_published_events_come_once() -> None:
+    arrivals = Arrivals()
+    first, second = batches_of("A@1(1) A@2(2)", KNOWN), batches_of("A@1(1) A@2(2) A@3(3)", KNOWN)
+    assert sum(map(len, arrivals.news(first))) == 2
+    assert sum(map(len, arrivals.news(first))) == 2, "nothing is sent again yet"
+    arrivals.begin_anew()
+    (news,) = arrivals.news(second)
+    assert news.ids.sequence.tolist() == [3]
+    assert arrivals.news(first) == ()
+
+
+def test_composite_events_before_their_due_are_left_out_in_order() -> None:
+    engine = make("naive")
+    engine.deploy(
+        rules.load(f"{LOW}\nrule all: define M(n: int) from A() as a where n = a.n", known=KNOWN)
+    )
+    for batch in batches_of("B@1(0) A@2(2) A@3(3) A@4(4)", KNOWN):
+        engine.push(batch)
+    found = engine.advance(TIME_MAX)
+    assert from_due_on(found, {}) is found
+    kept = from_due_on(found, {"low": 3 * MICROSECONDS, "all": 4 * MICROSECONDS})
+    shown = [(one.source.removeprefix(RULE_SOURCE), one.data["n"]) for one in kept.events()]
+    assert shown == [("low", 3), ("low", 4), ("all", 4)]
