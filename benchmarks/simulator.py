@@ -3,8 +3,10 @@
 Each broker of a random network (Waxman, mean degree 5, 5 ms) has a source of its own type and a
 sink of two other types; rules join two types each at the centre, and every broker has a sink of
 one of them. Events of all sources together come at the same rate whatever the number of brokers.
-A message is anything that arrives over a lane, signs of life included. Figures are CPU time.
-The baseline of each row is simpy alone: as many timeouts with one callback, in the same run.
+A message is anything that arrives over a lane, signs of life included. Figures are CPU time while
+events flow: from the first one until a tenth of the time is left, when sources begin to close.
+What it takes until all brokers agree, before that, and until all sources have closed, is told
+beside them. The baseline of each row is simpy alone: as many timeouts with one callback.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -26,12 +29,13 @@ SEED = 11
 EVENTS = 20_000
 RULES = 20
 GOAL_US = 40.0
+BROKERS = (1, 20, 100, 1_000)
 
 
 def run(quick: bool) -> list[Row]:
     """Microseconds a message, at several sizes."""
     warm_up("cdp")  # what kernels take to be compiled is no message's cost
-    sizes = ((20, EVENTS // 10),) if quick else ((1, EVENTS), (20, EVENTS), (100, EVENTS))
+    sizes = ((20, EVENTS // 10),) if quick else tuple((count, EVENTS) for count in BROKERS)
     rows = []
     for brokers, events in sizes:
         for rules in (0, RULES):
@@ -43,18 +47,30 @@ def _measured(brokers: int, events: int, rules: int) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         path = _scenario(Path(folder), brokers, events, rules)
         experiment = Experiment(scenario.read(path))
-        begun = time.process_time()
+        simulation = experiment.simulation
+        reached: list[tuple[float, int]] = []
+        note = partial(_note, reached, simulation)
+        note()
+        simulation.at(experiment.first_time, note)
+        simulation.at(0.1 * experiment.first_time + 0.9 * experiment.last_time, note)
         experiment.run()
-        spent_s = time.process_time() - begun
-    messages = experiment.simulation.messages
+        note()
+    (begun_s, _), (ready_s, before), (closing_s, after), (ended_s, _) = reached
+    messages, spent_s = after - before, closing_s - ready_s
     return Row(
         f"{brokers} brokers, {rules} rules",
         spent_s / messages * 1e6,
         "us a message",
         "simpy alone",
         _bare_us(messages),
-        f"{messages:,} messages, {spent_s / events * 1e6:,.0f} us an event; goal {GOAL_US:.0f} us",
+        f"{messages:,} messages, {spent_s / events / 0.9 * 1e6:,.0f} us an event; goal {GOAL_US:.0f} "
+        f"us; {ready_s - begun_s:,.1f} s and {before:,} messages to get ready, "
+        f"{ended_s - closing_s:,.1f} s to close",
     )
+
+
+def _note(reached: list[tuple[float, int]], simulation: Simulation) -> None:
+    reached.append((time.process_time(), simulation.messages))
 
 
 def _bare_us(messages: int) -> float:
