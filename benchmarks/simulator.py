@@ -63,8 +63,8 @@ def _measured(brokers: int, events: int, rules: int) -> Row:
         "us a message",
         "simpy alone",
         _bare_us(messages),
-        f"{messages:,} messages, {spent_s / events / 0.9 * 1e6:,.0f} us an event; goal {GOAL_US:.0f} "
-        f"us; {ready_s - begun_s:,.1f} s and {before:,} messages to get ready, "
+        f"{messages:,} messages, {spent_s / events / 0.9 * 1e6:,.0f} us an event; "
+        f"goal {GOAL_US:.0f} us; {ready_s - begun_s:,.1f} s and {before:,} messages to get ready, "
         f"{ended_s - closing_s:,.1f} s to close",
     )
 

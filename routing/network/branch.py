@@ -34,6 +34,8 @@ class Branch:
         """The rules whose composite events are wanted there."""
         self._interests = Interests()
         self._types: frozenset[str] = frozenset()
+        self._indexed: tuple[tuple[str, ...], list[EventType | None]] = (), []
+        """The filters, and their types as far as they are known, for which that was worked out."""
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
         self._marks: dict[str, int] = {}
@@ -43,14 +45,22 @@ class Branch:
     def index(
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
     ) -> None:
-        """Filters, types or rules have changed: work out anew what is wanted."""
-        chosen = _bounded(_checked(self.filters, schemas))
-        self._interests = Interests.of(
-            Interest(number, one.text, one.type_name, one.filter)
-            for number, one in enumerate(chosen)
-        )
+        """Filters, types or rules have changed: work out anew what is wanted.
+
+        Every source that comes or goes changes the types for all brokers; what no filter here is
+        of changes nothing.
+        """
+        named = dict.fromkeys(name for text in self.filters if (name := type_named(text)))
+        known = [schemas.get(name) for name in named]
+        if self._indexed != (self.filters, known):
+            self._indexed = self.filters, known
+            chosen = _bounded(_checked(self.filters, schemas))
+            self._interests = Interests.of(
+                Interest(number, one.text, one.type_name, one.filter)
+                for number, one in enumerate(chosen)
+            )
+            self._types = frozenset(self._interests.type_names)
         names = dict.fromkeys(self._interests.type_names)
-        self._types = frozenset(names)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
         self._marks = {
             rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
