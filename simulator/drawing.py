@@ -17,6 +17,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
+from routing.network.strategy import WHOLE
 from simulator.experiment import Experiment, Outcome
 
 WIDTH_MAX, WIDTH_MAX_MANY = 9.0, 4.0
@@ -95,7 +96,7 @@ def _rules(experiment: Experiment) -> tuple[dict[str, int], set[str]]:
             own = facts["rules"] if host.broker.overlay.part.centre == name else ()
         if own:
             evaluated[name] = len(own)
-        if facts.get("forwards"):
+        if set(facts.get("forwards", ())) - {WHOLE}:
             forwarding.add(name)
     return evaluated, forwarding
 

@@ -5,12 +5,12 @@ are in force since when. A client's request goes there and its answer comes back
 while there is no way to the root, requests wait. What the root knows is told to all.
 
 Law 2: a source's events enter the network at its own broker, which checks, counts and acknowledges
-them. At the root they pass the same checks again, under the source's name and numbers, so that
-nothing counts twice whatever way it came.
+them. The root knows the source, as a visitor, so that its name is its own.
 
 Law 3: a single broker is the root of a tree of one, and then does just what a Node does.
 
-What happens when the tree changes is decided in routing.network.planning.
+How all come to do the same is said in routing.network.planning, what becomes of events in
+routing.network.dividing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from matcher.model import TIME_MIN, EventBatch, EventType
-from matcher.single import Single
 from routing.config import NodeConfig
-from routing.deployment import Deployed
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError, Refusal
-from routing.intake import check_schema, take_in
+from routing.intake import check_schema
 from routing.link import Link
 from routing.messages import (
     Advertise,
@@ -37,7 +33,6 @@ from routing.messages import (
     Code,
     Confirmed,
     Deploy,
-    Flow,
     Known,
     ListRules,
     Message,
@@ -49,21 +44,17 @@ from routing.messages import (
     Wanted,
 )
 from routing.network.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
-from routing.network.detection import NetworkDetection
-from routing.network.knowledge import knowledge_of, rules_of
-from routing.network.overview import NetworkOverview, network_facts
+from routing.network.divided import DividedDetection, DividedRouter
+from routing.network.overview import network_facts
 from routing.network.petitions import Petitions
-from routing.network.router import CLOSED, Router
+from routing.network.router import CLOSED
 from routing.network.strategy import Strategy
 from routing.network.visitors import ELSEWHERE, Visitors, stand_in
 from routing.node import Node
-from routing.order import in_sequence
 from routing.overlay.config import OverlayConfig
 from routing.overlay.overlay import Heard, Overlay
-from routing.sources import Source
-from routing.status import Overview
 from routing.wire import MAGIC
-from rules.engine.engine import NOTHING, Detector
+from rules.engine.engine import Detector
 from rules.errors import RuleErrors
 
 _LINK_HELLO = 48
@@ -75,7 +66,7 @@ class Broker(Node):
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
     heard: ClassVar[Mapping[type, Callable[[Any, str, Any], None]]]
     """What neighbours send, and what is done about it."""
-    _detection: NetworkDetection
+    _detection: DividedDetection
 
     def __init__(
         self,
@@ -88,7 +79,7 @@ class Broker(Node):
         terms = f"{strategy.name}, {config.ordering.value}"
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy = strategy
-        self._router = self._make_router(overlay.name)
+        self._router = DividedRouter(overlay.name)
         self._visitors = Visitors()
         self._petitions = Petitions()
         self._confirmations = Confirmations()
@@ -104,15 +95,11 @@ class Broker(Node):
         self._held_back = False
         self._reigns = False
         """Whether this broker was the root when it last looked."""
-        self._registered_at: str | None = None
-        """The root that knows this broker's sources."""
         super().__init__(config, engine, now)
 
-    def _make_router(self, name: str) -> Router:
-        return Router(name)
-
-    def _make_detection(self, engine: Detector) -> NetworkDetection:
-        return NetworkDetection(
+    def _make_detection(self, engine: Detector) -> DividedDetection:
+        return DividedDetection(
+            self.overlay.name,
             self._router,
             self._config,
             engine,
@@ -120,17 +107,6 @@ class Broker(Node):
             self._deployments,
             on_types=self._check_interests,
             on_rules=self._sinks.index,
-        )
-
-    def _make_overview(self) -> Overview:
-        return NetworkOverview(
-            self._router,
-            self._visitors,
-            self._detection,
-            self._deployments,
-            self._advertisements,
-            self._sources,
-            self._sinks,
         )
 
     def status(self, now: float) -> Mapping[str, Any]:
@@ -236,44 +212,22 @@ class Broker(Node):
         for peer, request in self._petitions.take_lost():
             reason = "the network has changed before the answer came"
             self._send_to(peer, Refused(request.request, Code.SILENT, reason))
-        self._register()
         for peer, request in self._petitions.take_waiting():
             link = self._links.find(peer)
             if link is not None:
                 self.receive(peer, request, self._now)
 
     def _change_role(self) -> None:
-        """The broker is the root from now on, or no longer: rules do not move with it yet."""
-        if len(self._deployments):
-            names = [one.rule.name for one in self._deployments.rules]
-            self._log("error", "rules are lost with their root", rules=names)
-        for visitor in self._visitors:
-            self._sources.close(visitor)
-            self._detection.withdraw(visitor, list(visitor.floors))
-        self._visitors.clear()
-        self._advertisements.exchange(self._mentioned(), ())
-        self._adopted = ()
-        self._detection.forget_rules()
-        self._deployments.adopt((), ())
-        self._check_interests()
+        """The broker is the root from now on, or no longer."""
+        raise NotImplementedError
 
-    def _mentioned(self) -> list[EventType]:
-        """The types that are known here since rules name them, or the root does."""
-        if self._adopted:
-            return list(self._adopted)
-        return [schema for one in self._deployments.rules for schema in one.mentions]
+    def _know(self) -> None:
+        """Types, rules, subscriptions or neighbours have changed: see what follows here."""
+        raise NotImplementedError
 
-    def _register(self) -> None:
-        """Another root does not know this broker's sources yet."""
-        tree = self.overlay.single_tree
-        if tree is None or tree.root == self._registered_at:
-            return
-        self._registered_at = tree.root
-        for source in self._sources:
-            if source.is_open and source.floors and not self._router.is_root:
-                types = tuple(self._advertisements[name].schema for name in source.floors)
-                self._ask_root(b"", source.name, Advertise(0, types))
-                self._router.promise(source.name, source.promise)
+    def _tell(self) -> None:
+        """Tell what is wanted, and what was answered."""
+        raise NotImplementedError
 
     def _settle(self) -> None:
         super()._settle()
@@ -288,60 +242,9 @@ class Broker(Node):
         for neighbour, flow in self._router.take_flows():
             self.overlay.send(neighbour, flow, self._now)
 
-    def _know(self) -> None:
-        """Types, rules, subscriptions or neighbours have changed: see what follows here.
-
-        What the root knows goes on at once, so that it is everywhere before the events that it
-        speaks of; but what another broker's client has asked waits, with its answer, for others.
-        """
-        schemas = self._advertisements.schemas
-        defining: dict[str, list[Deployed]] = {}
-        for one in self._deployments.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one)
-        self._router.index(schemas, defining)
-        if not self._answered:
-            self._tell_known()
-
-    def _tell_known(self) -> None:
-        if self._router.is_root:
-            self._known = knowledge_of(self._advertisements, self._deployments)
-        for branch in self._router.children:
-            if branch.known is not self._known and branch.known != self._known:
-                branch.known = self._known
-                self.overlay.send(branch.neighbour, self._known, self._now)
-        answered, self._answered = self._answered, []
-        for neighbour, message in answered:
-            self._confirmations.add(Reply(neighbour, message))
-
     def _tell_soon(self) -> None:
         if self._tell_at is None:
             self._tell_at = self._now + self._gather_s
-
-    def _tell(self) -> None:
-        """Tell what is wanted, and what was answered."""
-        self._tell_at = None
-        own = [one.text for sink in self._sinks for one in sink.interests]
-        if self._router.is_root:
-            self._detection.tell(NOTHING)
-        for neighbour, filters in self._router.wants(own):
-            number = self._confirmations.next_number(neighbour)
-            self.overlay.send(neighbour, Want(filters, number), self._now)
-        self._tell_known()
-        self._confirm(self._confirmations.take_done())
-        self._send_flows()
-
-    def _hear_known(self, neighbour: str, known: Known) -> None:
-        """Law 1: take over what the root knows, and tell it on."""
-        if neighbour != self._router.father:
-            return
-        rules = rules_of(known)
-        self._send_flows()
-        self._known = known
-        self._advertisements.exchange(self._adopted, known.types)
-        self._adopted = known.types
-        self._deployments.adopt(rules, [schema.name for schema in known.types])
-        self._check_interests()
-        self._follow()
 
     def _hear_want(self, neighbour: str, want: Want) -> None:
         if self._router.want(neighbour, want.filters):
@@ -369,33 +272,6 @@ class Broker(Node):
 
     # --- events of other brokers ---
 
-    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
-        super()._take(source, batches, events)
-        self._router.route(batches, in_sequence(batches), self._sender)
-
-    _sender: str | None = None
-    """The neighbour from which the events came that are being taken in; None: from a client."""
-
-    def _hear_flow(self, neighbour: str, flow: Flow) -> None:
-        if neighbour not in self._router.branches:
-            return  # of a tree that is no more
-        self._check_schemas(flow.batches)
-        if any(batch.is_composite for batch in flow.batches):
-            if neighbour == self._router.father:
-                self._router.take_in_detected(flow.batches, flow.order)
-        elif self._router.is_root:
-            self._sender = neighbour
-            for name, batches in _by_source(flow.batches).items():
-                self._take_in(name, batches)
-            self._sender = None
-        elif flow.batches:
-            self._sinks.offer(flow.batches, flow.order)
-            self._router.route(flow.batches, flow.order, neighbour)
-        if flow.marks:
-            self._router.take_in_marks(flow.marks)
-        for name, mark in flow.promises:
-            self._hear_promise(name, mark)
-
     def _check_schemas(self, batches: Sequence[EventBatch]) -> None:
         for batch in batches:
             known = self._advertisements.find(batch.type.name)
@@ -417,15 +293,6 @@ class Broker(Node):
             self._visitors.leave(name)
         else:
             self._detection.keep_promise(source, mark, self._now)
-
-    def _take_in(self, name: str, batches: Sequence[EventBatch]) -> None:
-        """Law 2, at the root."""
-        source = self._visitors.find(name)
-        if source is None:
-            self._log("warning", "events of an unknown source", source=name)
-            return
-        source.spoke_at = self._now
-        self._take_over(source, take_in(source, batches))
 
     # --- requests ---
 
@@ -535,32 +402,14 @@ def _greets(frames: Sequence[bytes | memoryview]) -> bool:
     return len(first) > 3 and bytes(first[:2]) == MAGIC and first[3] == _LINK_HELLO
 
 
-def _by_source(batches: Sequence[EventBatch]) -> Mapping[str, list[EventBatch]]:
-    """The events of each source; usually there is one."""
-    found: dict[str, list[EventBatch]] = {}
-    for batch in batches:
-        if isinstance(batch, Single):
-            found.setdefault(batch.row.source, []).append(batch)
-            continue
-        source = batch.ids.source
-        if len(source.values) == 1:
-            found.setdefault(source.values[0], []).append(batch)
-            continue
-        for code in np.unique(source.codes).tolist():
-            found.setdefault(source.values[code], []).append(batch.take(source.codes == code))
-    return found
-
-
 Broker.handlers = {
     **Node.handlers,
     **dict.fromkeys((Advertise, Unadvertise, Deploy, Remove, ListRules, ShowRule), Broker._ask),
 }
 
 Broker.heard = {
-    Known: Broker._hear_known,
     Want: Broker._hear_want,
     Wanted: Broker._hear_wanted,
-    Flow: Broker._hear_flow,
     Asked: Broker._hear_asked,
     Answered: Broker._hear_answered,
 }

@@ -26,7 +26,6 @@ from routing.deployment import Deployed
 from routing.detection import Detection
 from routing.network.arrival import ArrivalStation
 from routing.network.branch import Marks
-from routing.network.detection import NetworkDetection
 from routing.network.ledger import Ledger
 from routing.network.recovery import from_due_on, horizons
 from routing.network.router import CLOSED, Router, joined
@@ -149,14 +148,13 @@ class DividedRouter(Router):
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
 
-class DividedDetection(NetworkDetection):
+class DividedDetection(Detection):
     """A Detection that evaluates the rules that its broker's station has."""
 
-    _router: DividedRouter
-
     def __init__(self, name: str, router: DividedRouter, *arguments: Any, **named: Any) -> None:
-        super().__init__(router, *arguments, **named)
+        super().__init__(*arguments, **named)
         self._name = name
+        self._router = router
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
         kind = ArrivalStation if self._by_arrival else Station
         self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
@@ -358,9 +356,6 @@ class DividedDetection(NetworkDetection):
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
         self.ledger.commit(horizons(self._deployments.rules, due))
-
-    def forget_rules(self) -> None:
-        """What is evaluated here is decided by plans alone."""
 
     def beyond(self, names: Sequence[str]) -> int | None:
         """An instant beyond all that was published of these types, and all of their marks."""

@@ -48,7 +48,6 @@ from routing.messages import (
     Unadvertise,
 )
 from routing.network.broker import Broker, check_path
-from routing.network.divided import DividedDetection, DividedRouter
 from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
 from routing.network.planning import PlanningBroker
@@ -77,21 +76,6 @@ class DividingBroker(PlanningBroker):
         self._moved: dict[tuple[str, str], float] = {}
         """When each neighbour below has last moved a type's mark, for status."""
         super().__init__(config, overlay, engine, strategy, now)
-
-    def _make_router(self, name: str) -> DividedRouter:
-        return DividedRouter(name)
-
-    def _make_detection(self, engine: Detector) -> DividedDetection:
-        return DividedDetection(
-            self.overlay.name,
-            self._router,
-            self._config,
-            engine,
-            self._advertisements,
-            self._deployments,
-            on_types=self._check_interests,
-            on_rules=self._sinks.index,
-        )
 
     def _make_overview(self) -> Overview:
         return DividedOverview(

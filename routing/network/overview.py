@@ -15,7 +15,6 @@ from routing.deployment import Deployed
 from routing.network.divided import DividedDetection
 from routing.network.router import CLOSED, Router
 from routing.network.station import Division, Station
-from routing.network.visitors import Visitors
 from routing.overlay.channel import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
@@ -83,24 +82,6 @@ def division_facts(division: Division | None) -> Facts:
             if fragments
         },
     }
-
-
-class NetworkOverview(Overview):
-    """An Overview of a broker whose root evaluates the rules."""
-
-    def __init__(self, router: Router, visitors: Visitors, *parts: Any) -> None:
-        super().__init__(*parts)
-        self._router = router
-        self._visitors = visitors
-
-    def place(self, deployed: Deployed) -> str:
-        """The root; "" where that is here."""
-        return "" if self._router.is_root else self._router.root or UNKNOWN
-
-    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
-        """The sources, and at which brokers they are."""
-        found = super().holders(deployed, now)
-        return [replace(one, broker=self._visitors.home(one.name)) for one in found]
 
 
 class DividedOverview(Overview):

@@ -44,7 +44,6 @@ from routing.messages import (
 )
 from routing.network.arrivals import Arrivals
 from routing.network.broker import Broker
-from routing.network.divided import DividedDetection, DividedRouter
 from routing.network.knowledge import digest_of, knowledge_of, merged, rules_of
 from routing.network.rounds import Node, Round, Tally, raise_all
 from routing.network.station import Division
@@ -59,9 +58,6 @@ Absent = tuple[tuple[str, tuple[str, ...]], ...]
 
 class PlanningBroker(Broker):
     """A Broker that takes part in plans."""
-
-    _detection: DividedDetection
-    _router: DividedRouter
 
     def __init__(
         self,
@@ -268,9 +264,6 @@ class PlanningBroker(Broker):
             self._advertisements.exchange([*rules, *self._lent], types)
             self._lent, self._adopted = [], types
         self._check_interests()
-
-    def _register(self) -> None:
-        """Sources are made known in rounds."""
 
     def _carry_out_due(self, homes: dict[str, set[str]]) -> None:
         """At the root, while the tree pauses: do what was asked. ``homes``: by broker, what is

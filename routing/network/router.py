@@ -16,10 +16,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.messages import Flow
-from routing.network.branch import Branch, Marks
+from routing.network.branch import Branch
 from routing.network.covering import maximal
 from routing.overlay.trees import Tree
 from rules.engine.engine import NOTHING, Detections
@@ -129,47 +129,16 @@ class Router:
 
     # --- events ---
 
-    def route(
-        self, batches: Sequence[EventBatch], order: Int64s | None, sender: str | None
-    ) -> None:
-        """Send published events on to who wants them."""
-        for branch in self._branches.values():
-            if branch.neighbour != sender:
-                branch.offer(batches, order)
-
-    def route_detected(self, detections: Detections, marks: Mapping[str, int]) -> None:
-        """At the root: send composite events down, and the marks that they wait for."""
-        order = detections.order if len(detections) else None
-        for branch in self._branches.values():
-            branch.offer_detected(detections.batches, order, marks)
-
     def promise(self, source: str, mark: int) -> None:
         """Tell the root what a source promises."""
         if self.father is not None:
             self._branches[self.father].promise(source, mark)
-
-    def take_in_detected(self, batches: tuple[EventBatch, ...], order: Int64s | None) -> None:
-        """Below the root: composite events have come from the father."""
-        self.keep_detected(batches, order)
-        for branch in self.children:
-            branch.offer(batches, order)
 
     def keep_detected(self, batches: tuple[EventBatch, ...], order: Int64s | None) -> None:
         """Keep composite events for ``take_detected``."""
         self.has_news = True
         places = np.arange(sum(map(len, batches))) if order is None else order
         self._detected.append(Detections(batches, places))
-
-    def take_in_marks(self, marks: Marks) -> None:
-        """Below the root: marks have come from the father, behind the events that they follow."""
-        self.has_news = True
-        told = dict(marks)
-        for name, mark in marks:
-            self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
-        for branch in self.children:
-            names = [one.rule.name for one in branch.rules if one.rule.name in told]
-            if names:
-                branch.add_marks(tuple((name, told[name]) for name in names))
 
     def take_detected(self) -> Detections | None:
         """Composite events for this broker's sinks; None when no mark has come either."""

@@ -302,7 +302,7 @@ def test_late_events_are_refused_at_their_own_broker() -> None:
 
 def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
     network = Network(1)
-    broker = Broker(
+    broker = make_broker(
         NodeConfig(name="b1", wall_clock=False),
         OverlayConfig("b1", 9),
         rules.engine.make("naive"),
