@@ -21,9 +21,8 @@ from typing import Any
 
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
-from broker.keys import BY_NAME, KEYS, NEVER
+from broker.keys import BY_NAME, KEYS, Key
 from routing.config import Late, NodeConfig
-from routing.network.strategy import Centralized
 from routing.overlay.config import OverlayConfig
 
 Values = dict[str, Any]
@@ -33,7 +32,7 @@ _OWN = {
     "engine": "auto",
     "log_level": "info",
     "link": (),
-    "strategy": Centralized.name,
+    "strategy": None,
 }
 _NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
 
@@ -69,9 +68,9 @@ class Configuration:
         return links
 
     @property
-    def strategy(self) -> str:
-        """The name that ``routing.network.strategy.make`` takes."""
-        strategy: str = self.values["strategy"]
+    def strategy(self) -> str | None:
+        """The name that ``routing.network.strategy.make`` takes; None for that of the network."""
+        strategy: str | None = self.values["strategy"]
         return strategy
 
     def overlay(self, life: int) -> OverlayConfig:
@@ -96,7 +95,7 @@ class Configuration:
             if key.table != table:
                 lines += ["", f"[{key.table}]"] if lines else [f"[{key.table}]"]
                 table = key.table
-            lines.append(f"{key.name} = {_printed(self.values[key.name])}  # {key.help}")
+            lines.append(f"{key.name} = {_printed(key, self.values[key.name])}  # {key.help}")
         return "\n".join(lines)
 
 
@@ -160,7 +159,7 @@ def _default(name: str) -> Any:
     return default.value if isinstance(default, enum.Enum) else default
 
 
-def _printed(value: Any) -> str:
+def _printed(key: Key, value: Any) -> str:
     if value is None:
-        return f'"{NEVER}"'
+        return json.dumps(key.kind.none)
     return json.dumps(list(value) if isinstance(value, tuple) else value)

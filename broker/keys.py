@@ -17,6 +17,7 @@ STRATEGIES = ("centralized", "distributed-st")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NEVER = "never"
+ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Kind:
     metavar: str
     expected: str
     parse: Callable[[Any], Any]
+    none: str = ""
+    """How a value of None is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,24 @@ def _one_of(choices: Sequence[str]) -> Kind:
 LINK = re.compile(r"tcp://.+:\d+|ipc://.+")
 """An endpoint that can be linked to."""
 
+
+def _one_of_or(none: str, choices: Sequence[str]) -> Kind:
+    known = _one_of((*choices, none))
+
+    def choose(value: Any) -> str | None:
+        return None if value is None or value == none else str(known.parse(value))
+
+    return Kind(known.metavar, known.expected, choose, none)
+
+
 TEXT = Kind("TEXT", "a text", _text)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
-SECONDS_OR_NEVER = Kind("SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never)
+SECONDS_OR_NEVER = Kind(
+    "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
+)
 
 KEYS = (
     Key("name", "broker", TEXT, "the broker's name"),
@@ -130,8 +145,8 @@ KEYS = (
     Key(
         "strategy",
         "network",
-        _one_of(STRATEGIES),
-        "where rules are evaluated; the same at all brokers of a network",
+        _one_of_or(ANY, STRATEGIES),
+        "where rules are evaluated; the same at all brokers of a network; any: as the others",
     ),
     Key("heartbeat_s", "links", SECONDS, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

@@ -23,10 +23,13 @@ from broker.log import log, set_level, start_logging
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
-from routing.config import FIXED
+from routing.config import FIXED, NodeConfig
 from routing.network import strategy
+from routing.network.broker import Broker
 from routing.network.making import make_broker
+from routing.network.solitary import Solitary
 from rules.engine import make
+from rules.engine.engine import Detector
 
 FIXED_KEYS = frozenset({"listen", "engine", "link", "strategy", *FIXED})
 """The keys that a running broker cannot change."""
@@ -117,16 +120,23 @@ def make_transport(configuration: Configuration) -> Transport:
 
 
 def make_host(configuration: Configuration, transport: Transport) -> Host:
-    """A broker, linked to whom it is to be linked to, and what drives it."""
+    """A broker, linked to whom it is to be linked to, and what drives it.
+
+    Without links and without a strategy it works alone until another broker greets it.
+    """
     clock = Clock()
     now = clock.now()
-    broker = make_broker(
-        configuration.node,
-        configuration.overlay(round(now * MICROSECONDS)),
-        make(configuration.engine, costs.of_this_machine(os.environ)),
-        strategy.make(configuration.strategy),
-        now,
-    )
+
+    def engine() -> Detector:
+        return make(configuration.engine, costs.of_this_machine(os.environ))
+
+    def join(config: NodeConfig, terms: str, now: float) -> Broker:
+        overlay = configuration.overlay(round(now * MICROSECONDS))
+        return make_broker(config, overlay, engine(), strategy.make(terms), now)
+
+    if configuration.strategy is None and not configuration.links:
+        return Host(Solitary(configuration.node, engine(), join, now), transport, clock)
+    broker = join(configuration.node, configuration.strategy or strategy.Centralized.name, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock)

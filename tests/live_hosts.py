@@ -6,6 +6,7 @@ from typing import Self
 
 from broker.configuration import load
 from broker.host import Host
+from broker.links import LinkedTransport
 from broker.network import Member
 from broker.service import make_host, make_transport
 from broker.transport import Transport
@@ -49,6 +50,20 @@ class Hosts:
         host.stop()
         thread.join()
         transport.close(0)
+
+    def break_links(self, name: str) -> None:
+        """End the connections that a broker has made to others."""
+        host, transport, _ = self._running[name]
+        assert isinstance(transport, LinkedTransport)
+
+        def end() -> None:
+            host.when_woken = lambda: None
+            for peer in list(transport._links):
+                transport._end(peer, 0)
+                transport._ended.append(peer)
+
+        host.when_woken = end
+        host.wake()
 
     def await_ready(self) -> list[tuple[str, str]]:
         return [(name, self.endpoint(name)) for name in self._members]

@@ -63,7 +63,7 @@ def page(status: Mapping[str, Any]) -> str:
         facts = ", ".join(f"{name} {value:,}" for name, value in status[title].items())
         lines.append(f"{'per second' if title == 'rates' else title}: {facts}")
     network = status["network"]
-    is_alone = len(network["brokers"]) == 1
+    is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():
         if status[section]:
             rows = [_shown(row) for row in status[section]]

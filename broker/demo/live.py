@@ -210,6 +210,8 @@ class Demo:
 
     def _await_tree(self) -> None:
         """Wait until all brokers are in one tree: rules do not move with the centre."""
+        if len(self._managers) == 1:
+            return
         deadline = time.monotonic() + FORMED_S
         while time.monotonic() < deadline:
             networks = [manager.status()["network"] for manager in self._managers]
@@ -234,7 +236,9 @@ class Demo:
 
 def processes(engine: str, brokers: int = 1, strategy: str = DEFAULT_STRATEGY) -> BrokerNetwork:
     """Brokers as processes that show their errors, and may take their time."""
-    arguments = ("--engine", engine, "--strategy", strategy)
+    arguments = ["--engine", engine]
+    if brokers > 1:
+        arguments += ["--strategy", strategy]
     patience = ("--log-level", "error", "--heartbeat-s", f"{HEARTBEAT_S:g}")
     return BrokerNetwork(ring(brokers), *arguments, *patience, log=None)
 

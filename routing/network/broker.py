@@ -118,7 +118,7 @@ class Broker(Node):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
-        if self.overlay.has_link(peer) or (self._links.find(peer) is None and _greets(frames)):
+        if self.overlay.has_link(peer) or (self._links.find(peer) is None and greets(frames)):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
@@ -396,7 +396,7 @@ def check_path(neighbour: str, asked: Asked) -> None:
         raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
 
 
-def _greets(frames: Sequence[bytes | memoryview]) -> bool:
+def greets(frames: Sequence[bytes | memoryview]) -> bool:
     """Whether frames are, by their looks, the greeting of a neighbour."""
     first = frames[0] if frames else b""
     return len(first) > 3 and bytes(first[:2]) == MAGIC and first[3] == _LINK_HELLO

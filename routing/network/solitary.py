@@ -1,0 +1,129 @@
+"""A broker that works alone, as a plain Node does, until another broker greets it.
+
+Law 1: alone it is a Node, and costs what a Node costs: no rounds, no plans, nothing kept for
+brokers that might be lost.
+
+Law 2: the first greeting makes it part of a network, with the strategy that the greeting names,
+provided that nothing depends on it yet: neither rules nor sources. Its clients are sent away to
+come back, as after a broken link. Otherwise the greeting is refused: what a Node has begun does
+not move. A broker that is to have rules first and neighbours later is started as a part of a
+network (``rexmq broker --strategy``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from routing import wire
+from routing.config import NodeConfig
+from routing.effects import Close, Effect, Log, Peer, Send
+from routing.errors import WireError
+from routing.messages import Code, Goodbye, LinkHello
+from routing.network import strategy
+from routing.network.broker import Broker, greets
+from routing.node import Node
+from rules.engine.engine import Detector
+
+Join = Callable[[NodeConfig, str, float], Broker]
+"""Makes the broker of a network that goes by this strategy, at this time in seconds."""
+
+
+class Solitary(Node):
+    """A Node that becomes a Broker when it has to. ``join`` makes that."""
+
+    def __init__(self, config: NodeConfig, engine: Detector, join: Join, now: float = 0.0) -> None:
+        super().__init__(config, engine, now)
+        self._join = join
+        self._broker: Broker | None = None
+
+    @property
+    def broker(self) -> Broker | None:
+        """What it has become; None while it is alone."""
+        return self._broker
+
+    def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
+        """Decode and take in one message, of a client or of a broker that greets."""
+        if self._broker is not None:
+            self._broker.receive_frames(peer, frames, now)
+        elif self._links.find(peer) is None and greets(frames):
+            self._take_greeting(peer, frames, now)
+        else:
+            super().receive_frames(peer, frames, now)
+
+    def configure(self, config: NodeConfig, now: float) -> None:
+        """Take over what a running broker can change."""
+        super().configure(config, now)
+        if self._broker is not None:
+            self._broker.configure(config, now)
+
+    def lose(self, peer: Peer, now: float) -> None:
+        """The link broke."""
+        (super().lose if self._broker is None else self._broker.lose)(peer, now)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due."""
+        (super().handle_timer if self._broker is None else self._broker.handle_timer)(now)
+
+    def next_timer(self) -> float | None:
+        """When that is."""
+        return super().next_timer() if self._broker is None else self._broker.next_timer()
+
+    def close(self, reason: str, now: float) -> None:
+        """Say Goodbye to all."""
+        (super().close if self._broker is None else self._broker.close)(reason, now)
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects = super().take_effects()
+        return effects if self._broker is None else effects + self._broker.take_effects()
+
+    def status(self, now: float) -> Mapping[str, Any]:
+        """What StatusRequest is answered with."""
+        if self._broker is not None:
+            return self._broker.status(now)
+        return {**super().status(now), "network": _ALONE | {"root": self._config.name}}
+
+    # --- greetings (Law 2) ---
+
+    def _take_greeting(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
+        self._now = now
+        try:
+            hello = wire.decode(frames)
+        except WireError:
+            super().receive_frames(peer, frames, now)  # which says what is wrong with it
+            return
+        assert isinstance(hello, LinkHello)
+        if hello.terms not in strategy.names():
+            self._refuse(peer, hello, f"no strategy is called {hello.terms!r} here")
+        elif len(self._deployments) or any(source.is_open for source in self._sources):
+            reason = f"broker {self._config.name!r} has begun to work alone: start it as part of "
+            self._refuse(peer, hello, f"{reason}a network, with --strategy {hello.terms}")
+        else:
+            self._become_broker(hello.terms, now)
+            self.receive_frames(peer, frames, now)
+
+    def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
+        self._effects.append(Send(peer, Goodbye(reason, Code.TERMS)))
+        self._effects.append(Close(peer, reason))
+        self._effects.append(
+            Log("info", "link refused", {"neighbour": hello.name, "reason": reason})
+        )
+
+    def _become_broker(self, terms: str, now: float) -> None:
+        self._log("info", "part of a network from now on", strategy=terms)
+        for link in list(self._links):
+            self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
+        self._broker = self._join(self._config, terms, now)
+
+
+_ALONE: dict[str, Any] = {
+    "strategy": None,
+    "father": None,
+    "centre": None,
+    "settled": True,
+    "brokers": [],
+    "links": [],
+    "trees": [],
+}
+"""The network of a broker that is alone, but for its name."""
