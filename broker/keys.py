@@ -14,6 +14,7 @@ from broker.errors import ConfigurationError
 
 ENGINES = ("auto", "cdp", "aip", "naive")
 STRATEGIES = ("centralized", "distributed-st")
+ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NEVER = "never"
@@ -147,6 +148,12 @@ KEYS = (
         "network",
         _one_of_or(ANY, STRATEGIES),
         "where rules are evaluated; the same at all brokers of a network; any: as the others",
+    ),
+    Key(
+        "ordering",
+        "network",
+        _one_of(ORDERINGS),
+        "what an event's time is to rules: its own, or when it arrived where they are evaluated",
     ),
     Key("heartbeat_s", "links", SECONDS, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

@@ -23,7 +23,7 @@ from broker.log import log, set_level, start_logging
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
-from routing.config import FIXED, NodeConfig
+from routing.config import FIXED, NodeConfig, Ordering
 from routing.network import strategy
 from routing.network.broker import Broker
 from routing.network.making import make_broker
@@ -134,7 +134,8 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
         overlay = configuration.overlay(round(now * MICROSECONDS))
         return make_broker(config, overlay, engine(), strategy.make(terms), now)
 
-    if configuration.strategy is None and not configuration.links:
+    by_arrival = configuration.node.ordering is Ordering.ARRIVAL
+    if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Solitary(configuration.node, engine(), join, now), transport, clock)
     broker = join(configuration.node, configuration.strategy or strategy.Centralized.name, now)
     for endpoint in configuration.links:

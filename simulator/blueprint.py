@@ -17,6 +17,7 @@ class Blueprint:
     """Brokers by name, each with the endpoint that it is to listen on, if the file says one."""
 
     strategy: str
+    ordering: str
     engine: str
     brokers: tuple[tuple[str, str | None], ...]
     links: tuple[tuple[str, str], ...]
@@ -33,8 +34,6 @@ def blueprint(file: Path, refuse: type[Exception] = ScenarioError) -> Blueprint:
 def _blueprint(file: Path) -> Blueprint:
     document = scenario.parse(file)
     read = scenario.of(document, file)
-    if read.ordering != "watermark":
-        raise ScenarioError(f"{file}: ordering: live networks have no {read.ordering!r} yet")
     tables = {
         table.name: table
         for table in msgspec.convert(document.get("broker", ()), tuple[BrokerTable, ...])
@@ -45,6 +44,7 @@ def _blueprint(file: Path) -> Blueprint:
                 raise ScenarioError(f"{file}: broker[{place}].{key}: comes later")
     return Blueprint(
         read.strategy,
+        read.ordering,
         read.engine,
         tuple((name, tables[name].listen if name in tables else None) for name in read.brokers),
         tuple(link.between for link in read.links),

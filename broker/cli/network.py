@@ -47,7 +47,8 @@ def command(
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
     signal.signal(signal.SIGTERM, _end)  # until all are ready: none must be left behind
-    flags = ("--strategy", strategy, "--engine", engine, "--log-level", log_level)
+    flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
+    flags += ["--engine", engine, "--log-level", log_level]
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
         for name, endpoint in network.await_ready():
             print(f"{name} listening on {endpoint}", flush=True)

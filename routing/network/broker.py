@@ -49,6 +49,7 @@ from routing.network.overview import network_facts
 from routing.network.petitions import Petitions
 from routing.network.router import CLOSED
 from routing.network.strategy import Strategy
+from routing.network.terms import terms_of
 from routing.network.visitors import ELSEWHERE, Visitors, stand_in
 from routing.node import Node
 from routing.overlay.config import OverlayConfig
@@ -76,7 +77,7 @@ class Broker(Node):
         strategy: Strategy,
         now: float = 0.0,
     ) -> None:
-        terms = f"{strategy.name}, {config.ordering.value}"
+        terms = terms_of(strategy.name, config.ordering)
         self.overlay = Overlay(replace(overlay, terms=terms), now)
         self._strategy = strategy
         self._router = DividedRouter(overlay.name)

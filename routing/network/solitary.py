@@ -3,25 +3,26 @@
 Law 1: alone it is a Node, and costs what a Node costs: no rounds, no plans, nothing kept for
 brokers that might be lost.
 
-Law 2: the first greeting makes it part of a network, with the strategy that the greeting names,
-provided that nothing depends on it yet: neither rules nor sources. Its clients are sent away to
-come back, as after a broken link. Otherwise the greeting is refused: what a Node has begun does
-not move. A broker that is to have rules first and neighbours later is started as a part of a
-network (``rexmq broker --strategy``).
+Law 2: the first greeting makes it part of a network, with the strategy and the ordering that the
+greeting names, provided that nothing depends on it yet: neither rules nor sources. Its clients are
+sent away to come back, as after a broken link. Otherwise the greeting is refused: what a Node has
+begun does not move. A broker that is to have rules first and neighbours later is started as part
+of a network (``rexmq broker --strategy``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from routing import wire
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.effects import Close, Effect, Log, Peer, Send
-from routing.errors import WireError
+from routing.errors import Refusal, WireError
 from routing.messages import Code, Goodbye, LinkHello
-from routing.network import strategy
 from routing.network.broker import Broker, greets
+from routing.network.terms import read_terms
 from routing.node import Node
 from rules.engine.engine import Detector
 
@@ -94,13 +95,16 @@ class Solitary(Node):
             super().receive_frames(peer, frames, now)  # which says what is wrong with it
             return
         assert isinstance(hello, LinkHello)
-        if hello.terms not in strategy.names():
-            self._refuse(peer, hello, f"no strategy is called {hello.terms!r} here")
-        elif len(self._deployments) or any(source.is_open for source in self._sources):
+        try:
+            name, ordering = read_terms(hello.terms)
+        except Refusal as refusal:
+            self._refuse(peer, hello, str(refusal))
+            return
+        if len(self._deployments) or any(source.is_open for source in self._sources):
             reason = f"broker {self._config.name!r} has begun to work alone: start it as part of "
-            self._refuse(peer, hello, f"{reason}a network, with --strategy {hello.terms}")
+            self._refuse(peer, hello, f"{reason}a network, with --strategy {name}")
         else:
-            self._become_broker(hello.terms, now)
+            self._become_broker(name, ordering, now)
             self.receive_frames(peer, frames, now)
 
     def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
@@ -110,11 +114,11 @@ class Solitary(Node):
             Log("info", "link refused", {"neighbour": hello.name, "reason": reason})
         )
 
-    def _become_broker(self, terms: str, now: float) -> None:
-        self._log("info", "part of a network from now on", strategy=terms)
+    def _become_broker(self, name: str, ordering: Ordering, now: float) -> None:
+        self._log("info", "part of a network from now on", strategy=name, ordering=ordering.value)
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        self._broker = self._join(self._config, terms, now)
+        self._broker = self._join(replace(self._config, ordering=ordering), name, now)
 
 
 _ALONE: dict[str, Any] = {

@@ -103,7 +103,6 @@ def test_one_that_does_not_come_up_leaves_none(capsys, scenario):
     ("text", "message"),
     [
         ("strategy = 'adaptive'\n[[broker]]\nname = 'b1'\n", "--strategy: expected centralized"),
-        ("ordering = 'arrival'\n[[broker]]\nname = 'b1'\n", "live networks have no 'arrival' yet"),
         ("[[broker]]\nname = 'b1'\ndata = 'x'\n", "broker[1].data: comes later"),
         ("[[broker]]\nname = 'b1'\n[[broker]]\nname = 'b2'\n", "no link joins b1 and b2"),
         ("[[broker]]\nnmae = 'b1'\n", "broker[1]: "),

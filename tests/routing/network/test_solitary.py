@@ -29,7 +29,9 @@ def alone() -> Solitary:
     return Solitary(config, rules.engine.make("naive"), join, 0.0)
 
 
-def greet(alone: Solitary, terms: str = "distributed-st", now: float = 1.0) -> list[Effect]:
+def greet(
+    alone: Solitary, terms: str = "distributed-st, watermark", now: float = 1.0
+) -> list[Effect]:
     hello = LinkHello(VERSION, "b", 1, 0, 0, False, 1.0, terms)
     alone.receive_frames(b"b", wire.encode(hello), now)
     return alone.take_effects()
@@ -60,7 +62,7 @@ def test_the_first_greeting_makes_it_part_of_a_network(alone: Solitary) -> None:
     (answer, *_) = [
         one for one in said(effects, b"b") if isinstance(one, LinkHello) and one.answers
     ]
-    assert answer.terms == "distributed-st"
+    assert answer.terms == "distributed-st, watermark"
     assert alone.status(1.0)["network"]["links"][0]["neighbour"] == "b"
     alone.lose(b"b", 1.5)
     due = alone.next_timer()
@@ -103,9 +105,12 @@ def test_it_stays_alone_once_it_has_begun(alone: Solitary, what: str) -> None:
 
 
 def test_an_unknown_strategy_and_malformed_greetings_change_nothing(alone: Solitary) -> None:
-    (goodbye,) = said(greet(alone, "mine alone"), b"b")
+    (goodbye,) = said(greet(alone, "mine, watermark"), b"b")
     assert isinstance(goodbye, Goodbye)
-    assert goodbye.reason == "no strategy is called 'mine alone' here"
+    assert goodbye.reason == "no strategy is called 'mine' here"
+    (goodbye,) = said(greet(alone, "centralized, chance"), b"b")
+    assert isinstance(goodbye, Goodbye)
+    assert goodbye.reason == "no ordering is called 'chance' here"
     alone.receive_frames(b"b", [b"RX\x01\x30garbage"], 1.0)
     assert Close in map(type, alone.take_effects())
     assert alone.broker is None
