@@ -28,10 +28,21 @@ from matcher.constraint import Constraint, Filter, Operator
 from matcher.indexed import IndexedMatcher
 from matcher.matchfiles import read_events
 from matcher.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
-from matcher.model import AnyArray, Int64s, StringColumn
+from matcher.model import (
+    AnyArray,
+    Attribute,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+)
 from matcher.pcm import PcmMatcher
 from matcher.tabled import TableMatcher
 from matcher.vocabulary import EncodedEvents
+from routing import wire
+from routing.messages import Publish
 
 SEED = 7
 BATCH = 256
@@ -165,7 +176,9 @@ def alone(
     yield from percentiles(f"{label}/one filter added", changes)
     removals = [lambda number=number: matcher.remove(10**9 + number) for number in range(2_000)]
     yield from percentiles(f"{label}/one filter removed", removals)
-    if scenario.name == "1M":
+    if scenario.types:
+        yield from_wire(matcher, scenario, mixed, label)
+    else:
         yield from ways(matcher, mixed, label)
     yield from threads(matcher, matcher.encode(mixed), label)
 
@@ -188,6 +201,47 @@ def ways(matcher: TableMatcher, mixed: MixedEvents, label: str) -> Iterator[Row]
         matcher.match(mixed.take(slice(first, first + BATCH)))
     spent = time.process_time() - begun
     yield Row(f"{label}/from columns to bit sets", len(mixed) / spent, "events/s")
+
+
+def from_wire(matcher: TableMatcher, scenario: Scenario, mixed: MixedEvents, label: str) -> Row:
+    """The whole way from messages of up to 256 events of one type to bit sets."""
+    messages = [wire.encode(Publish((batch,))) for batch in typed_batches(scenario, mixed)]
+    begun = time.process_time()
+    for message in messages:
+        publish = wire.decode(message)
+        assert isinstance(publish, Publish)
+        matcher.match(publish.batches[0])
+    spent = time.process_time() - begun
+    return Row(f"{label}/from the wire to bit sets", len(mixed) / spent, "events/s")
+
+
+def typed_batches(scenario: Scenario, mixed: MixedEvents) -> Iterator[EventBatch]:
+    """The events of a typed workload in columns, type by type."""
+    assert mixed.types is not None
+    width, cells = scenario.names, mixed.cells
+    names, values = cells.names.codes.reshape(-1, width), cells.values.reshape(-1, width)
+    values = np.take_along_axis(values, np.argsort(names, axis=1), axis=1)
+    for number, name in enumerate(mixed.types.values):
+        first = number * width
+        kinds = [Kind.INT if place < width // 2 else Kind.STRING for place in range(width)]
+        schema = EventType(
+            name,
+            tuple(
+                Attribute(cells.names.values[first + place], kind)
+                for place, kind in enumerate(kinds)
+            ),
+        )
+        of_type = np.flatnonzero(mixed.types.codes == number)
+        for begin in range(0, len(of_type), BATCH):
+            rows = of_type[begin : begin + BATCH]
+            columns = tuple(
+                values[rows, place]
+                if kind is Kind.INT
+                else StringColumn(values[rows, place].astype(np.int32), cells.texts).compact()
+                for place, kind in enumerate(kinds)
+            )
+            ids = EventIds(StringColumn.constant("s", len(rows)), np.arange(len(rows)))
+            yield EventBatch(schema, np.arange(len(rows)), ids, columns)
 
 
 def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterator[Row]:

@@ -2,18 +2,22 @@
 
 The cost of an event under an index is estimated from what is counted while it is matched:
 subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
-many nanoseconds each. ``auto`` begins with access predicates, which no workload makes hopeless.
-Whenever its filters have doubled or halved in number since it last chose, it matches recent events
-against an index of either kind, and takes the one that costs less. Where most filters came at once,
-it makes both of a sample of them, and what grows with the filters (what is verified, and what is
-combined in groups) is scaled to all; filters that come one by one must not have to wait, so the
-other index is made of all of them in steps (:mod:`matcher.rival`).
+many nanoseconds each. What misses in caches cost is not in it, and differs between machines and
+hours; so where the estimates are near each other both kinds are tried for a moment.
+
+``auto`` begins with access predicates, which no workload makes hopeless. Whenever its filters have
+doubled or halved in number since it last chose, it matches recent events against an index of
+either kind, and takes the one that costs less. Where most filters came at once, it makes both of a
+sample of them, and what grows with the filters (what is verified, and what is combined in groups)
+is scaled to all; filters that come one by one must not have to wait, so the other index is made of
+all of them in steps (:mod:`matcher.rival`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from threading import Lock
+from time import thread_time_ns
 
 import numpy as np
 
@@ -28,17 +32,22 @@ from matcher.rival import Rival
 from matcher.tabled import Found, TableMatcher
 from matcher.vocabulary import EncodedEvents
 
-COSTS_NS = np.array([6.5, 28.0, 11.5, 110.0, 54.0, 0.08])
+COSTS_NS = np.array([7.5, 25.0, 15.0, 10.0, 10.0, 0.03, 6.0, 4.0])
 """Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
 kinds on the workloads 0 to 99 of benchmarks/choice.py."""
-GROWS = np.array([False, False, True, False, False, True])
+GROWS = np.array([False, False, True, False, False, True, True, True])
 """Which of them grow with the filters."""
+CLEAR = 3.0
+"""Where one kind costs so many times as much as the other, by the estimate, it is not tried."""
+ROUND_NS, ROUNDS = 5e5, 3
+"""A trial of a kind takes about so long at most, and so many are made of each, in turn."""
 SAMPLE_MAX = 2**17
 """Filters of a sample."""
-EVENTS_MAX = 256
-"""Recent events that are tried."""
+EVENTS_MAX, EVENTS_FEW = 256, 64
+"""Recent events that are tried; fewer where nobody may have to wait."""
 FILTERS_MIN = 256
 """With fewer filters there is nothing to choose."""
+_NONE = np.empty(0, np.int64)
 
 
 class AutoMatcher(TableMatcher):
@@ -91,7 +100,7 @@ class AutoMatcher(TableMatcher):
     def _go_on_choosing(self, events: EncodedEvents) -> None:
         recent = events.take(slice(0, EVENTS_MAX))
         if len(self) < FILTERS_MIN or len(recent) == 0:
-            self._chosen(None)
+            self._chosen(self._index)
         elif 2 * self._came_at_once > len(self):
             self._chosen(self._choose_at_once(recent))
         else:
@@ -99,45 +108,63 @@ class AutoMatcher(TableMatcher):
                 self._rival = Rival(self.table, by_access=not self._index.by_access)
             self._rival.go_on(len(events))
             if self._rival.is_whole:
-                rival = self._rival.index
-                is_better = self._cost(rival, recent) < self._cost(self._index, recent)
-                self._chosen(rival if is_better else None)
+                few = recent.take(slice(0, EVENTS_FEW))
+                self._chosen(self._better(self._index, self._rival.index, few))
 
-    def _chosen(self, index: Index | None) -> None:
-        """The choice is made: this index, or None for the one in use."""
+    def _chosen(self, index: Index) -> None:
+        """The choice is made: this index, which may be the one in use."""
         made = [self._index] if self._rival is None else [self._index, self._rival.index]
-        self._index = index or self._index
+        self._index = index
         for one in made:
             if one is not self._index:
                 one.close()
         self._rival, self._came_at_once = None, 0
         self._chosen_for = max(len(self), FILTERS_MIN // 2)
 
-    def _choose_at_once(self, recent: EncodedEvents) -> Index | None:
+    def _choose_at_once(self, recent: EncodedEvents) -> Index:
         """The choice by a sample of the filters, of which an index of either kind is made."""
         slots = self.table.slots
         sample = slots[:: -(-len(slots) // SAMPLE_MAX)]
         share = len(sample) / len(slots)
-        costs = []
-        for by_access in (True, False):
-            index = Index(self.table, by_access=by_access, share=share)
+        tried = [Index(self.table, by_access=kind, share=share) for kind in (True, False)]
+        for index in tried:
             index.insert(sample)
-            costs.append(self._cost(index, recent, 1 / share))
+        by_access = self._better(tried[0], tried[1], recent, 1 / share).by_access
+        for index in tried:
             index.close()
-        by_access = costs[0] <= costs[1]
         if by_access == self._index.by_access:
-            return None
-        index = Index(self.table, by_access=by_access)
-        index.insert(slots)
-        return index
+            return self._index
+        chosen = Index(self.table, by_access=by_access)
+        chosen.insert(slots)
+        return chosen
 
-    def _cost(self, index: Index, events: EncodedEvents, scale: float = 1.0) -> float:
-        """Nanoseconds; ``scale``: how many times as many filters there are."""
+    def _better(self, one: Index, other: Index, events: EncodedEvents, scale: float = 1.0) -> Index:
+        """The index that costs less; ``scale``: how many times as many filters there are."""
+        pair, prices = (one, other), COSTS_NS * np.where(GROWS, scale, 1.0)
+        counts = [self._counts_of(index, events) for index in pair]
+        costs = [float(np.dot(own, prices)) for own in counts]
+        if 0 < max(costs) <= CLEAR * min(costs):
+            few = events.take(slice(0, max(1, int(len(events) * ROUND_NS / max(costs)))))
+            rounds = [[self._time(index, few) for index in pair] for _ in range(ROUNDS)]
+            # What a sample takes grows to what all take as the estimate of it does.
+            costs = [
+                min(times) * cost / float(np.dot(own, COSTS_NS))
+                for times, cost, own in zip(zip(*rounds, strict=True), costs, counts, strict=True)
+            ]
+        return one if costs[0] <= costs[1] else other
+
+    def _counts_of(self, index: Index, events: EncodedEvents) -> Int64s:
+        """What an index looks at for some events."""
         counts = np.zeros(COUNTS, np.int64)
         bits = np.zeros((len(events), self.table.interfaces.size // 64 + 1), np.int64)
-        none = np.empty(0, np.int64)
-        index.run(events, 0, Found(bits, none, none, False), counts)
-        return float(np.dot(counts, COSTS_NS * np.where(GROWS, scale, 1.0)))
+        index.run(events, 0, Found(bits, _NONE, _NONE, False), counts)
+        return counts
+
+    def _time(self, index: Index, events: EncodedEvents) -> int:
+        """Nanoseconds of this thread that an index takes for some events."""
+        begun = thread_time_ns()
+        self._counts_of(index, events)
+        return thread_time_ns() - begun
 
 
 MATCHERS: Mapping[str, Callable[[], Matcher]] = {

@@ -62,6 +62,8 @@ COUNT_NAMES = (
     "groups evaluated",
     "terms evaluated",
     "filters combined",
+    "flips applied",
+    "filters found in groups",
 )
 
 

@@ -31,6 +31,7 @@ from matcher.kernels.layout import (
     COMBINED,
     EVALUATED,
     FIRSTS,
+    FLIPPED,
     FLIPS,
     FLOAT_FLAG,
     LACK,
@@ -46,6 +47,7 @@ from matcher.kernels.layout import (
     TOGGLE_SLOTS,
     TOGGLES,
     TOGGLES_AT,
+    TOLD,
     TYPE_SORT,
     VALUES,
     VALUES_AT,
@@ -114,16 +116,17 @@ def position_of_rank(blocks, first, count, rank, test_ranks):
 
 @inlined
 def toggle(blocks, small, first, slots, starts, test, own):
-    """Flip the bits of the filters that a test decides."""
+    """Flip the bits of the filters that a test decides; how many were looked at."""
     slot = starts + (test & (slots - 1))
     for place in range(first + small[slot], first + small[slot + 1]):
         if blocks[place] >> 32 == test:
             bit = blocks[place] & TERM_MASK
             own[bit >> 6] ^= np.int64(1) << (bit & 63)
+    return 1 + np.int64(small[slot + 1]) - np.int64(small[slot])
 
 
 @inlined
-def left_in_play(blocks, small, block, record, words, cell, value, texts, play, own):
+def left_in_play(blocks, small, block, record, words, cell, value, texts, play, own, counts):
     """Take from ``play`` the filters that a value does not leave in play; ``own`` is scratch."""
     hit_offsets, hits, ranks, test_ranks = texts
     count, first = blocks[record + VALUES], block + blocks[record + VALUES_AT]
@@ -147,6 +150,7 @@ def left_in_play(blocks, small, block, record, words, cell, value, texts, play, 
     if begin > end:  # back from a bit map that may be the one after all flips
         all_flips = np.int64(small[4 * block + blocks[record + FIRSTS] + 2 * count + 1])
         begin, end = end, min(begin, all_flips)
+    counts[FLIPPED] += end - begin
     flips = 4 * block + blocks[record + FLIPS]
     for flip in range(flips + begin, flips + end):
         bit = np.int64(small[flip])
@@ -155,7 +159,7 @@ def left_in_play(blocks, small, block, record, words, cell, value, texts, play, 
         at, slots = block + blocks[record + TOGGLES_AT], blocks[record + TOGGLE_SLOTS]
         starts = 4 * (at + toggles)
         for place in range(hit_offsets[value], hit_offsets[value + 1]):
-            toggle(blocks, small, at, slots, starts, hits[place], own)
+            counts[FLIPPED] += toggle(blocks, small, at, slots, starts, hits[place], own)
     for word in range(words):
         play[word] &= own[word]
 
@@ -192,7 +196,7 @@ def group_match(
             counts[COMBINED] += filters
             left_in_play(
                 blocks, small, block, record, words, cells[cell, 0], cells[cell, 1], texts,
-                play, own,
+                play, own, counts,
             )  # fmt: skip
         record += TERM_WORDS
     half = (filters + 1) // 2
@@ -213,6 +217,7 @@ def group_match(
         place = np.int64(wide[places + bit])
         left -= 1 - (bits[event, place >> 6] >> (place & 63) & 1)
         slot = np.int64(wide[slots + bit]) if wanted else 0
+        counts[TOLD] += 1
         size = hit(event, slot, place, bits, found, size, wanted)
         if leaps:
             end = np.int64(small[ends + bit])

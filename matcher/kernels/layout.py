@@ -43,10 +43,11 @@ SPAN = 1
 count``; ``log`` is that of the segment's length plus one, 0 where there is no segment."""
 HAS_GROUPS = 1 << 31
 LOG_SHIFT, LOG_MASK, SPAN_COUNT = 26, 31, (1 << 26) - 1
-VISITED, PROBED, VERIFIED, EVALUATED, TERMS_EVALUATED, COMBINED = range(6)
+VISITED, PROBED, VERIFIED, EVALUATED, TERMS_EVALUATED, COMBINED, FLIPPED, TOLD = range(8)
 """Places of the counts that a call of ``match`` gives: subsets, probes, candidates, groups,
-their terms, and the filters of each of these."""
-COUNTS = 6
+their terms, the filters of each of these, the flips and toggles of each, and the filters of
+groups that were found to match."""
+COUNTS = 8
 BLOOM_BITS = 8
 """Bits of the Bloom filter, at least, for each prefix of a signature that it learns."""
 SIGNATURE_MAX = 8
