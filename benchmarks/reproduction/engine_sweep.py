@@ -31,6 +31,8 @@ Case = Callable[[float, bool], Making]
 """A workload by the value of a parameter, small if it is to be quick."""
 LOST = 0.001
 """A share of events dropped up to which a rate is called sustained."""
+DROPS = 0.01
+"""A share above which an engine is said to drop events: one hiccup of a machine is less."""
 
 
 def arrivals(rate: float, quick: bool) -> int:
@@ -155,9 +157,9 @@ OUT, OUT_HALF, DROPPED = "{} out [1/s]", "{} out +- [1/s]", "{} dropped [%]"
 
 
 def first_loss(table: Table, line: str) -> float:
-    """The least rate at which more than LOST is dropped; infinity if there is none."""
+    """The least rate at which more than DROPS is dropped; infinity if there is none."""
     pairs = zip(table.column(RATE_OFFERED), table.column(DROPPED.format(line)), strict=True)
-    losing = [float(rate) for rate, dropped in pairs if dropped > 100 * LOST]  # type: ignore[arg-type,operator]
+    losing = [float(rate) for rate, dropped in pairs if dropped > 100 * DROPS]  # type: ignore[arg-type,operator]
     return min(losing, default=float("inf"))
 
 
