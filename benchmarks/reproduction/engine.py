@@ -117,7 +117,13 @@ BOTH = (us(AIP), us(CDP))
 def states_each(table: Table) -> tuple[Claim, ...]:
     return (
         claim("the time grows with the number of states", table, (us(CDP),), grows),
-        claim("AIP takes longer, more so with more states", table, BOTH, wider),
+        claim(
+            "AIP takes longer, more so with more states",
+            table,
+            BOTH,
+            wider,
+            why=ONE_AND_THE_SAME,
+        ),
         claim(
             "throughput grows from 2 states to 3, then the cost of processing lowers it",
             table,
@@ -175,7 +181,13 @@ def sequences_each(table: Table) -> tuple[Claim, ...]:
 def sequences_last(table: Table) -> tuple[Claim, ...]:
     return (
         claim("CDP remains constant", table, (us(CDP),), flat, why=MORE_TO_SELECT),
-        claim("AIP grows moderately (70 to 100 us)", table, (us(AIP),), grows),
+        claim(
+            "AIP grows moderately (70 to 100 us)",
+            table,
+            (us(AIP),),
+            grows,
+            why=ONE_AND_THE_SAME,
+        ),
         claim("throughput falls", table, (COMPOSITES,), falls),
     )
 
