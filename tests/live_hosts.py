@@ -23,18 +23,23 @@ class Hosts:
         for name in self._members:
             self.start(name)
 
+    def add(self, member: Member, **options: object) -> None:
+        """Start one more."""
+        self._members[member.name] = member
+        self.start(member.name, **options)
+
     def endpoint(self, name: str) -> str:
         return f"ipc://{self._folder}/{name}"
 
-    def start(self, name: str, **options: object) -> None:
-        links = [self.endpoint(far) for far in self._members[name].links]
-        flags = {"name": name, "listen": [self.endpoint(name)], "link": links}
+    def start(self, broker: str, **options: object) -> None:
+        links = [self.endpoint(far) for far in self._members[broker].links]
+        flags = {"name": broker, "listen": [self.endpoint(broker)], "link": links}
         configuration = load(None, {}, {**flags, **self._options, **options})
         transport = make_transport(configuration)
-        transport.listen(self.endpoint(name))
+        transport.listen(self.endpoint(broker))
         host = make_host(configuration, transport)
-        thread = threading.Thread(target=host.run, name=name)
-        self._running[name] = host, transport, thread
+        thread = threading.Thread(target=host.run, name=broker)
+        self._running[broker] = host, transport, thread
         thread.start()
 
     def stop(self, name: str) -> None:
