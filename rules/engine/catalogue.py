@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -84,6 +83,8 @@ class Groups:
         self._members = np.array([place for group in members for place in group], np.int64)
         sizes = np.array([len(group) for group in members], np.int64)
         self._starts = np.cumsum(sizes) - sizes
+        self._places = places
+        self._reached = TIME_MIN  # no mark is below it
 
     def followed_by(self, groups: Iterable[frozenset[str]]) -> Groups:
         """Another collection of groups: a mark is kept, and a new group starts without one."""
@@ -94,6 +95,10 @@ class Groups:
         ]
         return Groups(wanted, np.array(marks, np.int64))
 
+    def place_of(self, name: str) -> int | None:
+        """Where in ``types`` a type's name is."""
+        return self._places.get(name)
+
     def raised(self, types: Int64s) -> Groups | None:
         """The groups with marks raised to the least of their types'; None when none rises.
 
@@ -102,9 +107,20 @@ class Groups:
         if len(self.marks) == 0:
             return None
         marks = np.maximum(self.marks, np.minimum.reduceat(types[self._members], self._starts))
-        if (marks == self.marks).all():
+        return self._with(marks) if (marks != self.marks).any() else None
+
+    def raised_to(self, mark: int) -> Groups | None:
+        """The groups with marks raised to that of all types; None when all have it already."""
+        if mark <= self._reached or len(self.marks) == 0:
             return None
-        raised = copy(self)
+        raised = self._with(np.maximum(self.marks, mark))
+        raised._reached = mark
+        return raised
+
+    def _with(self, marks: Int64s) -> Groups:
+        """The same groups with other marks, none of them below the present one."""
+        raised = object.__new__(Groups)
+        raised.__dict__.update(self.__dict__)
         raised.marks = marks
         return raised
 
@@ -115,6 +131,8 @@ class Catalogue:
     def __init__(self) -> None:
         self._rules: dict[str, Deployed] = {}
         self.groups = Groups((), np.empty(0, np.int64))
+        self._type_marks: Int64s | None = None  # of the groups' types, as far as known
+        self._is_any_defined = False  # any of them, by a rule
         self._floor = TIME_MIN  # the greatest mark named for all types
         self._named: dict[str, int] = {}  # the greatest mark named for a type
         self._used: Counter[str] = Counter()  # by how many rules a type is used
@@ -204,16 +222,37 @@ class Catalogue:
         """Raise the marks; whether that of any group rises. ``groups`` is replaced if so."""
         if isinstance(marks, int):
             self._floor = max(self._floor, marks)
+            self._type_marks = None
         else:
             for name, mark in marks.items():
-                self._named[name] = max(self._named.get(name, TIME_MIN), mark)
-        groups = self.groups
-        types = np.array([self.mark_of_type(name) for name in groups.types], np.int64)
-        raised = groups.raised(types)
+                self._name_mark(name, mark)
+        if self._named or self._is_any_defined:
+            raised = self.groups.raised(self._marks_of_types())
+        else:
+            raised = self.groups.raised_to(self._floor)
         if raised is None:
             return False
         self.groups = raised
         return True
+
+    def _name_mark(self, name: str, mark: int) -> None:
+        """Take a mark that is named for a type."""
+        old = self._named.get(name)
+        if old is not None and mark <= old:
+            return
+        self._named[name] = mark
+        place = self.groups.place_of(name)
+        if old is None or self._type_marks is None:
+            self._type_marks = None
+        elif place is not None and mark > self._type_marks[place]:
+            self._type_marks[place] = mark
+
+    def _marks_of_types(self) -> Int64s:
+        """The marks of the types of the groups."""
+        if self._type_marks is None:
+            marks = [self.mark_of_type(name) for name in self.groups.types]
+            self._type_marks = np.array(marks, np.int64)
+        return self._type_marks
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
@@ -325,8 +364,10 @@ class Catalogue:
 
     def _follow_groups(self) -> None:
         """Have a mark for each group that has a rule, and for no other."""
+        self._type_marks = None
         if self._members.keys() != self.groups.numbers.keys():
             self.groups = self.groups.followed_by(self._members)
+        self._is_any_defined = not self._defined.keys().isdisjoint(self.groups.types)
 
 
 def _types_of(rule: Rule) -> tuple[EventType, ...]:

@@ -16,7 +16,7 @@ of repeats.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from matcher.model import (
     Int64s,
     Kind,
 )
+from matcher.single import Row
 from rules.collector import collector_paused
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
@@ -40,12 +41,11 @@ from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.emission import begin_advance
 from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.outlets import Outlets
-from rules.engine.rows import RowWriter
+from rules.engine.rows import RowWriter, row_of
 from rules.engine.switching import fill, renumbered
 from rules.pattern import TIMER, RuleSet
 
@@ -60,8 +60,7 @@ _PRIMITIVE, _COMPOSITE = 0, 1  # classes of E4; ticks are merged before both
 _NO_TRIGGERS = np.empty((0, 3), np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pending:
+class _Pending(NamedTuple):
     """Events that wait for their type's mark: rows, and the least and greatest of their times."""
 
     rows: Int64s
@@ -223,20 +222,35 @@ class CdpEngine:
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        known = self._catalogue.schemas.get(batch.type.name)
-        if batch.type.name == TIMER.name or (known is not None and known != batch.type):
-            raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
+        type_ = batch.type
+        known = self._catalogue.schemas.get(type_.name)
+        if type_.name == TIMER.name or (known is not type_ and known not in (None, type_)):
+            raise SchemaError(f"event {type_} is already known as {known or TIMER}")
         if len(batch) == 0:
             return
-        least, greatest = int(batch.time.min()), int(batch.time.max())
+        one = row_of(batch)
+        if one is not None:
+            least = greatest = one.time
+        else:
+            least, greatest = int(batch.time.min()), int(batch.time.max())
         self._least = least if self._least is None else min(self._least, least)
         self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
         if known is None:
             return  # no rule uses the type
+        rows = self._fresh_rows(batch) if one is None else self._fresh_row(one)
+        if rows is not None:
+            waiting = self._pending.setdefault(self._linker.tables.type_number(type_), [])
+            waiting.append(_Pending(rows, least, greatest))
+
+    def _fresh_rows(self, batch: EventBatch) -> Int64s | None:
+        """The events of a batch that are no repeats (E1), as rows; None when all are."""
         batch = self._repeats.accept(batch)
-        if len(batch):
-            waiting = self._pending.setdefault(self._linker.tables.type_number(batch.type), [])
-            waiting.append(_Pending(self._writer.rows(batch), least, greatest))
+        return self._writer.rows(batch) if len(batch) else None
+
+    def _fresh_row(self, one: Row) -> Int64s | None:
+        """The same of an event that comes alone."""
+        is_new = self._repeats.accepts(one.source, one.sequence, one.time)
+        return self._writer.row(one) if is_new else None
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
@@ -245,13 +259,10 @@ class CdpEngine:
         if not risen and not self._pending:
             return NOTHING
         new = self._catalogue.groups.marks
-        groups = self._linker.groups
-        groups["evaluated"], groups["mark"] = old, new
-        begin_advance(self._arrays.state)
+        self._linker.take_marks(old, new)
         for arrivals, inbox, stored in self._portions(old, new):
             if len(arrivals) or len(stored):
                 self._run(arrivals, inbox, stored)
-        groups["evaluated"] = new
         found = self._outlets.take()
         if self._chooser is not None:
             self._choose(self._chooser)
@@ -264,7 +275,7 @@ class CdpEngine:
         """What has become complete, in order, as arguments of the kernel."""
         inbox, arrivals = self._complete_arrivals()
         stored = self._stored_triggers()
-        intervals = self._tick_intervals(old, new)
+        intervals = self._tick_intervals(old, new) if self._timed else []
         if not intervals:
             yield arrivals, inbox, stored
             return
@@ -289,8 +300,9 @@ class CdpEngine:
     def _complete_arrivals(self) -> tuple[Int64s, Int64s]:
         """Pending events that their types' marks have passed: words, and where each begins."""
         chosen: list[tuple[int, Int64s]] = []
+        event_types, mark_of = self._linker.tables.event_types, self._catalogue.mark_of_type
         for number in list(self._pending):
-            mark = self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
+            mark = mark_of(event_types[number].name)
             left = []
             for pending in self._pending.pop(number):
                 if pending.greatest < mark or mark == TIME_MAX:
@@ -307,7 +319,7 @@ class CdpEngine:
                 self._pending[number] = left
         if not chosen:
             return np.empty(0, np.int64), np.empty((0, 2), np.int64)
-        count = sum(len(rows) for _, rows in chosen)
+        count = sum([len(rows) for _, rows in chosen])
         self._events_since_horizon += count
         self._events_since_choice += count
         return _in_order(chosen, self._writer.sources.ranks)
@@ -442,9 +454,10 @@ class CdpEngine:
 
 def _in_order(chosen: list[tuple[int, Int64s]], ranks: Int64s) -> tuple[Int64s, Int64s]:
     """Rows of several types as one array of words, and (type, offset) by (time, E4)."""
-    inbox = np.concatenate([rows.ravel() for _, rows in chosen])
     if len(chosen) == 1 and len(chosen[0][1]) == 1:
-        return inbox, np.array([[chosen[0][0], 0]])
+        number, row = chosen[0]
+        return row.ravel(), np.array([[number, 0]])
+    inbox = np.concatenate([rows.ravel() for _, rows in chosen])
     offsets, types, first = [], [], 0
     for number, rows in chosen:
         count, width = rows.shape

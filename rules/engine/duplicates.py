@@ -21,7 +21,7 @@ import numpy as np
 
 from matcher.identity import number_of_id
 from matcher.model import AnyArray, Bools, EventBatch, EventIds, Int64s, StringColumn
-from rules.engine.kernels.seen import BLOCK, accept, move
+from rules.engine.kernels.seen import BLOCK, accept, accept_one, move
 
 BLOCKS_MIN = 64
 """The least length of the table of blocks."""
@@ -66,6 +66,17 @@ class DuplicateFilter:
             return batch
         self.dropped += len(batch) - taken
         return batch.take(fresh)
+
+    def accepts(self, source: str, number: int, time: int) -> bool:
+        """Whether one numbered event is new; as ``accept``, for an event that comes alone."""
+        known = self._source_numbers
+        place = known.setdefault(source, len(known))
+        while True:
+            fresh, self._used = accept_one(self._blocks, self._used, place, number, time)
+            if fresh >= 0:
+                self.dropped += 1 - fresh
+                return fresh > 0
+            self._fill(self._blocks[self._blocks["bits"] != 0])
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.

@@ -1,7 +1,8 @@
 """Strings as numbers, exactly: equal codes mean equal strings, and nothing is decided by a hash.
 
 A code stands for a string as long as some stored event or rule uses it; ``forget`` gives the
-codes of all others to new strings. Kernels read the strings themselves (to order them, to find a
+codes of all others to new strings, and begins another list of ``texts``: whoever holds the old
+one reads what codes meant until then. Kernels read the strings themselves (to order them, to find a
 part) as UTF-8 in one array, whose byte order is that of code points (tesla.md S10).
 """
 
@@ -65,6 +66,7 @@ class Interner:
     def forget(self, used: Iterable[int]) -> None:
         """Forget every string but those of the codes in use."""
         kept = set(used)
+        self.texts = self.texts.copy()
         for text, code in list(self._codes.items()):
             if code not in kept:
                 del self._codes[text]

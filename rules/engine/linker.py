@@ -74,6 +74,7 @@ class Linker:
         self._automata = AutomatonTables(self.tables)
         self.rules = RecordTable(layout.RULE)
         self.groups: AnyArray = np.zeros(0, layout.GROUP)
+        self._evaluated, self._marks = self.groups["evaluated"], self.groups["mark"]
         self.steps = BlockTable(layout.STEP)
         self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)
@@ -208,7 +209,8 @@ class Linker:
         Gives the numbers of the sources of composite events in the order of E4 (S15).
         """
         self.groups = np.zeros(len(groups.marks), layout.GROUP)
-        self.groups["evaluated"] = self.groups["mark"] = groups.marks
+        self._evaluated, self._marks = self.groups["evaluated"], self.groups["mark"]
+        self.take_marks(groups.marks, groups.marks)
         if self._group_numbers is not groups.numbers:
             self._group_numbers = groups.numbers
             for linked in self.by_number.values():
@@ -226,6 +228,11 @@ class Linker:
         in_order, sources = self._lookbacks.order()
         self.rules.array["priority"][in_order] = np.arange(len(in_order))
         return sources
+
+    def take_marks(self, evaluated: Int64s, marks: Int64s) -> None:
+        """Say up to where each group has been evaluated, and up to where it is to be."""
+        self._evaluated[:] = evaluated
+        self._marks[:] = marks
 
     def _follow(self, linked: LinkedRule, deployed: Deployed, variant: int) -> None:
         """Take over what the catalogue says of one rule, for one of its variants."""

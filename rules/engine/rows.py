@@ -6,6 +6,8 @@ operations on whole columns, whatever its length. The numbers of sources are loc
 
 from __future__ import annotations
 
+import struct
+
 import numpy as np
 
 from matcher.identity import RULE_SOURCE, event_key, source_hash
@@ -15,7 +17,9 @@ from matcher.model import (
     EventIds,
     Int64s,
     StringColumn,
+    Value,
 )
+from matcher.single import Row, Single
 from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
     HEADER,
@@ -28,6 +32,8 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
+
+_FLOAT, _INT = struct.Struct("<d"), struct.Struct("<q")
 
 
 class Sources:
@@ -60,6 +66,14 @@ class Sources:
             )
         return self._dictionary_numbers[column.codes]
 
+    def number(self, name: str) -> int:
+        """The number of one source."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self._add(name)
+            self._rank()
+        return number
+
     def rule_number(self, name: str) -> int:
         """The number of the source of a rule's composite events."""
         number = self._rule_numbers.get(name)
@@ -87,6 +101,21 @@ class Sources:
             self.ranks[self._numbers[name]] = 0 if is_rule else rank
 
 
+def row_of(batch: EventBatch) -> Row | None:
+    """The event of a batch that comes alone and is known by its number; None for any other."""
+    if len(batch) != 1:
+        return None
+    if isinstance(batch, Single):
+        return batch.row if batch.row.text is None else None
+    ids = batch.ids
+    if ids.text is not None or ids.digest is not None:
+        return None
+    values = tuple(
+        column[0] if isinstance(column, StringColumn) else column.item() for column in batch.columns
+    )
+    return Row(batch.time.item(), ids.source[0], ids.sequence.item(), None, values)
+
+
 class RowWriter:
     """Batches into rows. Owner of the texts of ids and of the numbers of sources."""
 
@@ -107,6 +136,20 @@ class RowWriter:
         for place, column in enumerate(batch.columns, HEADER):
             rows[:, place] = self._words(column)
         return rows
+
+    def row(self, one: Row) -> Int64s:
+        """An event that comes alone and is known by its number, as ``rows`` would give it."""
+        time, source, sequence, _, values = one
+        number = self.sources.number(source)
+        key = self.sources.hashes.item(number)
+        words = [time, key, sequence, number, sequence, ID_IS_SEQUENCE]
+        words.extend(map(self._word, values))
+        return np.array([words], np.int64)
+
+    def _word(self, value: Value) -> int:
+        if isinstance(value, float):
+            return _INT.unpack(_FLOAT.pack(value))[0]  # type: ignore[no-any-return]
+        return self.strings.code(value) if isinstance(value, str) else value
 
     def _write_ids(self, rows: Int64s, ids: EventIds, sources: Int64s) -> None:
         if ids.digest is not None:

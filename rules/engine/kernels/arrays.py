@@ -98,11 +98,11 @@ class Arrays:
         return self._held[name]
 
     def __setitem__(self, name: str, array: AnyArray) -> None:
+        if self._held.get(name) is array:
+            return
         assert array.dtype == DTYPES[name], name
         assert array.flags.c_contiguous, name
         assert array.ndim == 1, name
-        if self._held.get(name) is array:
-            return
         self._held[name] = array
         place = _PLACES[name]
         self._words[place : place + 2] = array.ctypes.data, len(array)

@@ -40,9 +40,14 @@ from rules.engine.kernels.layout import (
     ROW_SEQUENCE,
     ROW_SOURCE,
     ROW_TIME,
+    RUN,
     RUNS,
     TOUCHED,
 )
+
+TAKEN_WORDS = 8
+RUN_WORDS = RUN.itemsize // 8
+"""Words of an outlet and of a run in what :func:`take` writes."""
 
 # --- ids -----------------------------------------------------------------------------------------
 
@@ -297,17 +302,41 @@ def note_run(state: int, rule_number: int, time: int, before: int) -> None:
 
 
 @kernel
-def begin_advance(state: int) -> None:
-    """Leave to the host what it has taken: what comes now is another advance's."""
-    counters, outlets = arrays.counters(state), arrays.outlets(state)
-    for place in range(counters[TOUCHED]):
-        outlet = outlets[arrays.touched(state)[place]]
+def take(state: int, words):  # type: ignore[no-untyped-def]
+    """Write into ``words`` int64[n] where what the advance wrote stands: first the outlets, each
+    in TAKEN_WORDS words, its type and all but the addresses of layout.OUTLET; then the runs. Gives
+    whether some outlet lacks room for as much again, or minus how many words are needed.
+
+    What comes now is another advance's.
+    """
+    counters, outlets, runs = arrays.counters(state), arrays.outlets(state), arrays.runs(state)
+    touched, count = counters[TOUCHED], counters[RUNS]
+    needed = TAKEN_WORDS * touched + RUN_WORDS * count
+    if needed > len(words):
+        return -needed
+    place, is_full = 0, 0
+    for one in range(touched):
+        number = arrays.touched(state)[one]
+        outlet = outlets[number]
+        words[place], words[place + 1], words[place + 2] = number, outlet.first, outlet.count
+        words[place + 3], words[place + 4] = outlet.capacity, outlet.first_cause
+        words[place + 5], words[place + 6] = outlet.causes, outlet.advances
+        words[place + 7] = outlet.kinds
+        if outlet.capacity - outlet.count < outlet.count - outlet.first:
+            is_full = 1
         outlet.first = outlet.count
         outlet.first_cause = outlet.causes
         outlet.advances += 1
+        place += TAKEN_WORDS
+    for one in range(count):
+        run = runs[one]
+        words[place], words[place + 1] = run.time, run.place
+        words[place + 2], words[place + 3] = run.type, run.count
+        place += RUN_WORDS
     counters[TOUCHED] = 0
     counters[RUNS] = 0
     counters[DISORDER] = 0
+    return is_full
 
 
 @kernel

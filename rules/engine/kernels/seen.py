@@ -63,6 +63,26 @@ def accept(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def accept_one(blocks, used: int, source: int, number: int, time: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    """Enter one event: 1 if it is new, 0 if not, -1 when the table must grow; and the blocks in
+    use.
+    """
+    place = place_of(blocks, source, number >> 6)
+    if blocks[place].bits == 0:
+        if 2 * (used + 1) > len(blocks):
+            return -1, used
+        blocks[place].source = source
+        blocks[place].block = number >> 6
+        blocks[place].newest = time
+        used += 1
+    bit = np.uint64(1) << np.uint64(number & 63)
+    fresh = 1 if blocks[place].bits & bit == 0 else 0
+    blocks[place].bits |= bit
+    blocks[place].newest = max(blocks[place].newest, time)
+    return fresh, used
+
+
+@kernel
 def move(blocks, target) -> None:  # type: ignore[no-untyped-def]
     """Enter blocks into another table, which has room."""
     for number in range(len(blocks)):

@@ -66,6 +66,22 @@ def test_a_million_events_whose_keys_never_come_back(terminators: bool):
     assert engine.memory()["rows/B"] < 5 * chunk
 
 
+def test_detections_that_nobody_looked_at_keep_their_strings(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(interner, "SWEEP_MIN", 100)
+    engine = CdpEngine()
+    engine._strings._sweep_above = engine._writer.texts._sweep_above = 100
+    engine.deploy(rules.load(SCHEMAS + "define Seen(s: string) from B(k = 1) as b where s = b.s"))
+    kept, expected = [], []
+    for number in range(5 * cdp.HORIZON_EVENTS):
+        name = f"n{number}"
+        events = [Event("B", number * SECOND, "s", f"id{name}", {"k": 1, "s": name}, 0)]
+        engine.push(batch_of_events(B, events))
+        kept.append(engine.advance(number * SECOND + 1))
+        expected.append((name, (f"id{name}",)))
+    assert len(engine._strings) < len(expected)  # most are forgotten, and their codes given away
+    assert [(e.data["s"], e.cause) for found in kept for e in found.events()] == expected
+
+
 def test_strings_and_texts_of_ids_that_never_come_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(interner, "SWEEP_MIN", 1000)
     engine, chunk = CdpEngine(), 2000

@@ -1,0 +1,277 @@
+"""What one advance has written, as batches: made when somebody asks for them.
+
+Kernels write composite events where they stay, and a batch of them is slices of those columns
+beside dictionaries of the strings in them. To make one takes longer than to detect a single
+event, and not everybody looks: a host passes on the types that are subscribed to, a benchmark
+counts. So what :meth:`rules.engine.outlets.Outlets.take` gives is where the events stand.
+
+Law 1: it is a :class:`Detections` in every respect, and a value: the columns are never written
+again but to give codes of strings the numbers of a dictionary, once.
+
+Law 2: a code means the string that it stood for at the advance. The lists of strings given here
+only grow: an interner that forgets some begins another list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from matcher.model import (
+    AnyArray,
+    Bools,
+    Causes,
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int32s,
+    Int64s,
+    Kind,
+    StringColumn,
+    UInt64s,
+)
+from rules.engine.engine import Detections
+from rules.engine.kernels import layout
+from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
+from rules.engine.tables import grown
+
+FEW = 16
+"""So few codes are looked up one by one."""
+_ZEROS: Int32s = np.zeros(FEW, np.int32)  # codes of a column of one string; never written to
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """What the outlet of a type was lent: see layout.OUTLET."""
+
+    type: EventType
+    time: Int64s
+    digest: UInt64s  # [capacity, 2]
+    source: Int32s
+    words: Int64s  # [attributes, capacity]
+    floats: AnyArray  # the same memory
+    offsets: Int64s
+    cause_source: Int32s
+    cause_sequence: Int64s
+    cause_kind: AnyArray
+    cause_name: Int64s  # [capacity, 2]
+
+    @classmethod
+    def empty(cls, type_: EventType, capacity: int, causes: int) -> Columns:
+        """Columns with room for so many events and causes."""
+        words = np.empty((len(type_.attributes), capacity), np.int64)
+        return cls(
+            type_,
+            np.empty(capacity, np.int64),
+            np.empty((capacity, 2), np.uint64),
+            np.empty(capacity, np.int32),
+            words,
+            words.view(np.float64),
+            np.empty(2 * capacity + 2, np.int64),
+            np.empty(causes, np.int32),
+            np.empty(causes, np.int64),
+            np.empty(causes, np.uint8),
+            np.empty((causes, 2), np.int64),
+        )
+
+    def take_over(self, other: Columns, events: slice, causes: slice, offsets: slice) -> None:
+        """Copy what the present advance wrote elsewhere to the beginning."""
+        for mine, theirs, part in (
+            (self.time, other.time, events),
+            (self.digest, other.digest, events),
+            (self.source, other.source, events),
+            (self.words.T, other.words.T, events),
+            (self.offsets, other.offsets, offsets),
+            (self.cause_source, other.cause_source, causes),
+            (self.cause_sequence, other.cause_sequence, causes),
+            (self.cause_kind, other.cause_kind, causes),
+            (self.cause_name, other.cause_name, causes),
+        ):
+            mine[: part.stop - part.start] = theirs[part]
+
+
+class Dictionary:
+    """Codes of a list of strings, which only grows, into columns with dictionaries of their own."""
+
+    def __init__(self, strings: Sequence[str | None]) -> None:
+        self.strings = strings
+        self._places: Int32s = np.full(16, -1, np.int32)
+        self._used: Int64s = np.zeros(16, np.int64)
+
+    def column(self, codes: Int32s) -> StringColumn:
+        """The strings that n codes stand for; ``codes`` is written to, and kept."""
+        if len(codes) <= FEW:
+            return self._short(codes.tolist())
+        if len(self._places) < len(self.strings):
+            self._places = np.full(2 * len(self.strings), -1, np.int32)
+            self._used = grown(self._used, 2 * len(self.strings))
+        count = renumber(codes, self._places, self._used)
+        return StringColumn(codes, self._values(self._used[:count].tolist()))
+
+    def _short(self, codes: list[int]) -> StringColumn:
+        if codes.count(codes[0]) == len(codes):
+            return StringColumn(_ZEROS[: len(codes)], self._values(codes[:1]))
+        places = {code: place for place, code in enumerate(dict.fromkeys(codes))}
+        numbers = np.array([places[code] for code in codes], np.int32)
+        return StringColumn(numbers, self._values(places))
+
+    def _values(self, codes: Iterable[int]) -> tuple[str, ...]:
+        values = tuple(map(self.strings.__getitem__, codes))
+        assert None not in values, "a code in use was forgotten"
+        return cast(tuple[str, ...], values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """What codes stand for: names of sources, texts of ids, attributes."""
+
+    sources: Dictionary
+    texts: Dictionary
+    strings: Dictionary
+
+
+class Part(NamedTuple):
+    """What an advance wrote into one outlet; the words are those of layout.OUTLET."""
+
+    columns: Columns
+    number: int  # of the type
+    first: int
+    end: int
+    capacity: int
+    first_cause: int
+    causes: int
+    advances: int
+    kinds: int
+
+    @property
+    def length(self) -> int:
+        """How many events."""
+        return self.end - self.first
+
+    def batch(self, names: Names) -> EventBatch:
+        """Its events, as slices of the columns."""
+        columns, events = self.columns, slice(self.first, self.end)
+        start = self.first + self.advances
+        return EventBatch(
+            columns.type,
+            columns.time[events],
+            EventIds(
+                names.sources.column(columns.source[events]),
+                np.zeros(self.length, np.int64),
+                None,
+                columns.digest[events],
+            ),
+            tuple(
+                self._column(place, events, attribute.kind, names)
+                for place, attribute in enumerate(columns.type.attributes)
+            ),
+            Causes(
+                columns.offsets[start : start + self.length + 1],
+                *self._causes(names),
+            ),
+        )
+
+    def _column(self, place: int, events: slice, kind: Kind, names: Names) -> Column:
+        if kind is Kind.FLOAT:
+            return self.columns.floats[place, events]
+        words = self.columns.words[place, events]
+        if kind is Kind.INT:
+            return words
+        if kind is Kind.BOOL:
+            return words.astype(np.bool_)
+        return names.strings.column(words.astype(np.int32))
+
+    def _causes(self, names: Names) -> tuple[EventIds, Bools, Bools]:
+        """The ids of the causes; which ones a digest names, and which ones a text."""
+        columns, causes = self.columns, slice(self.first_cause, self.causes)
+        source = names.sources.column(columns.cause_source[causes])
+        sequence = columns.cause_sequence[causes]
+        if not self.kinds:
+            none = np.zeros(len(sequence), np.bool_)
+            return EventIds(source, sequence), none, none
+        kind, name = columns.cause_kind[causes], columns.cause_name[causes]
+        is_digest = kind == layout.CAUSE_IS_DIGEST
+        has_text = kind == layout.CAUSE_IS_TEXT
+        text, digest = None, None
+        if has_text.any():
+            column = names.texts.column(name[has_text, 1].astype(np.int32))
+            codes = np.zeros(len(kind), np.int32)
+            codes[has_text] = column.codes
+            text = StringColumn(codes, column.values)
+        if is_digest.any():
+            digest = np.where(is_digest[:, None], name, 0).view(np.uint64)
+        return EventIds(source, sequence, text, digest), is_digest, has_text
+
+
+class Taken(Detections):
+    """Detections of which only the number is known until somebody asks for more."""
+
+    # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
+    __slots__ = ("_columns", "_count", "_is_disordered", "_names", "_words")
+    _columns: list[Columns]
+    _count: int
+    _is_disordered: bool
+    _names: Names
+    _words: Int64s
+
+    def __init__(
+        self,
+        columns: list[Columns],
+        words: Int64s,
+        names: Names,
+        is_disordered: bool,
+    ) -> None:
+        """``words`` are those of :func:`rules.engine.kernels.emission.take`, ``columns`` those of
+        the outlets in it.
+        """
+        end = TAKEN_WORDS * len(columns)
+        _set(self, "_columns", columns)
+        _set(self, "_words", words)
+        _set(self, "_names", names)
+        _set(self, "_is_disordered", is_disordered)
+        _set(self, "_count", sum(words[end + RUN_WORDS - 1 :: RUN_WORDS].tolist()))
+
+    def __len__(self) -> int:
+        return self._count
+
+    def parts(self) -> list[Part]:
+        """What stands in each outlet."""
+        records = self._words[: TAKEN_WORDS * len(self._columns)].reshape(-1, TAKEN_WORDS)
+        return [
+            Part(columns, *record)
+            for columns, record in zip(self._columns, records.tolist(), strict=True)
+        ]
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "batches":
+            made: Any = tuple(part.batch(self._names) for part in self.parts())
+        elif name == "order":
+            made = self._in_order()
+        else:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        _set(self, name, made)
+        return made
+
+    def _in_order(self) -> Int64s:
+        """The common order of the batches' events."""
+        parts = self.parts()
+        if len(parts) == 1 and not self._is_disordered:
+            return np.arange(self._count)
+        runs = self._words[TAKEN_WORDS * len(parts) :].view(layout.RUN)
+        if self._is_disordered:
+            runs = runs[np.lexsort((runs["place"], runs["time"]))]
+        first = np.zeros(1 + max(part.number for part in parts), np.int64)
+        before = 0
+        for part in parts:
+            first[part.number] = before
+            before += part.length
+        order = np.empty(self._count, np.int64)
+        spread_runs(runs, first, order)
+        return order
+
+
+_set = object.__setattr__
