@@ -144,6 +144,7 @@ class ColumnTables:
             next=-1,
             first_access=-1,
             first_rule=-1,
+            last_rule=-1,
         )
         equality = None if chosen is None else _constant_equality(chosen)
         if equality is None:

@@ -25,6 +25,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import unchain
 from rules.engine.steps import StepRecords, previous
+from rules.engine.straight import straight_words
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import Policy
 from rules.plan import RulePlan, StepKind, laid_out
@@ -50,6 +51,7 @@ class LinkedRule:
     uses: tuple[int, ...]  # accesses, once a step
     automaton: LinkedAutomaton | None
     arrivals: Mapping[int, int]  # for each selected event, an access that it enters as it comes
+    straight: tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class Linker:
         self.steps = BlockTable(layout.STEP)
         self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)
+        self._straight = BlockTable(np.int64)
         self._lookbacks = Lookbacks()  # beside ``rules``
         self._group_numbers: Mapping[frozenset[str], int] = {}
         self.linked: dict[str, tuple[LinkedRule, ...]] = {}  # the variants of each rule
@@ -132,14 +135,21 @@ class Linker:
             key_high=_signed(deployed.key[0]),
             key_low=_signed(deployed.key[1]),
             source=source,
-            next=tables.columns.array[column]["first_rule"],
+            next=-1,
+            straight=-1,
             consumes=sum(1 << event for event in plan.rule.consuming),
             latest=plan.rule.latest,
             private=private_block,
             final_each=_ends_in_each(plan) and all(value.event >= 0 for value in values),
             automaton=-1 if automaton is None else automaton.number,
         )
-        tables.columns.array[column]["first_rule"] = number
+        self._enchain(number, column)
+        straight = None
+        if model is None:
+            key = _signed(deployed.key[0]), _signed(deployed.key[1])
+            type_number = tables.type_number(deployed.rule.defines)
+            if words := straight_words(plan, type_number, key, source, tables):
+                straight = self._straight.add(words), len(words)
         self.depth = max(self.depth, assembler.depth)
         self.slots = max(self.slots, plan.slots)
         self.events = max(self.events, len(plan.event_types))
@@ -157,8 +167,35 @@ class Linker:
             tuple(uses),
             automaton,
             self._arrivals(plan, model),
+            straight,
         )
+        self._decide_straight(linked)
         return linked
+
+    def _enchain(self, rule: int, column: int) -> None:
+        """Enter a rule behind those with the same terminators: most run in that order."""
+        record = self.tables.columns.array[column]
+        if record["first_rule"] < 0:
+            record["first_rule"] = rule
+        else:
+            self.rules.array[int(record["last_rule"])]["next"] = rule
+        record["last_rule"] = rule
+
+    def _unchain(self, rule: int, column: int) -> None:
+        """Take a rule out of the chain of its terminators."""
+        columns, rules = self.tables.columns, self.rules.array
+        unchain(self.rules, rule, columns, column, "first_rule")
+        if columns.array[column]["last_rule"] == rule:
+            last, following = -1, int(columns.array[column]["first_rule"])
+            while following >= 0:
+                last, following = following, int(rules[following]["next"])
+            columns.array[column]["last_rule"] = last
+
+    def _decide_straight(self, linked: LinkedRule) -> None:
+        """Let a rule be evaluated as a straight one if it is, and no step of it is strict."""
+        is_strict = any(step.strict for step in linked.plan.steps)
+        straight = -1 if linked.straight is None or is_strict else linked.straight[0]
+        self.rules.array[linked.number]["straight"] = straight
 
     def _arrivals(self, plan: RulePlan, model: AutomatonPlan | None) -> Mapping[int, int]:
         selections = [step for step in plan.steps if step.kind is StepKind.SELECT]
@@ -190,7 +227,7 @@ class Linker:
         del self.by_number[linked.number]
         tables = self.tables
         column = int(self.rules.array[linked.number]["column"])
-        unchain(self.rules, linked.number, tables.columns, column, "first_rule")
+        self._unchain(linked.number, column)
         self._lookbacks.remove(linked.number, linked.holds)
         tables.drop_column(linked.plan.terminator)
         gone = tuple(access for access in linked.uses if tables.drop_access(access))
@@ -200,6 +237,8 @@ class Linker:
         tables.code.release(*linked.code)
         self._values.release(*linked.values)
         self._private.release(*linked.private)
+        if linked.straight is not None:
+            self._straight.release(*linked.straight)
         self.rules.release(linked.number)
         return gone
 
@@ -239,6 +278,8 @@ class Linker:
         linked.deployed = deployed
         record = self.rules.array[linked.number]
         record["since"] = deployed.since
+        if linked.straight is not None:
+            self._straight.array[linked.straight[0] + layout.STRAIGHT_SINCE] = deployed.since
         record["floor"] = max(deployed.floor, deployed.since)
         record["group"] = self._group_numbers[deployed.group]
         self._lookbacks.place(
@@ -260,6 +301,7 @@ class Linker:
         linked.plan = plan
         for place, step in enumerate(laid_out(plan.steps), linked.steps[0]):
             self.steps.array[place]["strict"] = step.strict
+        self._decide_straight(linked)
 
     def constants(self) -> set[int]:
         """The codes of all strings that rules mention."""
@@ -275,6 +317,7 @@ class Linker:
         arrays["steps"] = self.steps.array
         arrays["values"] = self._values.array
         arrays["private"] = self._private.array
+        arrays["straight"] = self._straight.array
 
 
 def _value(program: Program, assembler: Assembler) -> _Value:

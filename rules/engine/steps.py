@@ -15,7 +15,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
 from rules.pattern import Policy
-from rules.plan import Range, Step, StepKind, key_kind, laid_out
+from rules.plan import AccessPlan, Probe, Range, Step, StepKind, key_kind, laid_out
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,
@@ -108,8 +108,7 @@ class StepRecords:
         places = zip(("first", "second"), step.probes, step.access.keys, strict=False)
         for name, probe, key in places:
             fields[f"{name}_probe"] = assembler.program(probe.program)
-            kinds = probe.kind, key_kind(type_, key)
-            fields[f"{name}_kind"] = _PROBES.get(kinds, layout.PROBE_SAME)
+            fields[f"{name}_kind"] = probe_kind(probe, step.access, key)
             event, offset = loaded(probe.program) or (-1, 0)
             fields[f"{name}_event"], fields[f"{name}_offset"] = event, offset
         if step.ordered is not None:
@@ -158,6 +157,12 @@ class StepRecords:
             behind += len(getattr(step, name))
             fields[f"{name}_end"] = behind
         return behind
+
+
+def probe_kind(probe: Probe, access: AccessPlan, key: int) -> int:
+    """How a probe's value becomes a word of the key: layout.PROBE_..."""
+    kinds = probe.kind, key_kind(access.column.type, key)
+    return _PROBES.get(kinds, layout.PROBE_SAME)
 
 
 def previous(steps: Sequence[Step], place: int, first: int) -> int:

@@ -6,6 +6,7 @@ that a removed rule gave back are used again, and growing doubles.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +15,14 @@ import numpy.typing as npt
 
 from matcher.model import AnyArray
 
+_LINE = 64  # bytes
+
 
 class RecordTable:
     """Records of one dtype; ``array`` is replaced when the table grows."""
 
     def __init__(self, dtype: npt.DTypeLike, capacity: int = 16) -> None:
-        self.array: AnyArray = np.zeros(capacity, dtype)
+        self.array: AnyArray = zeros((capacity,), dtype)
         self._top = 0
         self._free: list[int] = []
 
@@ -50,7 +53,7 @@ class BlockTable:
     """Blocks of consecutive records; a block given back serves one of the same length."""
 
     def __init__(self, dtype: npt.DTypeLike, capacity: int = 64) -> None:
-        self.array: AnyArray = np.zeros(capacity, dtype)
+        self.array: AnyArray = zeros((capacity,), dtype)
         self._top = 0
         self._free: dict[int, list[int]] = {}
 
@@ -77,6 +80,14 @@ class BlockTable:
 
 def grown(array: AnyArray, length: int) -> AnyArray:
     """A copy of an array with room for ``length`` items."""
-    larger = np.zeros((length, *array.shape[1:]), array.dtype)
+    larger = zeros((length, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
+
+
+def zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> AnyArray:
+    """Zeros that begin with a line of memory: a record of 64 bytes is then in one line."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    held = np.zeros(size + _LINE, np.uint8)
+    start = -held.ctypes.data % _LINE
+    return held[start : start + size].view(dtype).reshape(shape)

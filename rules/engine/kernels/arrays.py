@@ -42,6 +42,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "steps": layout.STEP,
     "code": layout.CODE,
     "values": layout.VALUE,  # of the attributes that rules define
+    "straight": _I,  # words of straight rules, see layout.STRAIGHT_HEADER
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatch_keys": layout.DISPATCH_KEY,
     "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
@@ -181,6 +182,7 @@ links = _accessor("links")
 steps = _accessor("steps")
 code = _accessor("code")
 values = _accessor("values")
+straight = _accessor("straight")
 private = _accessor("private")
 dispatch_keys = _accessor("dispatch_keys")
 dispatch_heads = _accessor("dispatch_heads")

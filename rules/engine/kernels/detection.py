@@ -408,5 +408,6 @@ def detect(state: int, rule_number: int, row: int) -> int:
             place += 1
         else:
             place = arrays.steps(state)[place].previous
-    note_run(state, rule_number, arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME], count)
+    time = arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME]
+    note_run(state, rule.type, rule.source, time, count)
     return DONE

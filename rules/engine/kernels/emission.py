@@ -157,7 +157,7 @@ def emit(state: int, rule_number: int) -> int:
         return GROW_OUT
     outlet = arrays.outlets(state)[rule.type]
     heap, frame = arrays.heap(state), arrays.frame(state)
-    place, cause = outlet.count, outlet.causes
+    place = outlet.count
     words = arrays.words_at(outlet.words, rule.value_count * outlet.capacity)
     for number in range(rule.value_count):
         value = arrays.values(state)[rule.first_value + number]
@@ -170,21 +170,32 @@ def emit(state: int, rule_number: int) -> int:
         words[number * outlet.capacity + place] = word
     if rule.consumes and not note_consumed(state, rule_number):
         return GROW_CONSUMED
-    latest = rule.latest
     upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
+    write_match(outlet, heap, frame, events, rule.latest, upper, lower, rule.source)
+    return DONE
+
+
+@part
+def write_match(  # type: ignore[no-untyped-def]
+    outlet, heap, frame, events: int, latest: int, upper, lower, source: int
+) -> None:
+    """Write all of a composite event but its attributes, which are there; there is room.
+
+    ``upper`` and ``lower`` are its rule's key.
+    """
+    place, cause = outlet.count, outlet.causes
     high, low = digest(heap, frame, events, latest, upper, lower)
     ids = arrays.words_at(outlet.digest, 2 * outlet.capacity)
     ids[2 * place] = np.int64(high)
     ids[2 * place + 1] = np.int64(low)
     arrays.words_at(outlet.time, outlet.capacity)[place] = heap[frame[1] + ROW_TIME]
-    arrays.codes_at(outlet.source, outlet.capacity)[place] = rule.source
+    arrays.codes_at(outlet.source, outlet.capacity)[place] = source
     for event in range(events):
         write_cause(outlet, cause + event, heap, frame[cause_place(event, latest)])
     offset = place + outlet.advances + 1
     arrays.words_at(outlet.offsets, offset + 1)[offset] = cause + events - outlet.first_cause
     outlet.count = place + 1
     outlet.causes = cause + events
-    return DONE
 
 
 @kernel
@@ -279,24 +290,26 @@ def note_consumed(state: int, rule_number: int) -> bool:
 
 
 @kernel
-def note_run(state: int, rule_number: int, time: int, before: int) -> None:
-    """Note what an evaluation has added to its outlet, which held ``before`` events."""
-    rule, counters = arrays.rules(state)[rule_number], arrays.counters(state)
-    outlet = arrays.outlets(state)[rule.type]
+def note_run(state: int, type_number: int, source: int, time: int, before: int) -> None:
+    """Note what an evaluation has added to an outlet, which held ``before`` events.
+
+    ``source`` is the number of the rule's.
+    """
+    counters, outlet = arrays.counters(state), arrays.outlets(state)[type_number]
     if outlet.count == before:
         return
     if before == outlet.first:
-        arrays.touched(state)[counters[TOUCHED]] = rule.type
+        arrays.touched(state)[counters[TOUCHED]] = type_number
         counters[TOUCHED] += 1
         start = outlet.first + outlet.advances
         arrays.words_at(outlet.offsets, start + 1)[start] = 0
     runs, count = arrays.runs(state), counters[RUNS]
-    place = arrays.source_ranks(state)[rule.source]
+    place = arrays.source_ranks(state)[source]
     if count > 0 and runs[count - 1].time == time and runs[count - 1].place > place:
         counters[DISORDER] = 1
     runs[count].time = time
     runs[count].place = place
-    runs[count].type = rule.type
+    runs[count].type = type_number
     runs[count].count = outlet.count - before
     counters[RUNS] = count + 1
 

@@ -63,6 +63,7 @@ from rules.engine.kernels.memory import (
     row_key,
     row_offset,
 )
+from rules.engine.kernels.straight import detect_straight
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
 """The phases of an instant."""
@@ -111,22 +112,22 @@ def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-unty
             else:
                 trigger_ = arrays.triggers(state)[0]
             rule = trigger_.rule
-            if arrays.rules(state)[rule].automaton >= 0:
-                status = catch_up(state, rule, counters[INSTANT])
-                if status != DONE:
-                    return status
-            outlet = arrays.outlets(state)[arrays.rules(state)[rule].type]
+            record = arrays.rules(state)[rule]
+            outlet = arrays.outlets(state)[record.type]
             first = outlet.count
-            status = detect(state, rule, trigger_.row)
+            if record.straight >= 0:
+                status = detect_straight(state, record.straight, trigger_.row)
+            else:
+                status = detect_any(state, rule, trigger_.row)
             if status != DONE:
                 return status
             counters[EVALUATED] += 1
-            arrays.rules(state)[rule].evaluated += 1
+            record.evaluated += 1
             if queued:
                 counters[QUEUE_HEAD] += 1
             else:
                 pop_trigger(state)
-            if arrays.rules(state)[rule].stores and outlet.count > first:
+            if record.stores and outlet.count > first:
                 counters[COMPOSITE] = first
                 counters[COMPOSITE_END] = outlet.count
                 counters[COMPOSITE_RULE] = rule
@@ -140,6 +141,16 @@ def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-unty
             if counters[CONSUMED]:
                 consume(state)
             counters[PHASE] = CHOOSE
+
+
+@kernel
+def detect_any(state: int, rule: int, row: int) -> int:
+    """Evaluate any rule at a terminator of the present instant."""
+    if arrays.rules(state)[rule].automaton >= 0:
+        status = catch_up(state, rule, arrays.counters(state)[INSTANT])
+        if status != DONE:
+            return status
+    return detect(state, rule, row)
 
 
 @kernel

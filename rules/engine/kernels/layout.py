@@ -70,6 +70,7 @@ COLUMN = np.dtype(
         ("next", _I),  # in its chain of open or dispatched columns
         ("first_access", _I),
         ("first_rule", _I),  # the rules whose terminator it is
+        ("last_rule", _I),
     ]
 )
 ACCESS = np.dtype(
@@ -86,7 +87,15 @@ ACCESS = np.dtype(
 )
 RULE = np.dtype(
     [
+        # What a terminator needs before its rule is evaluated, in as few lines of memory as may be.
+        ("next", _I),  # of the same terminator column, in the order in which they were linked
+        ("group", _I),
+        ("floor", _I),  # every instant before it is done with
+        ("priority", _I),  # by rank and place: the order within an instant
         ("type", _I),  # defined
+        ("straight", _I),  # its words in ``straight``, or -1
+        ("stores", _I),  # whether some rule uses the type it defines
+        ("evaluated", _I),  # terminators, since it was linked
         ("column", _I),  # of its terminators
         ("first_step", _I),
         ("last_step", _I),  # exclusive
@@ -95,22 +104,24 @@ RULE = np.dtype(
         ("value_count", _I),
         ("events", _I),  # numbered events
         ("since", _I),
-        ("floor", _I),  # every instant before it is done with
-        ("group", _I),
-        ("priority", _I),  # by rank and place: the order within an instant
         ("key_high", _I),
         ("key_low", _I),
         ("source", _I),  # number of "rexmq/rule/<name>"
-        ("next", _I),  # of the same terminator column
-        ("stores", _I),  # whether some rule uses the type it defines
         ("consumes", _I),  # bit mask over event numbers
         ("private", _I),  # first of its private accesses, in ``private``
         ("latest", _I),  # the place among the causes of the terminator (X1); 0 but in variants
         ("final_each", _I),  # whether the last step only emits every entry in its span
         ("automaton", _I),  # or -1
-        ("evaluated", _I),  # terminators, since it was linked
     ]
 )
+# Words of a straight rule: a header, then for each value the event's frame place and the offset of
+# the attribute, then the steps.
+STRAIGHT_TYPE, STRAIGHT_STEPS, STRAIGHT_VALUES, STRAIGHT_SINCE = 0, 1, 2, 3
+STRAIGHT_KEY_HIGH, STRAIGHT_KEY_LOW, STRAIGHT_SOURCE, STRAIGHT_TERMINATOR = 4, 5, 6, 7
+STRAIGHT_HEADER = 8
+STRAIGHT_VALUE = 2
+STRAIGHT_STEP = 6
+"""Access, type, frame place of the late end, duration, frame place of the key or -1, its offset."""
 AUTOMATON = np.dtype(
     [
         ("first_state", _I),  # a free record has none
