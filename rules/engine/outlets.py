@@ -50,7 +50,7 @@ class Outlets:
         self._columns: dict[int, Columns] = {}
         self._expected: dict[int, int] = {}  # by type: a little more than it last yielded
         self._names = _names_of(writer)
-        self._words = np.empty(256, np.int64)
+        self._words = np.empty(256, np.int64)  # for what few events need
 
     def forget(self, type_number: int) -> None:
         """Take the columns of a type that no rule defines any more back."""
@@ -103,16 +103,14 @@ class Outlets:
         if not touched:
             return NOTHING
         is_disordered = counters.item(layout.DISORDER) != 0
-        while (is_full := take(self._arrays.state, self._words)) < 0:
-            self._words = np.empty(-2 * is_full, np.int64)
-        ends = TAKEN_WORDS * touched, TAKEN_WORDS * touched + RUN_WORDS * runs
-        numbers = self._words[: ends[0] : TAKEN_WORDS].tolist()
-        taken = Taken(
-            [self._columns[number] for number in numbers],
-            self._words[: ends[1]].copy(),
-            self._named(),
-            is_disordered,
-        )
+        end = TAKEN_WORDS * touched
+        needed = end + RUN_WORDS * runs
+        words = self._words if needed <= len(self._words) else np.empty(needed, np.int64)
+        is_full = take(self._arrays.state, words)
+        columns = [self._columns[number] for number in words[:end:TAKEN_WORDS].tolist()]
+        if words is self._words:
+            words = words[:needed].copy()
+        taken = Taken(columns, words, self._named(), is_disordered)
         if is_full:
             self._make_way(taken.parts())
         return taken

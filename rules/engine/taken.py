@@ -63,19 +63,38 @@ class Columns:
     @classmethod
     def empty(cls, type_: EventType, capacity: int, causes: int) -> Columns:
         """Columns with room for so many events and causes."""
-        words = np.empty((len(type_.attributes), capacity), np.int64)
+        attributes = len(type_.attributes)
+        lengths = {
+            "time": 8 * capacity,
+            "digest": 16 * capacity,
+            "words": 8 * attributes * capacity,
+            "offsets": 16 * capacity + 16,
+            "cause_sequence": 8 * causes,
+            "source": 4 * capacity,
+            "cause_source": 4 * causes,
+            "cause_kind": causes,
+            "cause_name": 16 * causes,  # at the end: most causes have none, and no page is touched
+        }
+        # One piece of memory: what comes from the system in pieces of its own costs far more than
+        # to write to it, and large ones come in large pages.
+        piece, start = np.empty(sum(lengths.values()) + 8 * len(lengths), np.uint8), 0
+        parts = {}
+        for name, length in lengths.items():
+            parts[name] = piece[start : start + length]
+            start += -(-length // 8) * 8
+        words = parts["words"].view(np.int64).reshape(attributes, capacity)
         return cls(
             type_,
-            np.empty(capacity, np.int64),
-            np.empty((capacity, 2), np.uint64),
-            np.empty(capacity, np.int32),
+            parts["time"].view(np.int64),
+            parts["digest"].view(np.uint64).reshape(capacity, 2),
+            parts["source"].view(np.int32),
             words,
             words.view(np.float64),
-            np.empty(2 * capacity + 2, np.int64),
-            np.empty(causes, np.int32),
-            np.empty(causes, np.int64),
-            np.empty(causes, np.uint8),
-            np.empty((causes, 2), np.int64),
+            parts["offsets"].view(np.int64),
+            parts["cause_source"].view(np.int32),
+            parts["cause_sequence"].view(np.int64),
+            parts["cause_kind"],
+            parts["cause_name"].view(np.int64).reshape(causes, 2),
         )
 
     def take_over(self, other: Columns, events: slice, causes: slice, offsets: slice) -> None:

@@ -315,19 +315,16 @@ def note_run(state: int, type_number: int, source: int, time: int, before: int) 
 
 
 @kernel
-def take(state: int, words):  # type: ignore[no-untyped-def]
+def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
     """Write into ``words`` int64[n] where what the advance wrote stands: first the outlets, each
-    in TAKEN_WORDS words, its type and all but the addresses of layout.OUTLET; then the runs. Gives
-    whether some outlet lacks room for as much again, or minus how many words are needed.
+    in TAKEN_WORDS words, its type and what is no address of layout.OUTLET; then the runs. Gives
+    whether some outlet lacks room for as much again.
 
     What comes now is another advance's.
     """
     counters, outlets, runs = arrays.counters(state), arrays.outlets(state), arrays.runs(state)
     touched, count = counters[TOUCHED], counters[RUNS]
-    needed = TAKEN_WORDS * touched + RUN_WORDS * count
-    if needed > len(words):
-        return -needed
-    place, is_full = 0, 0
+    place, is_full = 0, False
     for one in range(touched):
         number = arrays.touched(state)[one]
         outlet = outlets[number]
@@ -336,7 +333,7 @@ def take(state: int, words):  # type: ignore[no-untyped-def]
         words[place + 5], words[place + 6] = outlet.causes, outlet.advances
         words[place + 7] = outlet.kinds
         if outlet.capacity - outlet.count < outlet.count - outlet.first:
-            is_full = 1
+            is_full = True
         outlet.first = outlet.count
         outlet.first_cause = outlet.causes
         outlet.advances += 1
