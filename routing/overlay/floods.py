@@ -33,6 +33,8 @@ class Floods:
         self.refused = 0
         self.surpassed = 0
         """The greatest version of this broker's own that it has met, of an earlier life (Law 2)."""
+        self.surpasses = 0
+        """How often that was; again and again, and it is another broker that speaks."""
 
     def __iter__(self) -> Iterator[LinkState]:
         return iter(self._states.values())
@@ -77,6 +79,7 @@ class Floods:
                     self._news[teller].pop(state.origin, None)
             elif state.origin == self._config.name:
                 self.surpassed = state.version
+                self.surpasses += 1
                 self._renew(self.own, state.version)
             elif known is None and len(self._states) >= self._config.nodes_max:
                 self.refused += 1

@@ -63,6 +63,8 @@ from routing.overlay.wires import Wires
 
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
+NAMESAKE_AFTER = 4
+"""So many times a broker goes above what is told of it before it takes that for a namesake's."""
 BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
@@ -415,7 +417,12 @@ class Overlay:
 
     def _hear(self, neighbour: str, message: LinkStates) -> None:
         version = self._floods.own.version
+        surpasses = self._floods.surpasses
         news = self._floods.take(neighbour, message.states)
+        if surpasses < NAMESAKE_AFTER <= self._floods.surpasses:
+            self._effects.append(
+                Log("error", "another broker of the network bears this name", {"via": neighbour})
+            )
         if news or self._floods.own.version != version:
             self._settle_soon()
         if self._floods.has_news:

@@ -210,6 +210,23 @@ def test_one_that_bears_our_own_name_is_refused() -> None:
     assert line == ("a", "link refused", "this broker is named 'a' itself")
 
 
+def test_a_namesake_further_away_is_noticed_by_both() -> None:
+    exchange = Exchange()
+    exchange.start("a")
+    exchange.start("b", "a")
+    exchange.start("c", "b")
+    exchange.run(3)
+    exchange.agree()
+    exchange.nodes["twin"] = exchange.mesh.parties["twin"] = Overlay(  # type: ignore[assignment]
+        OverlayConfig("a", 77), exchange.mesh.now
+    )
+    exchange.nodes["twin"].add_link(b"\0to c", exchange.mesh.now)
+    exchange.run(20)
+    text = "another broker of the network bears this name"
+    assert exchange.said("a") == exchange.said("twin") == [text]
+    assert exchange.said("b") == exchange.said("c") == []
+
+
 def test_brokers_of_other_terms_are_refused() -> None:
     exchange = Exchange()
     exchange.start("a", terms="centralized")  # type: ignore[arg-type]
