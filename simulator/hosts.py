@@ -38,7 +38,10 @@ class Machine(Protocol):
 
 
 class Driver:
-    """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects."""
+    """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects.
+
+    ``after`` is called when they are, and may use the machine in turn.
+    """
 
     def __init__(
         self,
@@ -46,7 +49,7 @@ class Driver:
         machine: Machine,
         send: Callable[[Peer, Frames], None],
         close: Callable[[Peer], None],
-        after: Callable[[], None] = lambda: None,
+        after: Callable[[], None] | None = None,
     ) -> None:
         self._simulation = simulation
         self._machine = machine
@@ -62,21 +65,23 @@ class Driver:
 
     def settle(self) -> None:
         """Carry out what the machine wants done; to be called after every input."""
-        effects = self._machine.take_effects()
-        while True:
-            for effect in effects:
-                if isinstance(effect, Send):
-                    self._send(effect.peer, wire.encode(effect.message))
-                elif isinstance(effect, Close):
-                    self._close(effect.peer)
-            self._after()  # which may use the machine in turn
-            effects = self._machine.take_effects()
-            if not effects:
-                break
+        self._carry_out(self._machine.take_effects())
+        if self._after is not None:
+            self._after()
+            while effects := self._machine.take_effects():
+                self._carry_out(effects)
+                self._after()
         due = self._machine.next_timer()
         if due is not None and (self._armed is None or due < self._armed):
             self._armed = due
             self._simulation.after(max(0.0, due - self._simulation.now), self._fire, due)
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Send):
+                self._send(effect.peer, wire.encode(effect.message))
+            elif isinstance(effect, Close):
+                self._close(effect.peer)
 
     def _fire(self, event: Timeout) -> None:
         armed = self._armed

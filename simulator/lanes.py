@@ -14,9 +14,12 @@ from typing import TypeAlias, cast
 
 from simpy.events import Timeout
 
+from routing.wire import MAGIC
 from simulator.simulation import Simulation
 
 Frames: TypeAlias = list[bytes]
+_KIND = 3
+"""Where a frame that begins a message says of what kind that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +88,26 @@ class Lane:
             return
         if quality.bandwidth is not None:
             begins = self._free_at = begins + size / quality.bandwidth
-        copies = 1 + bool(quality.repeats and self._random.random() < quality.repeats)
-        for _ in range(copies):
-            self._carry(frames, begins + quality.delay_s)
+        self._carry(frames, size, begins + quality.delay_s)
+        if quality.repeats and self._random.random() < quality.repeats:
+            self._carry(frames, size, begins + quality.delay_s)
 
-    def _carry(self, frames: Frames, arrival: float) -> None:
+    def _carry(self, frames: Frames, size: int, arrival: float) -> None:
         if self.quality.jitter_s:
             arrival += self._random.random() * self.quality.jitter_s
         else:
             arrival = self._last_arrival = max(arrival, self._last_arrival)
-        self._simulation.after(arrival - self._simulation.now, self._arrive, frames)
+        self._simulation.after(arrival - self._simulation.now, self._arrive, (frames, size))
 
     def _arrive(self, event: Timeout) -> None:
         if self.is_cut:
             self.lost += 1
             return
-        frames = cast(Frames, event.value)
+        frames, size = cast(tuple[Frames, int], event.value)
         simulation = self._simulation
         simulation.messages += 1
-        kinds = "+".join(str(frame[3]) for frame in frames[:2] if frame[:2] == b"RX")
-        simulation.trace.note(simulation.now, f"{self.name} {kinds} {sum(map(len, frames))}")
+        kinds = str(frames[0][_KIND])
+        if len(frames) > 1 and frames[1].startswith(MAGIC):  # what a packet holds
+            kinds += f"+{frames[1][_KIND]}"
+        simulation.trace.note(simulation.now, f"{self.name} {kinds} {size}")
         self._deliver(frames)
