@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from random import Random
+from typing import cast
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ import pytest
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
 from routing.audience import MANY, Audience
+from routing.config import NodeConfig
+from routing.deployment import Deployments
+from routing.messages import Subscribe
+from routing.parcel import Parcel
 from routing.selection import BITS_MAX, Pattern, patterns_of
+from routing.sinks import Sinks
 from routing.subscriptions import Interests, interest
 
 TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
@@ -138,3 +144,57 @@ def test_numbers_that_go_with_every_event_are_in_each_pattern() -> None:
     events, numbers = np.array([0, 2, 2]), np.array([7, 3, 7])
     found = by_event(patterns_of(events, numbers, [5], 4), 4)
     assert found == {0: (5, 7), 1: (5,), 2: (3, 5, 7), 3: (5,)}
+
+
+class NoRules:
+    """Deployments without any rule."""
+
+    def defining(self, _name: str) -> tuple[()]:
+        return ()
+
+
+def delivered(parcel: Parcel | None) -> list[tuple[str, int, tuple[int, ...]]]:
+    """Type, sequence number and subscriptions of each event, in the order of delivery."""
+    if parcel is None:
+        return []
+    flat = [
+        (batch.type.name, sequence, tuple(sorted(numbers)))
+        for batch, numbers in zip(parcel.batches, parcel.subscriptions, strict=True)
+        for sequence in batch.ids.sequence.tolist()
+    ]
+    return [flat[place] for place in parcel.places.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_sinks_get_what_each_would_get_alone(seed: int) -> None:
+    random = Random(seed)
+    other = EventType.of("Other", room="string", value="float", n="int", ok="bool")
+    schemas = {"Temp": TEMP, "Other": other}
+    sinks = Sinks(NodeConfig("b"), cast(Deployments, NoRules()))
+    peers = [f"p{number}".encode() for number in range(6)]
+    for number in range(90):
+        text = random_filter(random)
+        if number % 15 == 0:  # few enough to be looked at one by one
+            text = text.replace("Temp", "Other", 1)
+        message = Subscribe(1, number, text)
+        sinks.subscribe(random.choice(peers), "k", message, schemas)
+    for peer in peers[:2]:
+        for one in list(found.interests)[::2] if (found := sinks.find(peer)) else ():
+            sinks.unsubscribe(peer, one.number)
+    sinks.remove(peers[2])
+    for _ in range(6):
+        temp, rest = random_batch(random), random_batch(random)
+        moved = EventBatch(other, rest.time, rest.ids, rest.columns)
+        batches = random.choice([(temp,), (temp, moved), (moved, temp), (moved,)])
+        count = sum(map(len, batches))
+        order = random.choice([None, np.array(random.sample(range(count), count))])
+        expected = {sink.peer: delivered(sink.interests.match(batches, order)) for sink in sinks}
+        sinks.offer(batches, order)
+        touched = sinks.take_touched()
+        for sink in touched:
+            sink.credit = count
+            delivery = sink.take(count)
+            assert delivery is not None
+            parcel = Parcel.of(delivery.batches, delivery.subscriptions, delivery.order)
+            assert delivered(parcel) == expected[sink.peer]
+        assert {sink.peer for sink in touched} == {peer for peer, told in expected.items() if told}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matcher.compiling import stamp_of
+from matcher.compiling import is_kept, stamp_of
 from rules.engine.kernels import compiled
 from rules.engine.kernels.compiled import KernelCache, kernel
 
@@ -38,6 +38,16 @@ def test_what_was_compiled_is_kept_and_found(folder: Path):
     again = kernel(double)
     assert again(21) == 42
     assert sum(again.stats.cache_hits.values()) == 1
+
+
+def test_one_can_ask_whether_a_kernel_is_kept(folder: Path):
+    assert not is_kept(kernel(double))
+    kernel(double)(1)
+    assert is_kept(kernel(double))
+    assert not is_kept(double)
+    (index,) = files(folder, ".nbi")
+    index.write_bytes(DAMAGE["no pickle"])
+    assert not is_kept(kernel(double))
 
 
 @pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
