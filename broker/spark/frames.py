@@ -265,9 +265,9 @@ def _microseconds(frame: DataFrame, time: str, time_zone: str | None) -> Column:
             sound = f.when(column.rlike(_RFC_3339), f.try_to_timestamp(column))
             return f.unix_micros(sound)
         case spark.DecimalType() | spark.FloatType() | spark.DoubleType():
-            return f.round(column * MICROSECONDS).cast("long")
+            return f.round(column * MICROSECONDS).try_cast("long")
         case _ if kind_of(data_type) is Kind.INT:
-            return column.cast("long") * MICROSECONDS
+            return f.try_multiply(column.cast("long"), f.lit(MICROSECONDS))
     raise SchemaError(
         f"column {time} is of type {data_type.simpleString()}; expected timestamps, RFC 3339 text "
         f"or seconds since the epoch"

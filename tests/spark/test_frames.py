@@ -52,12 +52,12 @@ def test_other_mistakes_are_told_before_anything_runs(spark):
 def test_rows_that_are_no_events_are_refused_or_dropped_and_counted(spark):
     nan = float("nan")
     rows = [(1.0, "a", 50.0), (None, "a", 50.0), (2.0, None, 50.0), (3.0, "a", nan)]
-    rows += [(4.0, "b", None), (5.0, "c", 60.0)]
+    rows += [(4.0, "b", None), (5.0, "c", 60.0), (nan, "c", 60.0)]
     frame = temps(spark, rows)
-    with pytest.raises(BadEvent, match="4 rows are no events") as refused:
+    with pytest.raises(BadEvent, match="5 rows are no events") as refused:
         detect(frame, RULE)
     assert "1 of Temp: attribute area: expected string, found null" in str(refused.value)
-    with pytest.warns(UserWarning, match="4 rows are no events"):
+    with pytest.warns(UserWarning, match="5 rows are no events"):
         found = detect(frame, RULE, on_bad="drop", cells=1)
     assert sorted(one["Hot"]["area"] for one in found.collect()) == ["a", "c"]
     reasons = {one["reason"] for one in rejected(frame, RULE).collect()}
