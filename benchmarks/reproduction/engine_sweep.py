@@ -167,11 +167,17 @@ def spoken(rate: float) -> str:
     return "never" if rate == float("inf") else f"from {rate:,.0f} events/s"
 
 
-def loss_claim(published: str, table: Table, *lines: str, holds: Callable[..., bool]) -> Claim:
+def loss_claim(
+    published: str, table: Table, *lines: str, holds: Callable[..., bool], why: str = ""
+) -> Claim:
+    """A claim about when lines begin to drop events; ``why``, if it does not hold."""
     if any(OUT.format(line) not in table.columns for line in lines):
         return Claim(published, "there is no such engine here", None)
     losses = [first_loss(table, line) for line in lines]
     told = "; ".join(
         f"{line} drops {spoken(loss)}" for line, loss in zip(lines, losses, strict=True)
     )
-    return Claim(published, told, bool(holds(*losses)))
+    borne_out = bool(holds(*losses))
+    if why and not borne_out:
+        told += f" ({why})"
+    return Claim(published, told, borne_out)
