@@ -56,6 +56,7 @@ INTRODUCTION = (
     "two states, in the fire cases and for negation: where their columns differ there, it is by "
     "what else the machine did."
 )
+NO_AUTOMATON = "these rules have no automaton here: AIP and CDP are one"
 ONE_AND_THE_SAME = "two states have no automaton here: AIP and CDP are one"
 MORE_TO_SELECT = (
     "each state is one more selection for ten rules, and one more column that events enter: at a "
@@ -257,7 +258,7 @@ def negation(table: Table) -> tuple[Claim, ...]:
             table,
             BOTH,
             lambda aip, cdp: below(cdp, aip),
-            why="one terminator and a negation have no automaton here: AIP and CDP are one",
+            why=NO_AUTOMATON,
         ),
         claim("fewer composite events with more negated ones", table, (COMPOSITES,), falls),
     )
@@ -411,6 +412,7 @@ def case_claims(table: Table) -> tuple[Claim, ...]:
             of("R3", share, CDP),
             of("R3", share, AIP),
             holds=lambda cdp, aip: cdp >= aip,
+            why=NO_AUTOMATON,
         )
         for share in SHARES
     ]
@@ -422,6 +424,7 @@ def case_claims(table: Table) -> tuple[Claim, ...]:
             of("R1", 90, AIP),
             of("R1", 90, CDP),
             holds=lambda aip, cdp: aip > cdp,
+            why=NO_AUTOMATON,
         ),
         loss_claim(
             "and not with 10 %",
