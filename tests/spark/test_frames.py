@@ -3,7 +3,6 @@
 import pytest
 
 from broker.spark import detect, explain_plan, rejected
-from broker.spark.environment import SparkUnavailable, local_session, missing
 from matcher.errors import BadEvent, SchemaError
 
 RULE = """
@@ -109,10 +108,3 @@ def test_the_plan_says_how_each_rule_is_cut(spark):
         "pass 1: hot",
         "pass 2: any",
     ]
-
-
-def test_a_missing_java_is_told_in_a_sentence(monkeypatch, tmp_path):
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    assert "install a runtime" in str(missing())
-    with pytest.raises(SparkUnavailable, match="Spark needs Java 17 or later"):
-        local_session()
