@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import rules
 import rules.engine
@@ -249,7 +250,9 @@ class Experiment:
     def _managers(self) -> Iterator[Manager]:
         if self.rules is not None:
             broker = next(iter(self._used_brokers()), self.scenario.brokers[0])
-            yield Manager(self._place(broker), self._text, self._rules_file, self._note_deployed)
+            # Without its folder: what is carried is the same wherever the files are.
+            file = Path(self._rules_file).name
+            yield Manager(self._place(broker), self._text, file, self._note_deployed)
 
     @property
     def _rules_file(self) -> str:

@@ -49,14 +49,14 @@ are shorter than windows, so what takes part in few matches weighs less than in 
 the rarest types hardly occur.
 
 A figure is a mean over the seeds; ± is half the width of its 95 % interval (Student's t, which is
-wide for so few). Traffic is all that brokers send one another: events, requests, marks,
+wide for two). Traffic is all that brokers send one another: events, requests, marks,
 acknowledgements, 1 kB being 1,000 bytes. Results are exact and ordered (`ordering = "watermark"`):
-sources promise the time of their next event, so marks cost messages, but no waiting beyond the
-links' delays. The thesis's systems, which deliver as things arrive, send no such marks: figure 7.9
+sources promise the time of their next event, so results wait until marks have travelled, but for
+no clock. The thesis's systems, which deliver as things arrive, send no such marks: figure 7.9
 has the strategies by arrival, too (`ordering = "arrival"`), and the difference is what exactness
 costs. `rexmq reproduce thesis-7.9 ...
 thesis-7.18` measures anew; `rexmq simulate` runs any other scenario
-([scenarios](../scenarios.md))."""
+([scenarios](../scenarios.md)). A figure without a section here has not been run yet."""
 
 
 @lru_cache

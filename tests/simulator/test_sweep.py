@@ -40,8 +40,12 @@ def table(path: Path, text: str = TEXT) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def test_every_combination_is_a_row(tmp_path: Path) -> None:
-    rows = table(tmp_path)
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    return table(tmp_path_factory.mktemp("sweep"))
+
+
+def test_every_combination_is_a_row(rows: list[dict[str, str]]) -> None:
     keys = [(row["seed"], row["workload.rules"], row["strategy"]) for row in rows]
     assert len(set(keys)) == len(rows) == 8
     assert len({row["scenario"] for row in rows}) == 8
@@ -51,13 +55,13 @@ def test_every_combination_is_a_row(tmp_path: Path) -> None:
     assert all(row["published"] == published[row["seed"], row["workload.rules"]] for row in rows)
 
 
-def test_a_row_can_be_had_again(tmp_path: Path) -> None:
+def test_a_row_can_be_had_again(tmp_path: Path, rows: list[dict[str, str]]) -> None:
     same = ("scenario", "delivered", "bytes", "delay_ms_mean", "trace")
     text = TEXT.replace("[1, 2]", "[2]").replace("[3, 4]", "[4]")
-    ones, others = table(tmp_path), table(tmp_path, text)
+    others = table(tmp_path, text)
     assert len(others) == 2
     for other in others:
-        (one,) = (row for row in ones if row["scenario"] == other["scenario"])
+        (one,) = (row for row in rows if row["scenario"] == other["scenario"])
         assert {key: one[key] for key in same} == {key: other[key] for key in same}
 
 
