@@ -50,8 +50,8 @@ from routing.messages import (
 from routing.network.broker import Broker, check_path
 from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
-from routing.network.planning import PlanningBroker
 from routing.network.strategy import Strategy
+from routing.network.surveying import SurveyingBroker
 from routing.node import Node
 from routing.order import in_sequence
 from routing.overlay.config import OverlayConfig
@@ -60,7 +60,7 @@ from routing.status import Overview
 from rules.engine.engine import Detector
 
 
-class DividingBroker(PlanningBroker):
+class DividingBroker(SurveyingBroker):
     """A Broker that evaluates its part of the rules."""
 
     def __init__(

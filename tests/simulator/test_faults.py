@@ -14,10 +14,13 @@ from random import Random
 import pytest
 from networks import apart, run, sharp, usable, write
 
+from routing.network import ledger
 from simulator.checkers import check
 
 COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
+FOUND = (217,)
+"""Seeds that failed once: the Pause of a former father came after that of the father."""
 BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
 
 
@@ -37,11 +40,13 @@ def faulty(path: Path, random: Random, seconds: float) -> Path:
 
 
 @pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
+@pytest.mark.parametrize("seed", (*range(FIRST, FIRST + COUNT), *FOUND))
 def test_nothing_is_lost_or_doubled_where_links_break(
-    tmp_path: Path, seed: int, strategy: str
+    tmp_path: Path, seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     random = Random(f"faults {seed}")
+    if seed % 2:  # brokers let go of what nobody needs any more
+        monkeypatch.setattr(ledger, "LEAST", 3)
     found = sharp(seed) if seed % 3 else usable(seed)
     if found is None:
         return
