@@ -50,6 +50,8 @@ class DividedRouter(Router):
         """The neighbour from whose side each rule's marks come."""
         self._told: dict[str, int] = {}
         self._places: Mapping[str, str] = {}
+        self.partners: set[str] = set()
+        """The neighbours that follow the same plan; events go to no others."""
         self.ended: set[str] = set()
         """The rules for which nobody publishes anything any more."""
         self._due: dict[str, int] = {}
@@ -65,7 +67,7 @@ class DividedRouter(Router):
     ) -> None:
         """Send published events on to the children that want them."""
         for branch in self.children:
-            if branch.neighbour != sender:
+            if branch.neighbour != sender and branch.neighbour in self.partners:
                 branch.offer(batches, order)
 
     def route_found(
@@ -143,7 +145,7 @@ class DividedRouter(Router):
         sender: str | None,
     ) -> None:
         for branch in self.branches.values():
-            if branch.neighbour != sender:
+            if branch.neighbour != sender and branch.neighbour in self.partners:
                 every = len({self._places.get(one.rule.name) for one in branch.rules}) > 1
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 

@@ -64,8 +64,6 @@ class PlanningBroker(TellingBroker):
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
         self._committed: Mapping[str, int] = {}
-        self._partners: set[str] = set()
-        """The neighbours in the tree that follow the same plan."""
         self._newcomers: Sequence[str] = ()
         self._entered: dict[str, int] = {}
         """The last epoch of each root's tree that this broker was in."""
@@ -127,12 +125,12 @@ class PlanningBroker(TellingBroker):
 
         What it sent before it took part comes before its answer to the pause, and is void.
         """
-        return self._detection.is_at_work and neighbour in self._partners
+        return self._detection.is_at_work and neighbour in self._router.partners
 
     def _look_for_newcomers(self) -> None:
         if not (self._is_planned and self._detection.is_at_work):
             return
-        new = sorted({one.neighbour for one in self._router.children} - self._partners)
+        new = sorted({one.neighbour for one in self._router.children} - self._router.partners)
         if new and new != self._newcomers:
             self._need(Need(Needed.PLAN, tuple(new)))
         self._newcomers = new
@@ -251,13 +249,14 @@ class PlanningBroker(TellingBroker):
         found.need(tuple(detection.due_of(self._wanted_rules).items()))
         if found.pause.introduce:
             found.sources += [(one, name, types) for one, types in detection.open_sources]
-            if not self._router.is_root:
-                found.known += [one for one in self._else_known(found) if one not in found.known]
+            found.known += [one for one in self._else_known(found) if one not in found.known]
 
     def _else_known(self, found: Round) -> tuple[Known, ...]:
-        """What this broker knows and the root does not; also types of which events are kept."""
+        """What this broker knows and the root does not; also the types of events that are kept and
+        will be sent again, which may be published no more and mentioned by no rule.
+        """
         known = () if digest_of(self._known) == found.pause.known else (self._known,)
-        names = {one.name for one in self._known.types}
+        names = {schema.name for one in self._deployments.rules for schema in one.mentions}
         kept = {
             batch.type.name: batch.type
             for batches in self._detection.ledger
@@ -337,17 +336,20 @@ class PlanningBroker(TellingBroker):
         return due
 
     def _hear_plan(self, neighbour: str, plan: Plan) -> None:
-        if self._is_meant(neighbour, plan):
+        own = self.overlay.name
+        is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
+        if is_in_it and self._is_meant(neighbour, plan):
             self._round = None
             self._follow_plan(plan)
 
     def _follow_plan(self, plan: Plan) -> None:
         self._plan, self._planned_for = plan, self._router.epoch
-        self._partners = {name for name, father, _ in plan.nodes if father == self.overlay.name}
+        partners = {name for name, father, _ in plan.nodes if father == self.overlay.name}
+        children = sorted(partners & self._router.branches.keys())
         if self._router.father is not None:
-            self._partners.add(self._router.father)
+            partners.add(self._router.father)
+        self._router.partners = partners
         self._index()
-        children = [branch.neighbour for branch in self._router.children]
         self._tell_wants(children)
         for child in children:
             self.overlay.send(child, plan, self._now)

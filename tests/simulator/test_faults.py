@@ -19,8 +19,9 @@ from simulator.checkers import check
 
 COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
-FOUND = (217,)
-"""Seeds that failed once: the Pause of a former father came after that of the father."""
+FOUND = (217, 345)
+"""Seeds that failed once: the Pause of a former father came after that of the father; a type that
+nobody published any more was forgotten when two roots had followed one another."""
 BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
 
 
@@ -40,7 +41,7 @@ def faulty(path: Path, random: Random, seconds: float) -> Path:
 
 
 @pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
-@pytest.mark.parametrize("seed", (*range(FIRST, FIRST + COUNT), *FOUND))
+@pytest.mark.parametrize("seed", [*range(FIRST, FIRST + COUNT), *FOUND])
 def test_nothing_is_lost_or_doubled_where_links_break(
     tmp_path: Path, seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ TEMP = schema_of("Temp(room: string, value: float)")
 def router(father: str | None, *children: str) -> DividedRouter:
     made = DividedRouter("b0")
     made.follow(Tree("r" if father else "b0", 1, father, children=set(children)))
+    made.partners = set(children)
     return made
 
 
@@ -44,6 +45,9 @@ def test_events_go_to_who_wants_them_but_not_back() -> None:
     made.route_down(batches, None, None)
     sent = {name: sum(map(len, flow.batches)) for name, flow in made.take_flows()}
     assert sent == {"c": 1, "d": 2}
+    made.partners = {"c"}
+    made.route_down(batches, None, None)
+    assert [name for name, _ in made.take_flows()] == ["c"], "d does not follow the same plan"
 
 
 def test_promises_go_to_the_father_in_one_message() -> None:
