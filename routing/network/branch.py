@@ -120,6 +120,12 @@ class Branch:
         self.add_marks(((name, mark), (name, TIME_MAX)) if has_ended else ((name, mark),))
         (self._ended.add if has_ended else self._ended.discard)(name)
 
+    def begin_anew(self) -> None:
+        """Rules begin anew, and what was said of marks is forgotten there."""
+        self._marks = dict.fromkeys(self._marks, TIME_MIN)
+        self._ended.clear()
+        self._latest = TIME_MIN
+
     def add_marks(self, marks: Marks) -> None:
         """Send marks behind the events."""
         self._last_flow(marks=marks)

@@ -123,6 +123,8 @@ class DividedRouter(Router):
 
     def begin_anew(self, rules: Collection[str], due: Mapping[str, int]) -> Mapping[str, int]:
         """Rules begin anew; gives from when on their composite events are news, by source."""
+        for branch in self.branches.values():
+            branch.begin_anew()
         self._told.clear()
         self.ended.clear()
         self._detected.clear()
