@@ -107,7 +107,7 @@ def test_it_stays_alone_once_it_has_begun(alone: Solitary, what: str) -> None:
 def test_an_unknown_strategy_and_malformed_greetings_change_nothing(alone: Solitary) -> None:
     (goodbye,) = said(greet(alone, "unheard-of, watermark"), b"b")
     assert isinstance(goodbye, Goodbye)
-    assert goodbye.reason == "no strategy is called 'mine' here"
+    assert goodbye.reason == "no strategy is called 'unheard-of' here"
     (goodbye,) = said(greet(alone, "centralized, chance"), b"b")
     assert isinstance(goodbye, Goodbye)
     assert goodbye.reason == "no ordering is called 'chance' here"
