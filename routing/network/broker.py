@@ -59,6 +59,8 @@ from rules.engine.engine import Detector
 from rules.errors import RuleErrors
 
 _LINK_HELLO = 48
+REPEAT_S = 1.0
+"""Seconds after which what a neighbour has not confirmed is told again."""
 
 
 class Broker(Node):
@@ -91,6 +93,8 @@ class Broker(Node):
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
         self._tell_at: float | None = None
+        self._repeat_at: float | None = None
+        """When what is not confirmed by then is told again."""
         self._gather_s = overlay.flood_s
         self._buffer_max = overlay.buffer_max
         self._held_back = False
@@ -146,6 +150,11 @@ class Broker(Node):
         if self._tell_at is not None and self._tell_at <= now:
             self._now = now
             self._tell()
+            if not self._confirmations.is_settled:
+                self._repeat_at = now + REPEAT_S
+        if self._repeat_at is not None and self._repeat_at <= now:
+            self._now, self._repeat_at = now, None
+            self._repeat()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -153,7 +162,7 @@ class Broker(Node):
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due = super().next_timer()
-        for other in (self.overlay.next_timer(), self._tell_at):
+        for other in (self.overlay.next_timer(), self._tell_at, self._repeat_at):
             if other is not None and (due is None or other < due):
                 due = other
         return due
@@ -255,6 +264,15 @@ class Broker(Node):
     def _hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
         if neighbour in self._router.branches:
             self._confirm(self._confirmations.confirm(neighbour, wanted.number))
+
+    def _repeat(self) -> None:
+        """Tell again what was not confirmed: the neighbour was not in the same tree yet."""
+        if self._confirmations.is_settled:
+            return
+        for neighbour in self._confirmations.unconfirmed:
+            if neighbour in self._router.branches:
+                self._router.branches[neighbour].told = None
+        self._tell_soon()
 
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         if self._router.is_root and not self._router.branches:

@@ -4,7 +4,8 @@ Law: what a broker wants is told from neighbour to neighbour, away from it, and 
 is in force with a neighbour that has said so, and a neighbour says so once it is in force with all
 that it has told in turn. So a client hears that it has subscribed once every broker of the network
 sends it, or sends on to it, what is published from then on; and the root answers who wants to
-publish once its own wants are in force there. In another tree all of this starts anew.
+publish once its own wants are in force there. In another tree all of this starts anew. What was
+told to a neighbour that was not in the same tree yet is lost; it is not confirmed, and told again.
 """
 
 from __future__ import annotations
@@ -62,7 +63,22 @@ class Confirmations:
 
     def add(self, waiter: Waiter) -> None:
         """Somebody wants something else, which is to be told soon."""
+        if isinstance(waiter, Neighbour):  # the greater number stands for those before
+            self._fresh = [one for one in self._fresh if not _is_of(one, waiter.name)]
+            self._waiting = [one for one in self._waiting if not _is_of(one[0], waiter.name)]
         self._fresh.append(waiter)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody waits for anything."""
+        return not self._fresh and not self._waiting and not self.unconfirmed
+
+    @property
+    def unconfirmed(self) -> list[str]:
+        """The neighbours that have not said that what they were told is in force."""
+        return sorted(
+            name for name, number in self._told.items() if number > self._said.get(name, 0)
+        )
 
     def take_done(self) -> list[Waiter]:
         """Everybody was told; gives those who need wait no longer."""
@@ -102,3 +118,7 @@ class Confirmations:
                 waiting.append((waiter, awaited))
         self._waiting = waiting
         return done
+
+
+def _is_of(waiter: Waiter, neighbour: str) -> bool:
+    return isinstance(waiter, Neighbour) and waiter.name == neighbour

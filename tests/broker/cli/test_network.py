@@ -57,7 +57,12 @@ def children(process):
     ]
 
 
-def test_brokers_come_up_work_together_and_go(scenario):
+def shown_status(capsys, endpoint):
+    assert main(["status", "--broker", endpoint]) == 0
+    return capsys.readouterr().out
+
+
+def test_brokers_come_up_work_together_and_go(capsys, scenario):
     """One is killed: that is said, the others go on, and SIGTERM stops them all."""
     command = [sys.executable, "-m", "broker", "network", str(scenario)]
     pipe = subprocess.PIPE
@@ -79,6 +84,12 @@ def test_brokers_come_up_work_together_and_go(scenario):
             publisher.publish("Temp", value=50.0)
             publisher.close()
             assert subscriber.receive(10).data == {"value": 50.0}
+            pages = {name: shown_status(capsys, endpoints[name]) for name in endpoints}
+        for name, page in pages.items():
+            assert page.startswith(f"broker {name}: ")
+            assert "network: strategy centralized, the rules' root is " in page
+            assert re.search(r"^third +True +b1, b2$", page, re.MULTILINE)
+            assert re.search(r"^hot +Hot +running ", page, re.MULTILINE), "as the root tells it"
         *_, third = children(running.pid)
         os.kill(third, signal.SIGKILL)
         while "has ended" not in (line := running.stderr.readline()):

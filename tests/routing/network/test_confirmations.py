@@ -56,3 +56,16 @@ def test_in_another_tree_clients_wait_anew_and_neighbours_ask_anew() -> None:
     assert table.take_done() == []
     assert table.confirm("b", stale) == [], "of the former tree"
     assert table.confirm("b", number) == [CLIENT]
+
+
+def test_who_asks_again_waits_once_and_what_is_unconfirmed_is_known() -> None:
+    table = Confirmations()
+    number = table.next_number("b")
+    table.add(Neighbour("a", 1))
+    table.take_done()
+    table.add(Neighbour("a", 2))
+    assert table.take_done() == []
+    assert table.unconfirmed == ["b"]
+    assert not table.is_settled
+    assert table.confirm("b", number) == [Neighbour("a", 2)]
+    assert table.is_settled
