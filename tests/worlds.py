@@ -123,8 +123,9 @@ class World:
     def await_one_tree(self, brokers: Sequence[str]) -> None:
         def formed() -> bool:
             facts = [self.status(name)["network"] for name in brokers]
-            return len({one["root"] for one in facts}) == 1 and all(
+            return len({(one["root"], one["centre"]) for one in facts}) == 1 and all(
                 one["settled"]
+                and one["root"] == one["centre"]
                 and sum(other["reachable"] for other in one["brokers"]) == len(brokers)
                 and all(tree["complete"] for tree in one["trees"])
                 for one in facts

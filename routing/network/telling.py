@@ -10,7 +10,7 @@ here mentions is lent: known until the next plan, when those who publish them ha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from matcher.model import TIME_MIN, EventType
 from routing.config import NodeConfig
@@ -96,14 +96,17 @@ class TellingBroker(Broker):
         if self._is_planned:
             if self._router.is_root:
                 self._known = self._knowledge()
-            self._send_known()
+            # Whoever has just joined may know what the root does not: it is introduced first.
+            self._send_known(self._router.partners)
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
             self.overlay.send(neighbour, message, self._now)
 
-    def _send_known(self) -> None:
+    def _send_known(self, to: Container[str] | None = None) -> None:
         self._send_flows()  # events first: their types may be known no more
         for branch in self._router.children:
+            if to is not None and branch.neighbour not in to:
+                continue
             if branch.known is not self._known and branch.known != self._known:
                 branch.known = self._known
                 self.overlay.send(branch.neighbour, self._known, self._now)
