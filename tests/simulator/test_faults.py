@@ -8,6 +8,7 @@ REXMQ_FAULTS sets how many cases are tried, and REXMQ_SEED where they begin.
 """
 
 import os
+import re
 from pathlib import Path
 from random import Random
 
@@ -62,3 +63,28 @@ def test_nothing_is_lost_or_doubled_where_links_break(
     outcome.experiment.simulation.run(outcome.ended_at + 60)
     assert outcome.settled, f"seed {seed}\n{path.read_text()}"
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT // 2))
+def test_nothing_is_lost_where_brokers_without_clients_crash(
+    tmp_path: Path, seed: int, strategy: str
+) -> None:
+    """One after another, the centre too; what they evaluated is evaluated again elsewhere."""
+    random = Random(f"crashes {seed}")
+    found = sharp(seed)
+    if found is None:
+        return
+    path = write(tmp_path, seed, *found, strategy)
+    text = path.read_text()
+    used = set(re.findall(r'^broker = "(\w+)"', text, re.MULTILINE))
+    idle = [name for name in re.findall(r'broker\]\]\nname = "(\w+)"', text) if name not in used]
+    at_s = 3.0
+    for name in random.sample(idle, min(2, len(idle))):
+        for_s = random.choice((0.5, 4.0, 9.0))
+        text += f'[[fault]]\nkind = "crash"\nat_s = {at_s}\nfor_s = {for_s}\nbrokers = ["{name}"]\n'
+        at_s += random.choice((1.0, 20.0))
+    path.write_text(text)
+    outcome = run(path)
+    outcome.experiment.simulation.run(outcome.ended_at + 60)
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
