@@ -16,9 +16,11 @@ def lines():
     handler = logging.StreamHandler(stream)
     handler.setFormatter(Logfmt())
     before = LOGGER.handlers[:], LOGGER.level
-    LOGGER.handlers[:], LOGGER.level = [handler], logging.INFO
+    LOGGER.handlers[:] = [handler]
+    LOGGER.setLevel(logging.INFO)  # by its method, which forgets what it has found out about levels
     yield lambda: stream.getvalue().splitlines()
-    LOGGER.handlers[:], LOGGER.level = before
+    LOGGER.handlers[:] = before[0]
+    LOGGER.setLevel(before[1])
 
 
 def test_a_line_has_time_level_message_and_fields(lines):
