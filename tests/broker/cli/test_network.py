@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -62,6 +63,15 @@ def shown_status(capsys, endpoint):
     return capsys.readouterr().out
 
 
+def shown_when(pattern, capsys, endpoint):
+    """The status once a line is like the pattern: a link is known everywhere a little later."""
+    deadline = time.monotonic() + 10
+    while not re.search(pattern, page := shown_status(capsys, endpoint), re.MULTILINE):
+        assert time.monotonic() < deadline, page
+        time.sleep(0.05)
+    return page
+
+
 def test_brokers_come_up_work_together_and_go(capsys, scenario):
     """One is killed: that is said, the others go on, and SIGTERM stops them all."""
     command = [sys.executable, "-m", "broker", "network", str(scenario)]
@@ -84,12 +94,11 @@ def test_brokers_come_up_work_together_and_go(capsys, scenario):
             publisher.publish("Temp", value=50.0)
             publisher.close()
             assert subscriber.receive(10).data == {"value": 50.0}
-            pages = {name: shown_status(capsys, endpoints[name]) for name in endpoints}
-        for name, page in pages.items():
-            assert page.startswith(f"broker {name}: ")
-            assert "network: strategy centralized, the rules' root is " in page
-            assert re.search(r"^third +True +b1, b2$", page, re.MULTILINE)
-            assert re.search(r"^hot +Hot +running ", page, re.MULTILINE), "as the root tells it"
+            for name, endpoint in endpoints.items():
+                page = shown_when(r"^third +True +b1, b2$", capsys, endpoint)
+                assert page.startswith(f"broker {name}: ")
+                assert "network: strategy centralized, the rules' root is " in page
+                shown_when(r"^hot +Hot +running ", capsys, endpoint)  # as the root tells it
         *_, third = children(running.pid)
         os.kill(third, signal.SIGKILL)
         while "has ended" not in (line := running.stderr.readline()):
