@@ -578,12 +578,8 @@ class Forward:
     fresh: Number = 0
 
 
-Routed: TypeAlias = (
-    LinkStates
-    | CreateTree
-    | TreeAck
-    | TreeNack
-    | Known
+Carried: TypeAlias = (
+    Known
     | Want
     | Wanted
     | Flow
@@ -598,6 +594,8 @@ Routed: TypeAlias = (
     | Surveyed
     | Committed
 )
+"""What neighbours send one another that is not the overlay's own business."""
+Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
 """What goes in packets."""
 FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
 """What comes over a link between brokers."""

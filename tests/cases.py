@@ -4,12 +4,10 @@ A case is a list of steps that any engine can be taken through by :func:`run`. T
 of seconds and so do windows, so that ties and windows hit exactly at their ends are common.
 """
 
-import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, RuleText, RuleWriter
 from timeline import batches
@@ -17,6 +15,7 @@ from timeline import batches
 import rules
 from matcher.model import MICROSECONDS, TIME_MAX, Event, Kind, Value
 from rules.engine.engine import Detector
+from simulator.fuzzing.shrinking import reduced, smaller_rules, without_some
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,8 +264,6 @@ def _chunks(random: Random, events: Sequence[Event]) -> Iterator[tuple[Event, ..
 # --- reducing cases ----------------------------------------------------------------------------
 
 
-PLAIN = ("1", "true", '"ab"')
-"""What a value in ``where`` is reduced to."""
 TRIES_MAX = 4000
 """So many smaller cases are tried; what is left then is small enough to be read."""
 
@@ -279,15 +276,7 @@ def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
     simpler = case.at_once()
     if fails(simpler):
         case = simpler
-    left, reduced = TRIES_MAX, True
-    while reduced:
-        reduced = False
-        for smaller in itertools.islice(_smaller(case), left):
-            left -= 1
-            if fails(smaller):
-                case, reduced = smaller, True
-                break
-    return case
+    return reduced(case, _smaller, fails, TRIES_MAX)
 
 
 def _smaller(case: Case) -> Iterator[Case]:
@@ -300,43 +289,17 @@ def _smaller(case: Case) -> Iterator[Case]:
 def _smaller_steps(step: Step) -> Iterator[tuple[Step]]:
     match step:
         case Push():
-            for events in _without_some(step.events):
+            for events in without_some(step.events):
                 yield (Push(events),)
         case Deploy():
-            for texts in _without_some(step.rules):
+            for texts in without_some(step.rules):
                 yield (replace(step, rules=texts),)
             for place, text in enumerate(step.rules):
-                for simpler in _smaller_texts(text):
+                for simpler in smaller_rules(text):
                     texts = (*step.rules[:place], simpler, *step.rules[place + 1 :])
                     yield (replace(step, rules=texts),)
         case _:
             return
-
-
-def _smaller_texts(text: RuleText) -> Iterator[RuleText]:
-    for place in range(1, len(text.pieces)):
-        yield replace(text, pieces=text.pieces[:place] + text.pieces[place + 1 :])
-    for place, piece in enumerate(text.pieces):
-        for conditions in _without_some(piece.conditions):
-            smaller = replace(piece, conditions=conditions)
-            yield replace(text, pieces=(*text.pieces[:place], smaller, *text.pieces[place + 1 :]))
-    for names in _without_some(text.consuming):
-        yield replace(text, consuming=names)
-    for place, assignment in enumerate(text.where):
-        name, old = assignment.split(" = ", 1)
-        for value in () if old in PLAIN else PLAIN:
-            where = (*text.where[:place], f"{name} = {value}", *text.where[place + 1 :])
-            yield replace(text, where=where)
-
-
-def _without_some(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-    """Half of the items, then all but one of them."""
-    middle = len(items) // 2
-    if middle > 1:
-        yield items[:middle]
-        yield items[middle:]
-    for place in range(len(items)):
-        yield items[:place] + items[place + 1 :]
 
 
 def _told(step: Step) -> str:

@@ -30,29 +30,16 @@ from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
 from routing.messages import (
-    Answered,
-    Asked,
+    Carried,
     Code,
-    Committed,
     CreateTree,
-    Flow,
-    Forward,
     FromNeighbour,
     Goodbye,
-    Known,
     LinkHello,
     LinkState,
     LinkStates,
-    Need,
-    Pause,
-    Paused,
-    Plan,
-    Survey,
-    Surveyed,
     TreeAck,
     TreeNack,
-    Want,
-    Wanted,
 )
 from routing.overlay.channel import Channel, Down, Result, Up, link_text
 from routing.overlay.config import OverlayConfig
@@ -67,25 +54,6 @@ NAMESAKE_AFTER = 4
 """So many times a broker goes above what is told of it before it takes that for a namesake's."""
 BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
-
-
-Carried: TypeAlias = (
-    Known
-    | Want
-    | Wanted
-    | Flow
-    | Asked
-    | Answered
-    | Pause
-    | Paused
-    | Plan
-    | Forward
-    | Need
-    | Survey
-    | Surveyed
-    | Committed
-)
-"""What neighbours send one another that is not the overlay's own business."""
 
 
 @dataclass(frozen=True, slots=True)

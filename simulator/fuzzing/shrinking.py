@@ -22,13 +22,20 @@ _T = TypeVar("_T")
 
 def shrink(case: Case, fails: Callable[[Case], bool]) -> Case:
     """A smaller case for which ``fails`` is true, as it is for this one."""
-    left, reduced = TRIES_MAX, True
-    while reduced:
-        reduced = False
-        for smaller in itertools.islice(_sound(case), left):
-            left -= 1
+    return reduced(case, _sound, fails, TRIES_MAX)
+
+
+def reduced(
+    case: _T, smaller_than: Callable[[_T], Iterator[_T]], fails: Callable[[_T], bool], tries: int
+) -> _T:
+    """The case made smaller for as long as it fails; ``tries`` smaller ones are tried at most."""
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for smaller in itertools.islice(smaller_than(case), tries):
+            tries -= 1
             if fails(smaller):
-                case, reduced = smaller, True
+                case, is_smaller = smaller, True
                 break
     return case
 
@@ -69,7 +76,7 @@ def smaller_cases(case: Case) -> Iterator[Case]:
                 changed = replace(sink, filters=filters)
                 yield replace(case, sinks=_put(case.sinks, place, changed))
     for place, rule in enumerate(case.rules):
-        for smaller in _smaller_rules(rule):
+        for smaller in smaller_rules(rule):
             yield replace(case, rules=_put(case.rules, place, smaller))
 
 
@@ -123,7 +130,8 @@ def _joins_all(brokers: tuple[str, ...], links: tuple[tuple[str, str, float], ..
     return len(reached) == len(brokers)
 
 
-def _smaller_rules(rule: RuleText) -> Iterator[RuleText]:
+def smaller_rules(rule: RuleText) -> Iterator[RuleText]:
+    """The rule with one thing less."""
     for place in range(1, len(rule.pieces)):
         yield replace(rule, pieces=rule.pieces[:place] + rule.pieces[place + 1 :])
     for place, piece in enumerate(rule.pieces):
