@@ -73,6 +73,7 @@ class Service:
         try:
             self._host.run()
         finally:
+            self._ignore_signals()
             self._host.close("the broker stops")
             log("info", "stopped")
 
@@ -86,6 +87,12 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._handle_stop)
         signal.signal(signal.SIGHUP, self._handle_reload)
+
+    def _ignore_signals(self) -> None:
+        # Whoever tells it once more to stop says nothing new, and finds no host to wake.
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        signal.set_wakeup_fd(-1)
 
     def _handle_stop(self, number: int, frame: FrameType | None) -> None:
         log("info", "stopping", {"signal": signal.Signals(number).name})

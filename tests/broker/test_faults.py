@@ -217,6 +217,17 @@ def test_sigterm_stops_a_broker_gracefully(tmp_path):
     assert "Traceback" not in lines
 
 
+def test_to_be_told_again_and_again_to_stop_disturbs_no_broker(tmp_path):
+    """Up to its last moment, when what signals would wake has gone."""
+    with (tmp_path / "log").open("w") as log:
+        broker = naive_broker(tmp_path, log=log)
+        while broker.child.poll() is None:
+            broker.child.terminate()
+            time.sleep(0.001)
+        assert broker.stop() == 0
+    assert "Bad file descriptor" not in (tmp_path / "log").read_text()
+
+
 def test_a_client_reconnects_after_a_restart_and_nothing_is_lost(tmp_path):
     first = naive_broker(tmp_path)
     publisher = Publisher(first.endpoint, name="steady", types=[TEMP], increasing=True)
