@@ -29,11 +29,15 @@ def sender(socket: zmq.Socket[bytes]) -> SendFrame:
 
 
 def receive_rest(socket: zmq.Socket[bytes]) -> list[bytes]:
-    """The frames of the message that is being received, one at least."""
+    """The frames of the message that is being received, one at least.
+
+    Raises zmq.Again when there is none, be it that a poll has just found one: libzmq drops what
+    was not read of a connection whose end it notices in between, and would wait for ever.
+    """
     receive = socket.recv
-    frame = receive(0, False)
+    frame = receive(AT_ONCE, False)
     frames = [frame.bytes]
     while frame.more:
-        frame = receive(0, False)
+        frame = receive(AT_ONCE, False)
         frames.append(frame.bytes)
     return frames

@@ -85,7 +85,10 @@ class Link:
         """The frames of the next message, or None when there is none now."""
         if not _readable(self._socket):
             return None
-        return receive_rest(self._socket)
+        try:
+            return receive_rest(self._socket)
+        except zmq.Again:  # the connection ended in between, and took the message with it
+            return None
 
     @property
     def ended(self) -> bool:
