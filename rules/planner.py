@@ -117,19 +117,7 @@ class _Compiler:
                 return self._select(clause)
             case Negated():
                 conditions, steps = self._hoist_all(clause.conditions)
-                access, probes, ordered, residue = self._access(
-                    clause.type, conditions, CANDIDATE, clause.window
-                )
-                negation = Step(
-                    StepKind.NEGATE,
-                    access=access,
-                    probes=probes,
-                    ordered=ordered,
-                    residue=residue,
-                    span=_span(clause.window),
-                    strict=clause.strict,
-                )
-                return [*steps, negation]
+                return [*steps, self._search(StepKind.NEGATE, clause, conditions, CANDIDATE)]
             case Timed():
                 return [Step(StepKind.TIMED, event=clause.event, span=_span(clause.window))]
             case Constraint():
@@ -165,41 +153,40 @@ class _Compiler:
         while len(self.reach) <= clause.event:
             self.reach.append(0)
         self.reach[clause.event] = self._reach(clause.window)
-        access, probes, ordered, residue = self._access(
-            clause.type, conditions, clause.event, clause.window, waiting
-        )
-        selection = Step(
-            StepKind.SELECT,
+        selection = replace(
+            self._search(StepKind.SELECT, clause, conditions, clause.event, waiting),
             event=clause.event,
             policy=clause.policy,
             rank=clause.rank,
-            access=access,
-            probes=probes,
-            ordered=ordered,
-            residue=residue,
-            span=_span(clause.window),
-            strict=clause.strict,
             inner=tuple(inner),
             conditions=tuple(conditions),
         )
         return before, selection
 
-    def _access(
+    def _search(
         self,
-        type_: EventType,
+        kind: StepKind,
+        sought: Selected | Negated | Aggregate,
         conditions: Iterable[Expression],
         event: int,
-        window: Window,
         waiting: Iterable[int] = (),
-    ) -> tuple[AccessPlan, tuple[Probe, ...], Range | None, Program]:
-        """Divide conditions into column, key, range and residue."""
+    ) -> Step:
+        """What looks for ``event`` in a window: conditions become column, key, range, residue."""
         static: list[Expression] = []
         rest: list[Expression] = []
         for condition in conditions:
             (static if concerns_only(condition, event) else rest).append(condition)
-        column = self._column(type_, _as_candidate(static, event))
+        column = self._column(sought.type, _as_candidate(static, event))
         keys, probes, ordered, residue = divided(rest, event, waiting)
-        return AccessPlan(column, keys, self._reach(window)), probes, ordered, residue
+        return Step(
+            kind,
+            access=AccessPlan(column, keys, self._reach(sought.window)),
+            probes=probes,
+            ordered=ordered,
+            residue=residue,
+            span=_span(sought.window),
+            strict=sought.strict,
+        )
 
     def _reach(self, window: Window) -> int:
         if isinstance(window, Within):
@@ -226,18 +213,9 @@ class _Compiler:
             conditions = [visit(item) for item in node.conditions]
             slot = self.slots
             self.slots += 1
-            access, probes, ordered, residue = self._access(
-                node.type, conditions, CANDIDATE, node.window
-            )
             steps.append(
-                Step(
-                    StepKind.AGGREGATE,
-                    access=access,
-                    probes=probes,
-                    ordered=ordered,
-                    residue=residue,
-                    span=_span(node.window),
-                    strict=node.strict,
+                replace(
+                    self._search(StepKind.AGGREGATE, node, conditions, CANDIDATE),
                     slot=slot,
                     function=node.function,
                     attribute=node.attribute,
