@@ -101,6 +101,7 @@ class DividingBroker(SurveyingBroker):
             "evaluates": sorted(station.rules),
             "forwards": station.forwards,
             "kept": len(self._detection.ledger),
+            "given_up": self._detection.ledger.given_up,
             "out_of_reach": [name for name, _ in self._known_absent],
         }
 

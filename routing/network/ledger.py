@@ -4,8 +4,8 @@ Law 1: an event is kept until a survey that began after it came is known to have
 brokers, so that it has arrived wherever it was going; and, if rules use its type, until no
 composite event that is still under way can depend on it (``horizons``).
 
-Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the ledger says
-so: what is then under way when the tree is rebuilt may be lost.
+Law 2: at most ``events_max`` events are kept. The oldest give way beyond that, and the ledger
+counts them: what is then under way when the tree is rebuilt may be lost.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Ledger:
 
     def __init__(self, events_max: int) -> None:
         self.events_max = events_max
-        self.has_overflowed = False
-        """Whether events were given up (Law 2) that may have been needed."""
+        self.given_up = 0
+        """Events that gave way (Law 2) though they may be needed again."""
         self._entries: deque[Entry] = deque()
         self._place = 0
         self._kept = 0
@@ -64,8 +64,9 @@ class Ledger:
         self._place += events
         self._kept += events
         while self._kept > self.events_max and len(self._entries) > 1:
-            self._kept -= self._entries.popleft().events
-            self.has_overflowed = True
+            events = self._entries.popleft().events
+            self._kept -= events
+            self.given_up += events
 
     def survey(self) -> None:
         """A survey has come by: it follows on every way what came before it."""

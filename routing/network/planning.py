@@ -60,6 +60,7 @@ class PlanningBroker(TellingBroker):
         """Who has asked this broker to pause last: its father in some tree, which it may not know
         yet. It will pause once it does, and knows all of its children."""
         self._plan: Plan | None = None
+        self._told_given_up = 0
         self._last_number = 0
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
@@ -359,10 +360,18 @@ class PlanningBroker(TellingBroker):
             self._detection.follow(division)
             return
         self._arrivals.begin_anew()
+        self._warn_of_what_was_given_up()
         again = self._detection.begin_anew(division, dict(plan.due))
         for sink in self._sinks:
             sink.withdraw(again)
             self._sinks.touch(sink)
+
+    def _warn_of_what_was_given_up(self) -> None:
+        events = self._detection.ledger.given_up
+        if events > self._told_given_up:
+            self._told_given_up = events
+            text = "the network changed; what was under way of events given up may be lost"
+            self._log("warning", text, events=events)
 
     def _division(self) -> Division | None:
         return None if self._plan is None else self._divided(self._plan)

@@ -390,6 +390,22 @@ def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
     assert not [one for one in network.mesh.log if isinstance(one, Log) and one.level == "error"]
 
 
+def test_what_was_given_up_is_told_when_the_network_changes() -> None:
+    network = Network(3, retained_events_max=3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("m", "b3").deploy("event Smoke(room: string)" + FIRE)
+    for number in range(1, 6):
+        network.publish("t", f'Temp@{number}("a", 50)')
+    facts = network.brokers["b1"].status(0.0)
+    assert (facts["kept"], facts["given_up"]) == (3, 2)
+    assert not [one for one in network.mesh.log if isinstance(one, Log) and "given up" in one.text]
+    for _ in range(2):
+        cut(network, "b2", "b3")
+        cut(network, "b2", "b3", cut=False)
+    (told,) = (one for one in network.mesh.log if isinstance(one, Log) and "given up" in one.text)
+    assert (told.level, told.fields) == ("warning", {"events": 2})
+
+
 def test_the_marks_of_waiting_rules_hold_back_whom_they_must_alone() -> None:
     """A rule that waits holds the events of a sink that wants both, not those of another."""
     network = furnished()

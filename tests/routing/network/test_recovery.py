@@ -74,9 +74,9 @@ def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
     ledger = Ledger(3)
     for number in range(3):
         ledger.add(batches_of(f"A@{number}(1)", KNOWN))
-    assert not ledger.has_overflowed
+    assert ledger.given_up == 0
     ledger.add(batches_of("A@9(1)", KNOWN))
-    assert (len(ledger), ledger.has_overflowed) == (3, True)
+    assert (len(ledger), ledger.given_up) == (3, 1)
 
 
 def test_published_events_come_once() -> None:
