@@ -110,6 +110,11 @@ class CdpEngine:
         """How many pushed events were dropped as repeats (E1)."""
         return self._repeats.dropped
 
+    def place_of(self, name: str) -> int:
+        """Where a rule's composite events stand among those of this engine's rules (E4)."""
+        number = self._writer.sources.rule_number(RULE_SOURCE + name)
+        return self._writer.sources.ranks.item(number)
+
     def trust_ids(self) -> None:
         """Look for no repeats from now on: whoever pushes events has."""
         self._repeats = Trusted()

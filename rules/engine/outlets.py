@@ -3,8 +3,9 @@
 Kernels write composite events where they stay: what :meth:`Outlets.take` gives stands in the
 columns that were lent (:mod:`rules.engine.taken`), never in copies.
 
-Law 1: what was given is never written again. An outlet goes on behind it while there is room, so
-that single events cost no allocation, and gets new columns when there is none.
+Law 1: what was given is not written again while anybody holds it. An outlet goes on behind it
+while there is room, so that single events cost no allocation, and gets other columns when there is
+none, in memory that a :class:`Pool` lends.
 
 Law 2: an outlet has room for about twice what an advance yields.
 """
@@ -20,6 +21,7 @@ from rules.engine.engine import NOTHING, Detections
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, take
+from rules.engine.pool import Pool
 from rules.engine.rows import RowWriter
 from rules.engine.taken import Columns, Dictionary, Names, Part, Taken
 
@@ -49,6 +51,7 @@ class Outlets:
         self._writer = writer
         self._columns: dict[int, Columns] = {}
         self._expected: dict[int, int] = {}  # by type: a little more than it last yielded
+        self._pool = Pool()
         self._names = _names_of(writer)
         self._words = np.empty(256, np.int64)  # for what few events need
 
@@ -79,7 +82,7 @@ class Outlets:
             2 * had if undone else min(2 * had, ROOM_SMALL),
         )
         causes = max(2 * (kept_causes + need_causes), capacity * -(-need_causes // need))
-        new = Columns.empty(self._tables.event_types[number], capacity, causes)
+        new = Columns.empty(self._tables.event_types[number], capacity, causes, self._pool)
         if old is not None and kept:
             start = first + int(record["advances"])
             new.take_over(
@@ -116,11 +119,15 @@ class Outlets:
         return taken
 
     def _make_way(self, parts: Iterable[Part]) -> None:
-        """Have the next advance begin with columns of its own where these are nearly full."""
+        """Have the next advance begin with columns of its own where these are nearly full.
+
+        One that found them full half-way would have to copy what it wrote so far.
+        """
         for part in parts:
-            if part.capacity - part.end < part.length and part.capacity > ROOM_SMALL:
+            likely = part.length + part.length // 4
+            if part.capacity - part.end < likely and part.capacity > ROOM_SMALL:
                 self.forget(part.number)
-                self._expected[part.number] = part.length + part.length // 4
+                self._expected[part.number] = likely
 
     def _named(self) -> Names:
         """What codes stand for at present."""

@@ -26,12 +26,13 @@ import networkx as nx
 import numpy as np
 
 from matcher.errors import SchemaError
-from matcher.identity import RULE_SOURCE
 from matcher.model import EventBatch, Int64s
 from rules.engine.catalogue import Catalogue
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
+from rules.engine.merged import Merged
+from rules.engine.taken import Taken
 from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
 
@@ -51,7 +52,7 @@ class PartedEngine:
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
         self._pending: dict[str, list[EventBatch]] = {}  # by type: its mark has not passed them
-        self._places: Mapping[str, int] = {}
+        self._places = [np.empty(0, np.int64)] * len(engines)  # by part: see Merged
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -149,9 +150,10 @@ class PartedEngine:
             part.waiting += self._pending.get(name, ())
 
     def _place_rules(self) -> None:
-        """Where rules stand in E4, by the sources of their composite events."""
-        deployed = sorted(self._catalogue.rules, key=lambda one: one.place)
-        self._places = {RULE_SOURCE + one.rule.name: place for place, one in enumerate(deployed)}
+        """Where the rules of each part stand among those of all (E4)."""
+        rules = sorted(self._catalogue.rules, key=lambda one: one.place)
+        in_order = [one.rule.name for one in rules]
+        self._places = [part.places(in_order) for part in self._parts]
 
     # --- events ----------------------------------------------------------------------------
 
@@ -163,7 +165,8 @@ class PartedEngine:
             raise SchemaError(f"event {batch.type} is already known as {known or TIMER}")
         if known is not None:
             batch = self._repeats.accept(batch)
-            self._pending.setdefault(name, []).append(batch)
+            if len(batch):
+                self._pending.setdefault(name, []).append(batch)
         for part in self._parts:
             part.waiting.append(batch)
 
@@ -172,14 +175,21 @@ class PartedEngine:
         found = list(self._at_once(lambda part: part.advance(marks), self._parts))
         self._catalogue.advance_groups(marks)
         self._forget()
-        return in_one_order([one for one in found if len(one)], self._places)
+        some = [
+            (one, places)
+            for one, places in zip(found, self._places, strict=True)
+            if isinstance(one, Taken)
+        ]
+        if len(some) < 2:
+            return some[0][0] if some else NOTHING
+        return Merged(some)
 
     def _forget(self) -> None:
         """Forget pending events that a mark has passed, and ids that nothing can see."""
         for name, batches in list(self._pending.items()):
             mark = self._catalogue.mark_of_type(name)
-            left = [batch.take(batch.time >= mark) for batch in batches]
-            self._pending[name] = [batch for batch in left if len(batch)]
+            left = [batch.take(batch.time >= mark) for batch in batches if batch.time.max() >= mark]
+            self._pending[name] = left
         horizons = [part.engine.horizon for part in self._parts if part.rules]
         if horizons:
             self._repeats.forget(min(horizons))
@@ -236,6 +246,17 @@ class _Part:
             self.engine.push(batch)
         self.waiting.clear()
 
+    def places(self, in_order: Sequence[str]) -> Int64s:
+        """For the places that its rules have in the engine, those that they have ``in_order``."""
+        found = {
+            self.engine.place_of(name): place
+            for place, name in enumerate(in_order)
+            if name in self.rules
+        }
+        places = np.zeros(1 + max(found, default=0), np.int64)
+        places[list(found)] = list(found.values())
+        return places
+
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Take them, and evaluate."""
         self.take()
@@ -248,42 +269,3 @@ def _used(rule: Rule) -> frozenset[str]:
 
 def _weight(rule: Rule) -> int:
     return 1 + len(rule.clauses)
-
-
-def in_one_order(parts: Sequence[Detections], places: Mapping[str, int]) -> Detections:
-    """Detections of several engines as those of one, by time, rule and causes (E4).
-
-    ``places`` are the rules' places in the file by the sources of their composite events.
-    """
-    if len(parts) < 2:
-        return parts[0] if parts else NOTHING
-    times, rules, rows = [], [], []
-    first = 0
-    for part in parts:
-        times.append(np.concatenate([batch.time for batch in part.batches])[part.order])
-        of_rules = [_places(batch, places) for batch in part.batches]
-        rules.append(np.concatenate(of_rules)[part.order])
-        rows.append(first + part.order)
-        first += len(part)
-    # A rule's events are all of one part and stand there in the order of their causes.
-    order = _order(np.concatenate(times), np.concatenate(rules))
-    batches = tuple(batch for part in parts for batch in part.batches)
-    return Detections(batches, np.concatenate(rows)[order])
-
-
-def _order(times: Int64s, places: Int64s) -> Int64s:
-    """What puts rows in the order of times and, among equal ones, of places (from -1 on), stably.
-
-    A stable sort by one key merges the runs that the parts are in one pass; by two it sorts anew.
-    """
-    first, width = int(times.min()), int(places.max()) + 2
-    if (int(times.max()) - first + 1) * width < 2**63:
-        return np.argsort((times - first) * width + places, kind="stable")
-    return np.lexsort((places, times))
-
-
-def _places(batch: EventBatch, places: Mapping[str, int]) -> Int64s:
-    source = batch.ids.source
-    # A dictionary may hold more than its batch uses.
-    by_code = np.array([places.get(name, -1) for name in source.values], np.int64)
-    return by_code[source.codes]

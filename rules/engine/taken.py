@@ -5,8 +5,8 @@ beside dictionaries of the strings in them. To make one takes longer than to det
 event, and not everybody looks: a host passes on the types that are subscribed to, a benchmark
 counts. So what :meth:`rules.engine.outlets.Outlets.take` gives is where the events stand.
 
-Law 1: it is a :class:`Detections` in every respect, and a value: the columns are never written
-again but to give codes of strings the numbers of a dictionary, once.
+Law 1: it is a :class:`Detections` in every respect, and a value: while anybody holds the columns
+they are never written again but to give codes of strings the numbers of a dictionary, once.
 
 Law 2: a code means the string that it stood for at the advance. The lists of strings given here
 only grow: an interner that forgets some begins another list.
@@ -37,6 +37,7 @@ from matcher.model import (
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
 from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
+from rules.engine.pool import Pool
 from rules.engine.tables import grown
 
 FEW = 16
@@ -61,8 +62,8 @@ class Columns:
     cause_name: Int64s  # [capacity, 2]
 
     @classmethod
-    def empty(cls, type_: EventType, capacity: int, causes: int) -> Columns:
-        """Columns with room for so many events and causes."""
+    def empty(cls, type_: EventType, capacity: int, causes: int, pool: Pool) -> Columns:
+        """Columns with room for so many events and causes, in memory of a pool."""
         attributes = len(type_.attributes)
         lengths = {
             "time": 8 * capacity,
@@ -77,7 +78,7 @@ class Columns:
         }
         # One piece of memory: what comes from the system in pieces of its own costs far more than
         # to write to it, and large ones come in large pages.
-        piece, start = np.empty(sum(lengths.values()) + 8 * len(lengths), np.uint8), 0
+        piece, start = pool.lend(sum(lengths.values()) + 8 * len(lengths)), 0
         parts = {}
         for name, length in lengths.items():
             parts[name] = piece[start : start + length]
@@ -275,21 +276,30 @@ class Taken(Detections):
         _set(self, name, made)
         return made
 
-    def _in_order(self) -> Int64s:
-        """The common order of the batches' events."""
-        parts = self.parts()
-        if len(parts) == 1 and not self._is_disordered:
-            return np.arange(self._count)
-        runs = self._words[TAKEN_WORDS * len(parts) :].view(layout.RUN)
+    def runs(self) -> AnyArray:
+        """The events of all batches by the evaluations that made them, layout.RUN, in order."""
+        runs = self._words[TAKEN_WORDS * len(self._columns) :].view(layout.RUN)
         if self._is_disordered:
             runs = runs[np.lexsort((runs["place"], runs["time"]))]
+        return runs
+
+    def positions(self, before: int = 0) -> Int64s:
+        """By type: where its events begin in the concatenation of the batches, which ``before``
+        others precede.
+        """
+        parts = self.parts()
         first = np.zeros(1 + max(part.number for part in parts), np.int64)
-        before = 0
         for part in parts:
             first[part.number] = before
             before += part.length
+        return first
+
+    def _in_order(self) -> Int64s:
+        """The common order of the batches' events."""
+        if len(self._columns) == 1 and not self._is_disordered:
+            return np.arange(self._count)
         order = np.empty(self._count, np.int64)
-        spread_runs(runs, first, order)
+        spread_runs(self.runs(), self.positions(), order)
         return order
 
 

@@ -318,7 +318,7 @@ def note_run(state: int, type_number: int, source: int, time: int, before: int) 
 def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
     """Write into ``words`` int64[n] where what the advance wrote stands: first the outlets, each
     in TAKEN_WORDS words, its type and what is no address of layout.OUTLET; then the runs. Gives
-    whether some outlet lacks room for as much again.
+    whether some outlet lacks room for a quarter more than that again.
 
     What comes now is another advance's.
     """
@@ -332,7 +332,7 @@ def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
         words[place + 3], words[place + 4] = outlet.capacity, outlet.first_cause
         words[place + 5], words[place + 6] = outlet.causes, outlet.advances
         words[place + 7] = outlet.kinds
-        if outlet.capacity - outlet.count < outlet.count - outlet.first:
+        if 4 * (outlet.capacity - outlet.count) < 5 * (outlet.count - outlet.first):
             is_full = True
         outlet.first = outlet.count
         outlet.first_cause = outlet.causes
