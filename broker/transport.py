@@ -31,8 +31,10 @@ MESSAGE_BYTES_MAX = 256 * 2**20
 """A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
 """How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
-KEEPALIVE_MS = 2_000
-"""How often libzmq probes an idle connection, and thus notices a vanished host."""
+KEEPALIVE_S = 2
+"""How often the system probes an idle connection, and thus notices a vanished host."""
+KEEPALIVE_PROBES = 3
+"""So many probes without an answer end a connection."""
 
 
 class Transport:
@@ -42,12 +44,7 @@ class Transport:
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
-        self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
-        self._socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
-        self._socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
-        self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
-        self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
-        self._socket.set(zmq.LINGER, 0)
+        bound(self._socket)
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a message can be received."""
@@ -137,6 +134,23 @@ class Transport:
         """Stop listening; what was sent has ``linger_s`` seconds to leave."""
         self._socket.close(linger=int(linger_s * 1000))
         self._context.term()
+
+
+def bound(socket: zmq.Socket[bytes]) -> None:
+    """Set how much a socket holds, and how long it waits for a host that has vanished.
+
+    libzmq's own heartbeats stay off: version 4.3.5 ends the whole process when one is due on a
+    connection that was cut while its pipe was full, so that any peer could end a broker.
+    """
+    socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
+    socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
+    socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
+    socket.set(zmq.TCP_KEEPALIVE, 1)
+    socket.set(zmq.TCP_KEEPALIVE_IDLE, KEEPALIVE_S)
+    socket.set(zmq.TCP_KEEPALIVE_INTVL, KEEPALIVE_S)
+    socket.set(zmq.TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES)
+    socket.set(zmq.TCP_MAXRT, KEEPALIVE_S * KEEPALIVE_PROBES * 1000)
+    socket.set(zmq.LINGER, 0)
 
 
 def refuse_port_beyond_range(endpoint: str) -> None:

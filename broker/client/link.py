@@ -18,12 +18,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
 from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_rest, sender
-from broker.transport import (
-    KEEPALIVE_MS,
-    MESSAGE_BYTES_MAX,
-    PIPE_MESSAGES_MAX,
-    refuse_port_beyond_range,
-)
+from broker.transport import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
 _ENDS = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_CONNECT_RETRIED
@@ -43,12 +38,7 @@ class Link:
         context = context or zmq.Context.instance()
         self._socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
         self._socket.set(zmq.RECONNECT_IVL, -1)
-        self._socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
-        self._socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
-        self._socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
-        self._socket.set(zmq.HEARTBEAT_IVL, KEEPALIVE_MS)
-        self._socket.set(zmq.HEARTBEAT_TIMEOUT, 3 * KEEPALIVE_MS)
-        self._socket.set(zmq.LINGER, 0)
+        bound(self._socket)
         self._send = sender(self._socket)
         self._monitor: zmq.Socket[bytes] = self._socket.get_monitor_socket(_ENDS)
         try:

@@ -1,6 +1,8 @@
 """Frames in, frames out, over real sockets."""
 
 import socket
+import subprocess
+import sys
 
 import pytest
 import zmq
@@ -111,3 +113,32 @@ def test_an_endpoint_that_cannot_be_listened_on_is_refused(transport, endpoint):
 def test_a_port_beyond_the_range_is_refused_and_not_taken_modulo(transport):
     with pytest.raises(ConfigurationError, match="at most 65535"):
         transport.listen("tcp://127.0.0.1:70000")
+
+
+CUT_OFF = """
+import sys, time, zmq
+from broker import transport
+transport.PIPE_MESSAGES_MAX = 10
+listening = transport.Transport()
+endpoint = listening.listen(sys.argv[1])
+context = zmq.Context()
+flooding = context.socket(zmq.DEALER)
+flooding.set(zmq.SNDHWM, 1_000)
+flooding.connect(endpoint)
+flooding.send(b"first")
+listening.wait(5)
+try:
+    while True:
+        flooding.send(b"more" * 1_000, zmq.NOBLOCK)
+except zmq.Again:
+    time.sleep(0.2)
+context.destroy(linger=0)
+time.sleep(transport.KEEPALIVE_S + 0.5)
+"""
+
+
+def test_a_peer_that_fills_its_pipe_and_hangs_up_ends_nothing_else(tmp_path):
+    """With libzmq's heartbeats it ended the process, when the next one was due."""
+    command = [sys.executable, "-c", CUT_OFF, f"ipc://{tmp_path}/b"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
