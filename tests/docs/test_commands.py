@@ -5,6 +5,7 @@ A line of output that is ``...`` stands for any lines; within a line it stands f
 
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/tutorial.md")
 MARK = "==== command"
+LIMIT_S = 300
+pytestmark = pytest.mark.timeout(3 * LIMIT_S)
 
 
 def commands(page: str) -> list[tuple[str, str]]:
@@ -63,17 +66,22 @@ def run(shown: list[tuple[str, str]], folder: Path) -> list[str]:
         "REXMQ_LISTEN": endpoint,
         "PYTHONPATH": str(ROOT),
     }
-    done = subprocess.run(
+    with subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        check=False,
-        timeout=100,
-    )
-    _, *parts = re.split(rf"(?m)^{MARK} \d+\n", done.stdout)
+        start_new_session=True,
+    ) as running:
+        try:
+            printed, _ = running.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            printed, _ = running.communicate()
+            printed += f"(not done after {LIMIT_S} s)\n"
+    _, *parts = re.split(rf"(?m)^{MARK} \d+\n", printed)
     return parts
 
 
