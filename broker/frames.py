@@ -3,7 +3,8 @@
 Between two events of a slow stream the caches grow cold, and every step costs several times what
 it does in a loop; so these few lines go the shortest way that pyzmq offers. Whether a frame is
 the message's last one comes with the frame, where asking the socket would make an enumeration's
-member each time; and frames are sent without the outermost layer, which looks for the options of
+member each time; whether there is one at all is tried, for who asks has mostly been woken by it;
+and frames are sent without the outermost layer, which looks for the options of
 draft sockets first.
 """
 
@@ -28,16 +29,19 @@ def sender(socket: zmq.Socket[bytes]) -> SendFrame:
     return send
 
 
-def receive_rest(socket: zmq.Socket[bytes]) -> list[bytes]:
-    """The frames of the message that is being received, one at least.
+def receive_at_once(socket: zmq.Socket[bytes]) -> list[bytes] | None:
+    """The frames of the next message, or None when there is none now.
 
-    Raises zmq.Again when there is none, be it that a poll has just found one: libzmq drops what
-    was not read of a connection whose end it notices in between, and would wait for ever.
+    There may be none though a poll has just found one: libzmq drops what was not read of a
+    connection whose end it notices in between, and would wait for ever.
     """
     receive = socket.recv
-    frame = receive(AT_ONCE, False)
-    frames = [frame.bytes]
-    while frame.more:
+    try:
         frame = receive(AT_ONCE, False)
-        frames.append(frame.bytes)
+        frames = [frame.bytes]
+        while frame.more:
+            frame = receive(AT_ONCE, False)
+            frames.append(frame.bytes)
+    except zmq.Again:
+        return None
     return frames

@@ -22,7 +22,7 @@ from pathlib import Path
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.frames import AT_ONCE, MORE, MORE_AT_ONCE, Frame, receive_rest, sender
+from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_at_once, sender
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -95,13 +95,10 @@ class Transport:
         it is empty, which is after nearly every event of a slow stream.
         """
         while self._readable:
-            try:
-                peer = self._socket.recv(AT_ONCE)
-            except zmq.Again:
+            frames = receive_at_once(self._socket)
+            if frames is None:
                 self._readable = False
-                break
-            frames = receive_rest(self._socket)
-            if peer not in self._closed:
+            elif (peer := frames.pop(0)) not in self._closed:
                 self._readable = False
                 return peer, frames
         return None

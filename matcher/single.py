@@ -12,9 +12,10 @@ order, an int already a float where a float is declared (tesla.md E1).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import (
     DTYPES,
@@ -29,7 +30,7 @@ from matcher.model import (
 )
 
 
-class Row(NamedTuple):
+class Row(Struct, frozen=True):
     """One primitive event: ``time`` in microseconds since the epoch, ``text`` an id from outside.
 
     ``values`` has one value for each attribute of the type.
@@ -74,11 +75,10 @@ class Single(EventBatch):
 
     def events(self) -> Iterator[Event]:
         """The event as a row of the event model."""
-        time, source, sequence, text, values = self.row
-        data = dict(zip(self.type.names, values, strict=True))
-        yield Event(
-            self.type.name, time, source, str(sequence) if text is None else text, data, sequence
-        )
+        row = self.row
+        data = dict(zip(self.type.names, row.values, strict=True))
+        own_id = str(row.sequence) if row.text is None else row.text
+        yield Event(self.type.name, row.time, row.source, own_id, data, row.sequence)
 
 
 _set = object.__setattr__

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Annotated, Any, TypeAlias
 
 import msgspec
@@ -35,12 +36,11 @@ from matcher.model import (
     Kind,
     StringColumn,
     UInt64s,
-    Value,
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
 from routing.schemas import Layout, Strings, known_schema, layout_of
-from routing.singles import SingleForm, only
+from routing.singles import only
 
 EVENTS_MAX = 65_536
 """Events in one batch."""
@@ -112,7 +112,21 @@ class BodyWriter:
         return body + bytes(-len(body) % 8)
 
 
-def encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
+def encode_batches(
+    batches: Sequence[EventBatch], order: Int64s | None = None
+) -> tuple[tuple[BatchHeader, ...], bytes]:
+    """The batches' headers, and their bodies one after another, then the order."""
+    if len(batches) == 1 and order is None:
+        header, body = _encode_batch(batches[0])
+        return (header,), body
+    if not batches:
+        return (), b""
+    headers, bodies = zip(*map(_encode_batch, batches), strict=True)
+    body = b"".join(bodies)
+    return headers, body if order is None else body + order.astype("<i8", copy=False).tobytes()
+
+
+def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
     """A batch of 1 to EVENTS_MAX events as header and body."""
     _, schema, single = known_schema(batch.type)
     if isinstance(batch, Single):
@@ -191,13 +205,11 @@ class BodyReader:
         self._offset = end
         return np.frombuffer(self._body, dtype, count, start)
 
-    def take_single(
-        self, form: SingleForm, strings: tuple[Strings, ...]
-    ) -> tuple[int, int, tuple[Value, ...]]:
-        """The next batch, of one event, as time, sequence number and values."""
+    def take_single(self, header: BatchHeader, layout: Layout) -> Single:
+        """The next batch, of one event."""
         start = self._offset
-        self._offset = start + form.body.size
-        return form.decode(self._body, start, strings)
+        self._offset = start + layout.single.body.size
+        return _single(header, layout, self._body, start)
 
     def finish_batch(self) -> None:
         """Skip the padding at a batch's end."""
@@ -205,11 +217,43 @@ class BodyReader:
 
     def finish(self) -> None:
         """WireError when something is left."""
-        if self._offset != len(self._body):
-            raise WireError(f"a body of {len(self._body)} bytes; expected {self._offset}")
+        _check_length(self._body, self._offset)
 
 
-def check_cells(headers: Sequence[BatchHeader]) -> None:
+def decode_batches(
+    headers: Sequence[BatchHeader], body: bytes | memoryview | None, ordered: bool = False
+) -> tuple[tuple[EventBatch, ...], Int64s | None]:
+    """The batches and, where they are ``ordered``, their order; WireError for anything else."""
+    if body is None:
+        raise WireError("events without their second frame")
+    if len(headers) == 1 and not ordered and _is_single(headers[0]):  # common
+        return (_decode_lone(headers[0], body),), None
+    _check_cells(headers)
+    reader = BodyReader(body)
+    batches = tuple(map(_decode_batch, headers, repeat(reader)))
+    order = _take_order(reader, sum(map(len, batches))) if ordered else None
+    reader.finish()
+    return batches, order
+
+
+def _is_single(header: BatchHeader) -> bool:
+    return header.count == 1 and not header.digest and header.causes is None
+
+
+def _decode_lone(header: BatchHeader, body: bytes | memoryview) -> Single:
+    """The only event of a message, from the body as it came: nothing else has to be aligned."""
+    layout = _layout_of(header)
+    single = _single(header, layout, body, 0)
+    _check_length(body, layout.single.body.size)
+    return single
+
+
+def _check_length(body: bytes | bytearray | memoryview, expected: int) -> None:
+    if len(body) != expected:
+        raise WireError(f"a body of {len(body)} bytes; expected {expected}")
+
+
+def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
     cells = sum(
         [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
@@ -218,13 +262,18 @@ def check_cells(headers: Sequence[BatchHeader]) -> None:
         raise WireError(f"{cells} values in one message; at most {CELLS_MAX} are taken")
 
 
-def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
-    """The batch; WireError for anything that is not one (Law 3)."""
-    layout, count, causes = layout_of(header.schema), header.count, header.causes
+def _layout_of(header: BatchHeader) -> Layout:
+    layout = layout_of(header.schema)
     if len(header.strings) != len(layout.strings):
         raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
-    if count == 1 and not header.digest and causes is None:
-        return _take_single(header, layout, body)
+    return layout
+
+
+def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
+    """The batch; WireError for anything that is not one (Law 3)."""
+    layout, count, causes = _layout_of(header), header.count, header.causes
+    if _is_single(header):
+        return body.take_single(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
     # Columns of eight bytes.
     time = body.take(_INT64, count)
@@ -256,10 +305,22 @@ def decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     return EventBatch(layout.type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
 
 
-def _take_single(header: BatchHeader, layout: Layout, body: BodyReader) -> Single:
-    time, sequence, values = body.take_single(layout.single, header.strings)
+def _single(
+    header: BatchHeader, layout: Layout, body: bytes | bytearray | memoryview, start: int
+) -> Single:
+    time, sequence, values = layout.single.decode(body, start, header.strings)
     text = None if header.texts is None else only(header.texts)
     return Single(layout.type, Row(time, only(header.sources), sequence, text, values))
+
+
+def _take_order(body: BodyReader, count: int) -> Int64s:
+    order = body.take(_INT64, count)
+    seen = np.zeros(count, np.bool_)
+    if count and int(order.min()) >= 0 and int(order.max()) < count:
+        seen[order] = True
+    if not seen.all():
+        raise WireError(f"an order that is no permutation of {count} places")
+    return order
 
 
 def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, UInt64s | None]:

@@ -7,9 +7,9 @@ is done with one; so each question here is answered for a batch of one without a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
@@ -34,7 +34,7 @@ def first_time(batch: EventBatch) -> int:
     return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
 
 
-class Extent(NamedTuple):
+class Extent(Struct, frozen=True):
     """How far a batch reaches: its event times, and its first and last sequence number."""
 
     least: int

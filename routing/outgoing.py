@@ -26,7 +26,6 @@ from routing.errors import SessionError, SessionFull
 from routing.messages import Acks, Promise, Publish
 from routing.order import (
     ends,
-    first_time,
     greatest_time,
     in_sequence,
     least_time,
@@ -144,15 +143,17 @@ class Outgoing:
         Raises SessionFull without room, SessionError for times or numbers that do not increase
         as they must; either way nothing is queued.
         """
+        if len(batches) == 1 and isinstance(batches[0], Single):
+            return self._add_single(batches[0], now, promise, numbered)
         events = sum(map(len, batches))
         if events == 0:
             raise SessionError("there is no event to publish")
         if events > self.room:
-            raise SessionFull(f"{events} events, but there is room for {self.room}")
+            raise self._full(events)
         order = in_sequence(batches)
         named = self._numbered(self._timed(batches, order, now), order, events, numbered)
         if self._config.increasing:
-            promise = self._check_increasing(named, order, events)
+            promise = self._check_increasing(named, order)
         elif self._config.disorder_us is not None:
             promise = round(now * MICROSECONDS) - self._config.disorder_us
         first, self.last_sequence = _span(named)
@@ -161,6 +162,36 @@ class Outgoing:
         self._promise = _later(self._promise, promise)
         self._queue(Item(tuple(named), events, self.last_sequence, promise))
         return first, self.last_sequence
+
+    def _add_single(
+        self, event: Single, now: float, promise: int | None, numbered: bool
+    ) -> tuple[int, int]:
+        """``add`` of one event, in one stroke: it is common, and cold code is slow."""
+        config, row = self._config, event.row
+        if self.room < 1:
+            raise self._full(1)
+        time, sequence = row.time, row.sequence
+        if time == NO_TIME:
+            time = max(round(now * MICROSECONDS), self._stamp + 1)
+        if not numbered:
+            sequence = self.last_sequence + 1
+        elif sequence <= self.last_sequence:
+            raise self._not_increasing()
+        if config.increasing:
+            if time <= self._latest:
+                raise self._not_after(time)
+            self._latest, promise = time, time + 1
+        elif config.disorder_us is not None:
+            promise = round(now * MICROSECONDS) - config.disorder_us
+        if time != row.time or sequence != row.sequence or row.source != config.name:
+            event = Single(event.type, Row(time, config.name, sequence, row.text, row.values))
+        self.last_sequence = sequence
+        if time > self._stamp:
+            self._stamp = time
+        self._promise = _later(self._promise, promise)
+        self.unacknowledged += 1
+        self._waiting.append(Item((event,), 1, sequence, promise))
+        return sequence, sequence
 
     def promise(self, mark: int) -> None:
         """Nothing earlier than ``mark`` will follow."""
@@ -207,9 +238,6 @@ class Outgoing:
         self, batches: Sequence[EventBatch], order: Int64s | None, events: int, numbered: bool
     ) -> list[EventBatch]:
         """The batches as this source's own."""
-        first = batches[0]
-        if isinstance(first, Single) and events == 1:
-            return [self._own_single(first, numbered)]
         if numbered:
             numbers = [batch.ids.sequence for batch in batches]
             flat = one_after_another(numbers)
@@ -231,37 +259,25 @@ class Outgoing:
         ids = EventIds(source, sequence, batch.ids.text)
         return EventBatch(batch.type, batch.time, ids, batch.columns)
 
-    def _own_single(self, batch: Single, numbered: bool) -> EventBatch:
-        time, source, sequence, text, values = batch.row
-        if not numbered:
-            sequence = self.last_sequence + 1
-        elif sequence <= self.last_sequence:
-            raise self._not_increasing()
-        elif source == self._config.name:
-            return batch
-        return Single(batch.type, Row(time, self._config.name, sequence, text, values))
+    def _full(self, events: int) -> SessionFull:
+        return SessionFull(f"{events} events, but there is room for {self.room}")
 
     def _not_increasing(self) -> SessionError:
         return SessionError(f"sequence numbers must increase, from above {self.last_sequence}")
 
-    def _check_increasing(
-        self, batches: Sequence[EventBatch], order: Int64s | None, events: int
-    ) -> int:
-        if events == 1:
-            earliest = first = last = first_time(batches[0])
-            rises = True
-        else:
-            flat = one_after_another([batch.time for batch in batches])
-            times = flat if order is None else flat[order]
-            earliest, first, last = int(times.min()), int(times[0]), int(times[-1])
-            rises = strictly_rises(times)
-        if first <= self._latest or not rises:
-            raise SessionError(
-                f"this source's times strictly increase, but an event at {earliest} us "
-                f"does not follow {self._latest} us, or a later one does not follow it"
-            )
-        self._latest = last
-        return last + 1
+    def _check_increasing(self, batches: Sequence[EventBatch], order: Int64s | None) -> int:
+        flat = one_after_another([batch.time for batch in batches])
+        times = flat if order is None else flat[order]
+        if int(times[0]) <= self._latest or not strictly_rises(times):
+            raise self._not_after(int(times.min()))
+        self._latest = int(times[-1])
+        return self._latest + 1
+
+    def _not_after(self, earliest: int) -> SessionError:
+        return SessionError(
+            f"this source's times strictly increase, but an event at {earliest} us "
+            f"does not follow {self._latest} us, or a later one does not follow it"
+        )
 
 
 def _span(batches: Sequence[EventBatch]) -> tuple[int, int]:

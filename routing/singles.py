@@ -68,7 +68,7 @@ class SingleForm:
         return tuple(zip(self.strings(values))), body
 
     def decode(
-        self, body: bytearray, start: int, strings: Sequence[tuple[str, ...]]
+        self, body: bytes | bytearray | memoryview, start: int, strings: Sequence[tuple[str, ...]]
     ) -> tuple[int, int, tuple[Value, ...]]:
         """Time, sequence number and values; WireError for anything that is not an event.
 

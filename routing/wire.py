@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import repeat
 from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import msgspec
-import numpy as np
 
-from matcher.model import EventBatch, EventType, Int64s
+from matcher.model import EventType
 from routing.columns import (
     BatchHeader,
-    BodyReader,
-    check_cells,
-    decode_batch,
-    encode_batch,
+    decode_batches,
+    encode_batches,
 )
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
@@ -183,20 +179,19 @@ def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
 
 
 def _encode_publish(message: Publish) -> Frames:
-    headers, body = _encode_batches(message.batches)
+    headers, body = encode_batches(message.batches)
     return [_PUBLISH_PREFIX + _pack(_Published(headers, message.promise, message.acks)), body]
 
 
 def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
     plain = _unpack_published(data)
-    batches, reader = _decode_batches(plain.batches, body)
-    reader.finish()
+    batches, _ = decode_batches(plain.batches, body)
     return Publish(batches, plain.promise, plain.acks)
 
 
 def _encode_delivery(message: Delivery) -> Frames:
     order = message.order
-    headers, body = _encode_batches(message.batches, order)
+    headers, body = encode_batches(message.batches, order)
     plain = _Delivered(
         headers, message.subscriptions, order is not None, message.dropped, message.late
     )
@@ -205,44 +200,10 @@ def _encode_delivery(message: Delivery) -> Frames:
 
 def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
     plain = _unpack_delivered(data)
-    batches, reader = _decode_batches(plain.batches, body)
+    batches, order = decode_batches(plain.batches, body, plain.ordered)
     if len(plain.subscriptions) != len(batches):
         raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
-    order = _take_order(reader, sum(map(len, batches))) if plain.ordered else None
-    reader.finish()
     return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
-
-
-def _take_order(reader: BodyReader, count: int) -> Int64s:
-    order = reader.take(np.dtype("<i8"), count)
-    seen = np.zeros(count, np.bool_)
-    if count and int(order.min()) >= 0 and int(order.max()) < count:
-        seen[order] = True
-    if not seen.all():
-        raise WireError(f"an order that is no permutation of {count} places")
-    return order
-
-
-def _encode_batches(
-    batches: Sequence[EventBatch], order: Int64s | None = None
-) -> tuple[tuple[BatchHeader, ...], bytes]:
-    """The batches' headers, and their bodies one after another, then the order."""
-    if not batches:
-        return (), b""
-    headers, bodies = zip(*map(encode_batch, batches), strict=True)
-    body = b"".join(bodies)
-    return headers, body if order is None else body + order.astype("<i8", copy=False).tobytes()
-
-
-def _decode_batches(
-    headers: Sequence[BatchHeader], body: Buffer | None
-) -> tuple[tuple[EventBatch, ...], BodyReader]:
-    if body is None:
-        raise WireError("events without their second frame")
-    if len(headers) != 1 or headers[0].count != 1:
-        check_cells(headers)
-    reader = BodyReader(body)
-    return tuple(map(decode_batch, headers, repeat(reader))), reader
 
 
 # --- messages along a tree -------------------------------------------------------------------
@@ -331,7 +292,7 @@ def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
 
 
 def _encode_flow(message: Flow) -> Frames:
-    headers, body = _encode_batches(message.batches, message.order)
+    headers, body = encode_batches(message.batches, message.order)
     plain = _Flow(headers, message.order is not None, message.promises, message.marks)
     first = _prefix(_FLOW) + _pack(plain)
     return [first, body] if headers else [first]
@@ -342,14 +303,12 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
     if not plain.batches:
         _no_body(body)
         return Flow((), None, plain.promises, plain.marks)
-    batches, reader = _decode_batches(plain.batches, body)
-    order = _take_order(reader, sum(map(len, batches))) if plain.ordered else None
-    reader.finish()
+    batches, order = decode_batches(plain.batches, body, plain.ordered)
     return Flow(batches, order, plain.promises, plain.marks)
 
 
 def _encode_forward(message: Forward) -> Frames:
-    headers, body = _encode_batches(message.batches)
+    headers, body = encode_batches(message.batches)
     first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks, message.fresh))
     return [first, body] if headers else [first]
 
@@ -361,8 +320,7 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
         return Forward((), plain.marks)
     if plain.fresh > len(plain.batches):
         raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
-    batches, reader = _decode_batches(plain.batches, body)
-    reader.finish()
+    batches, _ = decode_batches(plain.batches, body)
     return Forward(batches, plain.marks, plain.fresh)
 
 
@@ -393,7 +351,7 @@ def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
 def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[_Nested, Message]:
     _no_body(body)
     plain = _unpack_nested(data)
-    return plain, _decode((plain.message,))
+    return plain, decode((plain.message,))
 
 
 # --- packets ---------------------------------------------------------------------------------
@@ -410,7 +368,7 @@ def _encode_packet(message: Packet) -> Frames:
 
 def _decode_packet(data: Buffer, frames: Sequence[Buffer]) -> Packet:
     tag, sequence, acknowledged = _unpack_packet(data)
-    inner = _decode(frames)
+    inner = decode(frames)
     if type(inner) not in _ROUTED:
         raise WireError(f"a packet with {type(inner).__name__} in it")
     return Packet(tag, sequence, acknowledged, cast(Any, inner))
@@ -479,14 +437,6 @@ def decode(frames: Sequence[Buffer]) -> Message:
     Raises WireError for anything that is not one, and its subclass VersionMismatch for a message
     of another version.
     """
-    try:
-        return _decode(frames)
-    except (ValueError, RecursionError, OverflowError) as error:
-        # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
-        raise WireError(f"{type(error).__name__}: {error}") from None
-
-
-def _decode(frames: Sequence[Buffer]) -> Message:
     count = len(frames)
     if not 1 <= count <= 3:
         raise WireError(f"a message of {count} frames; expected one to three")
@@ -496,16 +446,20 @@ def _decode(frames: Sequence[Buffer]) -> Message:
     for frame in frames:
         if len(frame) > FRAME_MAX:
             raise WireError(f"a frame of more than {FRAME_MAX} bytes")
-    rest, kind = memoryview(first)[_PREFIX:], first[3]
-    if kind == _PACKET and count > 1:
-        return _decode_packet(rest, frames[1:])
-    if count > 2:
-        raise WireError("three frames that are no packet")
+    rest, kind = first[_PREFIX:], first[3]
     decoder = _BY_KIND.get(kind)
-    if decoder is None:
-        raise WireError(f"no message is of kind {kind}")
-    message: Message = decoder(rest, frames[1] if count == 2 else None)
-    return message
+    try:
+        if kind == _PACKET and count > 1:
+            return _decode_packet(rest, frames[1:])
+        if count > 2:
+            raise WireError("three frames that are no packet")
+        if decoder is None:
+            raise WireError(f"no message is of kind {kind}")
+        message: Message = decoder(rest, frames[1] if count == 2 else None)
+        return message
+    except (ValueError, RecursionError, OverflowError) as error:
+        # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
+        raise WireError(f"{type(error).__name__}: {error}") from None
 
 
 def _stranger(first: Buffer) -> WireError:

@@ -87,7 +87,7 @@ class AsyncPublisher(AsyncScoped):
             await self._room(1)
         if source.add(event, {**data, **attributes} if data else attributes, at, id):
             driver.pump()
-        elif len(source.outbox) == 1:  # its deadline is that of those that follow
+        elif source.outbox.count == 1:  # its deadline is that of those that follow
             driver.rearm()
 
     async def publish_batch(

@@ -107,6 +107,13 @@ class Connection:
             self.settled()
         return is_enough
 
+    def let_out(self) -> None:
+        """Do what was said, and no more: nothing is received, no timer acts."""
+        self.drained = False  # sending may have consumed the descriptor's signal
+        self._carry_out()
+        if self.settled is not None:
+            self.settled()
+
     # --- for the client ---
 
     def answer(self, request: int) -> Answer:

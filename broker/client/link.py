@@ -17,7 +17,7 @@ from zmq.backend import zmq_poll
 from zmq.utils.monitor import recv_monitor_message
 
 from broker.errors import ConfigurationError
-from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_rest, sender
+from broker.frames import AT_ONCE, MORE_AT_ONCE, Frame, receive_at_once, sender
 from broker.transport import bound, refuse_port_beyond_range
 
 _POLLIN = int(zmq.POLLIN)
@@ -73,17 +73,13 @@ class Link:
 
     def receive(self) -> list[bytes] | None:
         """The frames of the next message, or None when there is none now."""
-        if not _readable(self._socket):
-            return None
-        try:
-            return receive_rest(self._socket)
-        except zmq.Again:  # the connection ended in between, and took the message with it
-            return None
+        return receive_at_once(self._socket)
 
     @property
     def ended(self) -> bool:
         """Whether the connection has ended. Ask after everything was received."""
-        if not _readable(self._monitor):
+        # Asking for the socket's EVENTS would make members of two enumerations each time.
+        if not zmq_poll([(self._monitor, _POLLIN)], 0):
             return False
         recv_monitor_message(self._monitor)
         return True
@@ -93,8 +89,3 @@ class Link:
         self._socket.disable_monitor()
         self._monitor.close(linger=0)
         self._socket.close(linger=int(linger_s * 1000))
-
-
-def _readable(socket: zmq.Socket[bytes]) -> bool:
-    # Asking for the socket's EVENTS would make members of two enumerations each time.
-    return bool(zmq_poll([(socket, _POLLIN)], 0))

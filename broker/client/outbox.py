@@ -108,16 +108,15 @@ class Rows:
 
 
 class Outbox:
-    """Events of several types, waiting to leave. ``types`` are those that may be published."""
+    """Events of ``source``, of several types, waiting to leave. ``types`` are those that may be."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: str) -> None:
+        self.source = source
         self.types: dict[str, EventType] = {}
         self._rows: dict[tuple[str, bool], Rows] = {}
         self._filled: dict[Rows, None] = {}  # those that have events
-        self._count = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self.count = 0
+        """How many events wait."""
 
     def know(self, event_type: EventType) -> None:
         """Let events of this type be added."""
@@ -128,15 +127,22 @@ class Outbox:
     def add(self, name: str, data: Mapping[str, Any], time: int, text_id: str | None) -> None:
         """Add an event; BadEvent when it does not fit, KeyError for a type that is not known."""
         rows = self._rows[name, text_id is not None]
-        rows.add(self._count, time, rows.check(data), text_id)
+        rows.add(self.count, time, rows.check(data), text_id)
         self._filled[rows] = None
-        self._count += 1
+        self.count += 1
 
-    def take(self, source: str, first: int) -> list[EventBatch]:
-        """Everything, as batches of ``source`` that are numbered together from ``first``."""
-        self._count = 0
+    def single(
+        self, name: str, data: Mapping[str, Any], time: int, text_id: str | None, number: int
+    ) -> Single:
+        """An event that waits for no others: what ``add`` and ``take`` would come to."""
+        rows = self._rows[name, text_id is not None]
+        return Single(rows.type, Row(time, self.source, number, text_id, rows.check(data)))
+
+    def take(self, first: int) -> list[EventBatch]:
+        """Everything, as batches that are numbered together from ``first``."""
+        self.count = 0
         filled, self._filled = self._filled, {}
-        return [rows.take(source, first) for rows in filled]
+        return [rows.take(self.source, first) for rows in filled]
 
 
 def _column(kind: Kind, values: Sequence[Any]) -> Column:

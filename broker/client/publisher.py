@@ -147,8 +147,8 @@ class Publisher(Scoped):
             if not source.has_room:
                 self._await_room(1)
             if source.add(event, {**data, **attributes} if data else attributes, at, id):
-                driver.pump()
-            elif len(source.outbox) == 1:  # its deadline is that of those that follow
+                (driver.let_out if source.sent_alone else driver.pump)()
+            elif source.outbox.count == 1:  # its deadline is that of those that follow
                 driver.rearm()
 
     def publish_batch(

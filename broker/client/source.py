@@ -46,11 +46,10 @@ class Source:
         self.connection.due = self.send
         self.connection.settled = self._rest
         self.session = self.connection.session
-        self.outbox = Outbox()
+        self.outbox = Outbox(config.name)
         self.rejected = 0
         """Events that the broker did not take."""
         self._slice_events = min(SLICE_EVENTS_MAX, config.unacknowledged_max)
-        self._name = config.name
         self._increasing = config.increasing
         self._last_time = NO_TIME
         self._batch_events = min(batch_events, config.unacknowledged_max)
@@ -65,7 +64,13 @@ class Source:
     @property
     def has_room(self) -> bool:
         """Whether one more event can be added: what is gathered must always be able to leave."""
-        return len(self.outbox) < self._batch_events and self.session.room > len(self.outbox)
+        count = self.outbox.count
+        return count < self._batch_events and self.session.room > count
+
+    @property
+    def sent_alone(self) -> bool:
+        """Whether the last event that was added has left alone, as those of a slow stream do."""
+        return self._gathering == 1
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
@@ -94,22 +99,27 @@ class Source:
             name, time = what, time_of(at) if isinstance(at, datetime) else at
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
+        outbox, is_due, batches = self.outbox, now >= self._due_at, None
         try:
-            self.outbox.add(name, attributes, time, text_id)
+            if is_due and not outbox.count:
+                number = self.session.last_sequence + 1
+                batches = (outbox.single(name, attributes, time, text_id, number),)
+            else:
+                outbox.add(name, attributes, time, text_id)
         except KeyError:
             raise self._unknown(name) from None
         if time > self._last_time:
             self._last_time = time
-        if now >= self._due_at or len(self.outbox) >= self._batch_events:
-            self._send(now)
+        if is_due or outbox.count >= self._batch_events:
+            self._send(now, batches or self._gathered())
             return True
         self.connection.due_at = self._due_at
         return False
 
     def send(self) -> None:
         """Hand what is gathered to the session."""
-        if len(self.outbox):
-            self._send(self.connection.clock.now())
+        if self.outbox.count:
+            self._send(self.connection.clock.now(), self._gathered())
 
     # --- many at a time ---
 
@@ -160,11 +170,13 @@ class Source:
 
     # --- inside ---
 
-    def _send(self, now: float) -> None:
+    def _gathered(self) -> Sequence[EventBatch]:
+        return self.outbox.take(self.session.last_sequence + 1)
+
+    def _send(self, now: float, batches: Sequence[EventBatch]) -> None:
         self._sending_since = now
-        self._gathering = 1 if len(self.outbox) == 1 else GATHERING
+        self._gathering = 1 if len(batches) == len(batches[0]) == 1 else GATHERING
         self.connection.due_at = math.inf
-        batches = self.outbox.take(self._name, self.session.last_sequence + 1)
         self.session.publish_all(batches, now, numbered=True)
 
     def _stamp(self, now: float) -> int:

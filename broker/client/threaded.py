@@ -9,10 +9,11 @@ background thread watches while nobody waits: it receives, keeps the heartbeats 
 again, whatever the callers do meanwhile.
 
 Law 3: callers come and go with every event, so the thread does not take over when one leaves but
-when none has come for ``RESPITE_S``; until then it sees to deadlines only. A publisher's calls
-take in what has come, so its thread does not wake for each acknowledgement of a stream. While a
-caller waits for longer than that, the thread sleeps without end, and the caller rings for it when
-it leaves.
+when none has come for ``RESPITE_S``; until then it looks only once in so long at what has come and
+what is due. So a publisher's thread does not wake for each acknowledgement of a stream; nor does
+its caller look for one after an event that has left alone, for on a core that all share this would
+keep the event from its way. While a caller waits for longer than that, the thread sleeps without
+end, and the caller rings for it when it leaves.
 
 Law 4: who changes something while another watches rings that one's bell.
 """
@@ -150,6 +151,14 @@ class Threaded:
             self._changed.notify_all()
         self.rearm()
         return is_enough
+
+    def let_out(self) -> None:
+        """Let out what was said; what has come is left to the thread (Law 3). The lock is held."""
+        if self._thread_watches or self._attended or self._stopped:
+            self.pump()
+        else:
+            self._visits += 1
+            self._connection.let_out()
 
     def rearm(self) -> None:
         """See to it that who watches wakes in time for a new deadline. The lock is held."""

@@ -139,11 +139,10 @@ class RowWriter:
 
     def row(self, one: Row) -> Int64s:
         """An event that comes alone and is known by its number, as ``rows`` would give it."""
-        time, source, sequence, _, values = one
-        number = self.sources.number(source)
+        number, sequence = self.sources.number(one.source), one.sequence
         key = self.sources.hashes.item(number)
-        words = [time, key, sequence, number, sequence, ID_IS_SEQUENCE]
-        words.extend(map(self._word, values))
+        words = [one.time, key, sequence, number, sequence, ID_IS_SEQUENCE]
+        words.extend(map(self._word, one.values))
         return np.array([words], np.int64)
 
     def _word(self, value: Value) -> int:

@@ -17,7 +17,7 @@ GOOD = {"area": "a1", "value": 46.5, "floor": 3, "on": True}
 
 @pytest.fixture
 def outbox():
-    outbox = Outbox()
+    outbox = Outbox("sensor")
     for event_type in (TEMP, TICK, ONE):
         outbox.know(event_type)
     return outbox
@@ -27,18 +27,18 @@ def test_events_keep_their_order_across_types(outbox):
     for number in range(6):
         name, data = (("Temp", GOOD), ("Tick", {}), ("One", {"n": number}))[number % 3]
         outbox.add(name, data, 100 - number, None)
-    batches = outbox.take("sensor", 1)
+    batches = outbox.take(1)
     given = {int(s): batch.type.name for batch in batches for s in batch.ids.sequence}
     assert [given[number] for number in range(1, 7)] == ["Temp", "Tick", "One"] * 2
     assert {int(t) for batch in batches for t in batch.time} == set(range(95, 101))
-    assert len(outbox) == 0
-    assert outbox.take("sensor", 1) == []
+    assert outbox.count == 0
+    assert outbox.take(1) == []
 
 
 def test_events_with_text_ids_travel_apart_from_those_without(outbox):
     outbox.add("One", {"n": 1}, 0, None)
     outbox.add("One", {"n": 2}, 0, "a-17")
-    first, second = outbox.take("sensor", 1)
+    first, second = outbox.take(1)
     assert first.ids.text is None
     assert second.ids.text.tolist() == ["a-17"]
     assert [first.ids.sequence.tolist(), second.ids.sequence.tolist()] == [[1], [2]]
@@ -47,7 +47,7 @@ def test_events_with_text_ids_travel_apart_from_those_without(outbox):
 def test_values_arrive_as_they_were_given(outbox):
     outbox.add("Temp", {**GOOD, "surplus": 1}, 5, None)
     outbox.add("Temp", {"area": "größer 🔥", "value": 3, "floor": -(2**63), "on": False}, 6, None)
-    (batch,) = outbox.take("sensor", 1)
+    (batch,) = outbox.take(1)
     assert [dict(event.data) for event in batch.events()] == [
         GOOD,
         {"area": "größer 🔥", "value": 3.0, "floor": -(2**63), "on": False},
@@ -69,8 +69,8 @@ def test_a_bad_event_is_refused_at_once_and_changes_nothing(outbox, change, mess
     outbox.add("Temp", GOOD, 1, None)
     with pytest.raises(BadEvent, match=message):
         outbox.add("Temp", {**GOOD, **change}, 2, None)
-    assert len(outbox) == 1
-    assert len(outbox.take("sensor", 1)[0]) == 1
+    assert outbox.count == 1
+    assert len(outbox.take(1)[0]) == 1
 
 
 def test_a_missing_attribute_is_named(outbox):

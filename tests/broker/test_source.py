@@ -29,13 +29,14 @@ class KeptLink:
 
     def __init__(self):
         self.sent = []
+        self.asked = 0
 
     def send(self, frames):
         self.sent.append(wire.decode(frames))
         return True
 
     def receive(self):
-        return None
+        self.asked += 1
 
 
 @pytest.fixture
@@ -62,6 +63,17 @@ def test_an_event_after_a_pause_leaves_at_once(source):
     source.connection.pump()
     (published,) = source.connection._link.sent
     assert [len(batch) for batch in published.batches] == [1]
+
+
+def test_letting_an_event_out_looks_for_nothing_that_has_come(source):
+    connection = source.connection
+    asked = connection._link.asked
+    assert source.add("Temp", {"value": 1.0}, None, None)
+    assert source.sent_alone
+    connection.let_out()
+    assert len(connection._link.sent) == 1
+    assert connection._link.asked == asked
+    assert not connection.drained  # whoever waits next looks before it sleeps
 
 
 def test_what_was_gathered_leaves_before_the_session_promises_that_nothing_earlier_follows(source):

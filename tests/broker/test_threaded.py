@@ -67,6 +67,15 @@ def test_what_a_caller_leaves_unread_is_read_by_the_thread(endpoint, temp) -> No
         assert got == list(range(1, MANY))
 
 
+def test_what_is_acknowledged_is_read_though_no_caller_looks_for_it(endpoint, temp) -> None:
+    """Law 3: an event that leaves alone takes in nothing; the thread does."""
+    with Publisher(endpoint, name=f"{temp.name}/acknowledged", types=[temp]) as publisher:
+        session = publisher._source.session
+        for number in range(3):
+            publisher.publish(temp.name, area="a", value=float(number))
+            assert eventually(lambda: session.unacknowledged == 0)
+
+
 def test_waiting_callers_get_each_event_once(endpoint, temp) -> None:
     """Law 2: one of them watches, the others wait for it, whichever ends first."""
     got: list[float] = []
