@@ -1,16 +1,18 @@
 """Rules and brokers for Apache Spark: the engine over DataFrames, and a data source.
 
 ``detect`` runs rules over recorded events that outgrow one machine, and finds what
-``rexmq detect`` finds; the data source ``rexmq`` writes DataFrames and streams to brokers and reads
-from them; ``publish`` writes recorded events in order of time.
+``rexmq detect`` finds; ``detect_stream`` does so over structured streams. The data source ``rexmq``
+writes DataFrames and streams to brokers and reads from them; ``publish`` writes recorded events in
+order of time.
 
 Each module has one responsibility. ``frames`` brings DataFrames into one form, ``identity`` names
-their rows, ``look`` takes a first look at them. For ``detect``, ``cells`` cuts them, ``task`` runs
-the engine over a piece, ``composites`` gives its results in columns, and ``detection`` puts these
-together. For the data source, ``options`` are read, ``outgoing`` makes events of rows, ``delivery``
-gets them to a broker, ``writing`` and ``reading`` are what ``source`` gives to Spark, and
-``publishing`` sorts and cuts what is written. ``environment`` says what is missing where Spark
-cannot run.
+their rows, ``look`` takes a first look at them, ``request`` checks what is asked. For ``detect``,
+``cells`` cuts them, ``task`` runs the engine over a piece, ``composites`` gives its results in
+columns, and ``detection`` puts these together. For ``detect_stream``, ``packing`` makes few rows of
+many events, ``memory`` is what a cell keeps, and ``streaming`` puts these together. For the data
+source, ``options`` are read, ``outgoing`` makes events of rows, ``delivery`` gets them to a broker,
+``writing`` and ``reading`` are what ``source`` gives to Spark, and ``publishing`` sorts and cuts
+what is written. ``environment`` says what is missing where Spark cannot run.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.
@@ -28,10 +30,12 @@ if TYPE_CHECKING:
     from broker.spark.identity import identified
     from broker.spark.publishing import publish
     from broker.spark.source import register
+    from broker.spark.streaming import detect_stream
 
 _HOMES = {
     "SparkUnavailable": "broker.spark.environment",
     "detect": "broker.spark.detection",
+    "detect_stream": "broker.spark.streaming",
     "explain_plan": "broker.spark.detection",
     "identified": "broker.spark.identity",
     "local_session": "broker.spark.environment",
@@ -44,6 +48,7 @@ _HOMES = {
 __all__ = [
     "SparkUnavailable",
     "detect",
+    "detect_stream",
     "explain_plan",
     "identified",
     "local_session",

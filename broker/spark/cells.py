@@ -61,7 +61,7 @@ def cut(
             bounds = bounds_of(whole.times, slices)
             return Cut(_in_slices(frame, [bounds], f.lit(0), reach), _cells(bounds), reach)
         case ByKey():
-            bucket = f.pmod(f.xxhash64(_key(form, part.way)), f.lit(count)).cast("int")
+            bucket = bucket_of(form, part.way, count)
             if part.reach is None:
                 return Cut(frame.withColumn(CELL, bucket), (Cell(),) * count, 0)
             of_bucket = shares(frame, bucket)
@@ -103,6 +103,11 @@ def _skewed(share: Share, whole: Share, count: int, reach: int) -> list[int]:
 def _cells(bounds: Sequence[int]) -> tuple[Cell, ...]:
     starts, ends = [TIME_MIN, *bounds], [*bounds, TIME_MAX]
     return tuple(map(Cell, starts, ends))
+
+
+def bucket_of(form: Form, way: ByKey, count: int) -> Column:
+    """The number, below ``count``, of the bucket that a row's key falls into: int32."""
+    return f.pmod(f.xxhash64(_key(form, way)), f.lit(count)).cast("int")
 
 
 def _key(form: Form, way: ByKey) -> Column:

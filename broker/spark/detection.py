@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from broker.detection import defined_types
-from broker.spark import frames as forms
 from broker.spark.cells import CELL, cut
 from broker.spark.composites import spark_schema
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import digest
 from broker.spark.look import Look, look
+from broker.spark.request import (
+    checked_rules,
+    contents,
+    wanted_types,
+    warn_unordered,
+    warn_whole,
+    wide_of,
+)
 from broker.spark.task import DIGEST, Task
 from matcher.model import TIME_MIN, EventType
-from rules.checker import check
 from rules.engine.timers import uses_timer
-from rules.errors import RuleErrors
-from rules.parser import decode, read
-from rules.pattern import TIMER, RuleSet
-from rules.splitting import WAYS, Pass, Splitting, Whole, split
+from rules.splitting import WAYS, Pass, split
 from rules.variants import variants
 
 OnBad = Literal["refuse", "drop"]
@@ -82,16 +84,18 @@ def detect(
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
     if cells is not None and cells < 1:
         raise ValueError(f"cells is at least 1, not {cells}")
-    ruleset = _checked(rules, events, time)
+    ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, ways, partition_by)
-    wanted = _wanted(ruleset, types)
-    wide, form = _wide(events, ruleset, time, time_zone)
-    _warn(splitting, form, ways)
+    wanted = wanted_types(ruleset, types)
+    wide, form = wide_of(events, ruleset, time, time_zone)
+    if ways:
+        warn_whole(splitting)
+    warn_unordered(form)
     first_look = look(wide)
     _judge(first_look, on_bad)
     good = wide.where(f.col(BAD).isNull()).drop(BAD)
     if not form.has_sequence:
-        good = good.withColumn(DIGEST, digest([f.col(one) for one in _contents(form)]))
+        good = good.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
     found = [
         _run(part, good, form, first_look, cells, wanted, full_cause) for part in splitting.passes
     ]
@@ -109,7 +113,7 @@ def explain_plan(
     ways: Sequence[str] = WAYS,
 ) -> str:
     """How ``detect`` would cut the events for each rule, and why: a line a rule."""
-    ruleset = _checked(rules, events, time)
+    ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, ways, partition_by)
     passes = [
         f"pass {place}: {', '.join(sorted(part.owned))}"
@@ -124,8 +128,8 @@ def rejected(
     """The rows that are no events: ``reason``, ``type``, ``time`` in microseconds, ``source``,
     ``sequence``, ``id`` and, as text, ``data``, the attributes that are there.
     """
-    ruleset = _checked(rules, events, time)
-    wide, form = _wide(events, ruleset, time, time_zone)
+    ruleset = checked_rules(rules, events, time)
+    wide, form = wide_of(events, ruleset, time, time_zone)
     data = f.to_json(
         f.struct(
             *(
@@ -140,75 +144,6 @@ def rejected(
 
 
 # --- before the pass ---------------------------------------------------------------------------
-
-
-def _checked(rules: str | Path, events: Frames, time: str) -> RuleSet:
-    """The rules, with the types of frames that they do not declare themselves."""
-    if isinstance(rules, Path):
-        name, text = str(rules), decode(rules.read_bytes(), str(rules))
-    else:
-        name, text = "<rules>", rules
-    reading = read(text, file=name)
-    if reading.problems:
-        raise RuleErrors(reading.problems, text, name)
-    known: dict[str, EventType] = {}
-    if isinstance(events, Mapping):
-        if not events:
-            raise ValueError("no frame of events is given")
-        declared = {statement.type.text for statement in reading.file.statements}
-        known = {
-            name: forms.inferred(name, frame, time)
-            for name, frame in events.items()
-            if name not in declared
-        }
-    return check(reading.file, known)
-
-
-def _wide(
-    events: Frames, ruleset: RuleSet, time: str, time_zone: str | None
-) -> tuple[DataFrame, Form]:
-    """The events in one form, with the attributes of the types that are of use to some rule."""
-    types = {type_.name: type_ for rule in ruleset.rules for type_ in rule.used_types}
-    defined = {rule.defines.name for rule in ruleset.rules}
-    # What rules define may be published too, or not.
-    given = [
-        types[name]
-        for name in sorted(types)
-        if name != TIMER.name and (name in events if isinstance(events, Mapping) else True)
-    ]
-    if isinstance(events, Mapping):
-        lacking = sorted(set(types) - set(events) - defined - {TIMER.name})
-        if lacking:
-            raise ValueError(f"the rules use {', '.join(lacking)}, of which no frame is given")
-    return forms.wide(events, given, optional=defined, time=time, time_zone=time_zone)
-
-
-def _wanted(ruleset: RuleSet, types: Collection[str] | None) -> tuple[EventType, ...]:
-    defined = defined_types(ruleset)
-    if types is None:
-        return tuple(defined)
-    unknown = set(types) - {type_.name for type_ in defined}
-    if unknown:
-        names = ", ".join(type_.name for type_ in defined)
-        raise ValueError(f"types {', '.join(sorted(unknown))}: the rules define {names}")
-    return tuple(type_ for type_ in defined if type_.name in types)
-
-
-def _warn(splitting: Splitting, form: Form, ways: Sequence[str]) -> None:
-    for verdict in splitting.verdicts:
-        if isinstance(verdict.way, Whole) and ways:
-            warnings.warn(f"rule {verdict}, so one task runs it", stacklevel=3)
-    if not form.orders:
-        lacking = [
-            name
-            for name, there in ((SOURCE, form.has_source), (SEQUENCE, form.has_sequence))
-            if not there
-        ]
-        warnings.warn(
-            f"the events have no column {' and none '.join(lacking)}, so simultaneous ones are "
-            f"ordered by what they hold (tesla.md E4)",
-            stacklevel=3,
-        )
 
 
 def _judge(seen: Look, on_bad: OnBad) -> None:
@@ -249,7 +184,7 @@ def _run(
     rows = pieces.frame
     if any(uses_timer(ordinary) for rule in part.rules.rules for ordinary in variants(rule)):
         rows = rows.unionByName(_markers(rows, len(pieces.cells)), allowMissingColumns=True)
-    within = [TIME] if form.has_sequence else [TIME, *_contents(form)]
+    within = [TIME] if form.has_sequence else [TIME, *contents(form)]
     return (
         rows.repartitionById(len(pieces.cells), f.col(CELL))
         .sortWithinPartitions(*dict.fromkeys(within))
@@ -262,8 +197,3 @@ def _markers(rows: DataFrame, cells: int) -> DataFrame:
     return rows.sparkSession.range(cells).select(
         f.col("id").cast("int").alias(CELL), f.lit(TIME_MIN).alias(TIME), f.lit("").alias(SOURCE)
     )
-
-
-def _contents(form: Form) -> list[str]:
-    """The columns by which rows without numbers are ordered and named."""
-    return [TIME, SOURCE, TYPE, *form.values, ID]

@@ -57,6 +57,9 @@ def local_session(
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName("rexmq")
     for key, value in {**ours, **(settings or {})}.items():

@@ -126,6 +126,19 @@ def wide(
     unless ``time_zone`` does. A frame of many types needs no columns for the ``optional`` ones.
     Raises SchemaError, which names the column.
     """
+    parts, form = wide_parts(frames, types, optional=optional, time=time, time_zone=time_zone)
+    return functools.reduce(DataFrame.unionAll, parts), form
+
+
+def wide_parts(
+    frames: Frames,
+    types: Sequence[EventType],
+    *,
+    optional: Collection[str] = (),
+    time: str = TIME,
+    time_zone: str | None = None,
+) -> tuple[list[DataFrame], Form]:
+    """The same, each given frame by itself in the one form of all."""
     if not isinstance(frames, Mapping):
         types = [one for one in types if one.name not in optional or _fits(frames, one)]
     given = list(frames.values()) if isinstance(frames, Mapping) else [frames]
@@ -136,8 +149,8 @@ def wide(
             _of_type(frame, name, known.get(name), form, time, time_zone)
             for name, frame in frames.items()
         ]
-        return functools.reduce(DataFrame.unionAll, parts), form
-    return _of_types(frames, form, time, time_zone), form
+        return parts, form
+    return [_of_types(frames, form, time, time_zone)], form
 
 
 def _of_type(

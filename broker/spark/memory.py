@@ -1,0 +1,210 @@
+"""What a cell of a stream remembers between micro-batches, and what it finds in the next.
+
+Law 1: a cell's events stand in pieces, a piece for what one micro-batch brought, until nothing
+that is still to be evaluated can reach back to them (``rules.reach``). What is found up to a
+watermark is what ``detect`` finds in the slice of time between the last one and this: the events
+of the slice and of the reach before it are all at hand. So the memory is events alone, no state of
+an engine, and a query that goes on from its checkpoint goes on with the same.
+
+Law 2: an instant is evaluated once, when the watermark is beyond it: like a promise, a watermark
+says that nothing earlier will follow. What comes for an instant that was evaluated is late: it is
+counted and left out.
+
+Law 3: a checkpoint belongs to the rules, the columns and the number of cells it was made with;
+with others it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Row
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from broker.spark.cells import Cell
+from broker.spark.frames import ID, TIME
+from broker.spark.packing import DROPPED, EVENTS, from_bytes, to_bytes
+from broker.spark.task import Task
+from matcher.model import TIME_MAX, TIME_MIN
+
+FOUND = "found binary, composites long, events long, late long, dropped long"
+"""The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of
+the events that were taken in, were late, and were none.
+"""
+ROWS_IN = 65_536
+"""Events enter the engine in so many rows at once."""
+_NAMED = "(has an id)"
+_MILLISECOND_US = 1_000
+"""Spark's watermarks and timers are in milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """How far a cell has come: times in microseconds.
+
+    Everything up to ``mark`` was evaluated. ``first`` is the earliest event ever, ``pending`` the
+    earliest that waits (TIME_MAX: there is none); the next piece is number ``pieces``.
+    """
+
+    mark: int = TIME_MIN
+    first: int = TIME_MAX
+    pending: int = TIME_MAX
+    pieces: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One pass: its task, and the cells from ``first_cell`` on. ``order`` are the columns by which
+    its rows are sorted; ``ticks`` whether its rules have Timers, which fire without events.
+    """
+
+    task: Task
+    first_cell: int
+    order: tuple[str, ...]
+    ticks: bool
+
+
+class Memory(StatefulProcessor):
+    """For ``transformWithState``, keyed by the number of the cell; takes packed rows."""
+
+    def __init__(self, parts: Sequence[Part], plan: str) -> None:
+        self._parts = parts
+        self._plan = plan
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """The state of a cell: its head, and its pieces by number."""
+        self._handle = handle
+        self._head = handle.getValueState(
+            "head", "mark long, first long, pending long, pieces long, plan string"
+        )
+        self._pieces = handle.getMapState(
+            "pieces", "number long", "first long, last long, events binary"
+        )
+
+    def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
+        """Take in what a micro-batch brings, and evaluate what the watermark has passed."""
+        before = self._known()
+        head, dropped, batches = before, 0, list[pa.RecordBatch]()
+        for row in rows:
+            dropped += row[DROPPED]
+            if row[EVENTS]:
+                batches.append(from_bytes(bytes(row[EVENTS])))
+        taken = late = 0
+        if batches:
+            given = pa.Table.from_batches(batches)
+            fresh = given.filter(pc.field(TIME) > before.mark)
+            taken, late = fresh.num_rows, given.num_rows - fresh.num_rows
+            head = self._with_piece(head, fresh)
+        found = self._go_on(key, before, head, timerValues.getCurrentWatermarkInMs())
+        return iter([_row(events=taken, late=late, dropped=dropped), *found])
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,
+        timerValues: Any,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[Row]:
+        """Evaluate what the watermark has passed, where no events came."""
+        head = self._known()
+        return iter(self._go_on(key, head, head, timerValues.getCurrentWatermarkInMs()))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _known(self) -> Head:
+        kept = self._head.get()
+        if kept is None:
+            return Head()
+        *numbers, plan = kept
+        if plan != self._plan:
+            raise ValueError(
+                "the checkpoint of this stream was made with other rules, columns or cells: give "
+                "it those again, or begin with a new checkpointLocation"
+            )
+        return Head(*numbers)
+
+    def _with_piece(self, head: Head, fresh: pa.Table) -> Head:
+        if not fresh.num_rows:
+            return head
+        ends = pc.min_max(fresh.column(TIME)).as_py()
+        first, last = ends["min"], ends["max"]
+        (piece,) = fresh.combine_chunks().to_batches()
+        self._pieces.updateValue((head.pieces,), (first, last, to_bytes(piece)))
+        return replace(
+            head,
+            first=min(head.first, first),
+            pending=min(head.pending, first),
+            pieces=head.pieces + 1,
+        )
+
+    def _go_on(self, key: Any, before: Head, head: Head, watermark_ms: int) -> list[Row]:
+        """Evaluate what is before the watermark, which is nought where there is none yet."""
+        part = self._part_of(key[0])
+        found = list[Row]()
+        mark = watermark_ms * _MILLISECOND_US - 1 if watermark_ms > 0 else TIME_MIN
+        if mark > head.mark:
+            if head.pending <= mark or (part.ticks and head.first <= mark):
+                found, head = self._evaluated(part, head, mark)
+            head = replace(head, mark=mark)
+        if head != before:
+            self._head.update((*astuple(head), self._plan))
+        if part.ticks:
+            self._handle.registerTimer(max(watermark_ms, 0) + 1)
+        elif head.pending < TIME_MAX:
+            self._handle.registerTimer(head.pending // _MILLISECOND_US + 1)
+        return found
+
+    def _evaluated(self, part: Part, head: Head, mark: int) -> tuple[list[Row], Head]:
+        task = replace(part.task, least=head.first, greatest=mark)
+        begins, ends = max(TIME_MIN, head.mark + 1 - task.overlap), mark + 1
+        tables, pending, spent = [], TIME_MAX, []
+        for (number,), (first, last, events) in self._pieces.iterator():
+            if last < ends - task.overlap:
+                spent.append(number)
+            if first >= ends:
+                pending = min(pending, first)
+                continue
+            rows = pa.Table.from_batches([from_bytes(bytes(events))])
+            tables.append(rows.filter((pc.field(TIME) >= begins) & (pc.field(TIME) < ends)))
+            if last >= ends:
+                waiting = rows.filter(pc.field(TIME) >= ends)
+                pending = min(pending, pc.min(waiting.column(TIME)).as_py())
+        cell = Cell(TIME_MIN if head.mark == TIME_MIN else head.mark + 1, ends)
+        found = [
+            _row(to_bytes(batch), batch.num_rows)
+            for batch in task.run(cell, _sorted(tables, part.order))
+        ]
+        for number in spent:
+            self._pieces.removeKey((number,))
+        return found, replace(head, pending=pending)
+
+    def _part_of(self, cell: int) -> Part:
+        return next(part for part in reversed(self._parts) if part.first_cell <= cell)
+
+
+def _row(
+    found: bytes | None = None,
+    composites: int = 0,
+    events: int = 0,
+    late: int = 0,
+    dropped: int = 0,
+) -> Row:
+    return Row(found=found, composites=composites, events=events, late=late, dropped=dropped)
+
+
+def _sorted(tables: Sequence[pa.Table], order: Sequence[str]) -> list[pa.RecordBatch]:
+    """The rows in the order in which Spark would give them to a task."""
+    if not tables:
+        return []
+    table = pa.concat_tables(tables)
+    keys = [(name, "ascending") for name in order]
+    if ID in order:  # Spark puts nulls first, and nothing but ids can be null beside others
+        table = table.append_column(_NAMED, pc.is_valid(table.column(ID)))
+        keys.insert(order.index(ID), (_NAMED, "ascending"))
+    places = pc.sort_indices(table, sort_keys=keys)
+    batches: list[pa.RecordBatch] = table.take(places).combine_chunks().to_batches(ROWS_IN)
+    return [batch for batch in batches if batch.num_rows]

@@ -1,0 +1,203 @@
+"""``detect_stream``: rules over structured streams, with the results of ``detect`` over the whole.
+
+Spark's watermark says up to when a stream is complete; what it has passed is evaluated, cell by
+cell, by the engine that ``detect`` runs (``memory``). Cells are cut by key; what has no key is in
+one of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import math
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from broker.spark.cells import Cell, bucket_of
+from broker.spark.composites import spark_schema
+from broker.spark.environment import SparkUnavailable
+from broker.spark.frames import TIME, Form, Frames
+from broker.spark.identity import digest
+from broker.spark.memory import FOUND, Memory, Part
+from broker.spark.options import seconds
+from broker.spark.packing import CELL, LATEST, PACKED, Packing, Wanted, unpacked
+from broker.spark.request import (
+    checked_rules,
+    contents,
+    printed_rules,
+    wanted_types,
+    warn_unordered,
+    warn_whole,
+    wide_parts,
+)
+from broker.spark.task import DIGEST, Task
+from matcher.identity import hash_128, printed
+from matcher.model import EventType
+from rules.engine.timers import uses_timer
+from rules.pattern import Rule, RuleSet
+from rules.reach import reach_through
+from rules.splitting import KEY, ByKey, Pass, split
+from rules.variants import variants
+
+CELLS = 16
+"""Into so many cells keys are parted, unless it is said otherwise. It does not follow from the
+cores, for a checkpoint must outlive the machine that it was made on.
+"""
+METRICS = "rexmq"
+"""The name of our numbers among the ``observedMetrics`` of a query's progress."""
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+
+
+def detect_stream(
+    events: Frames,
+    rules: str | Path,
+    partition_by: str | None = None,
+    *,
+    disorder: str,
+    types: Collection[str] | None = None,
+    time: str = TIME,
+    time_zone: str | None = None,
+    on_bad: str = "refuse",
+    cells: int = CELLS,
+    full_cause: bool = False,
+) -> DataFrame:
+    """The composite events that ``rules`` find in streams, as ``detect`` finds them in the whole.
+
+    ``disorder``: how much older than the latest row of its frame a row may be (``10 min``): the
+    watermark follows the latest time, of the slowest frame, at that distance. An instant is
+    evaluated when the watermark has passed it; rows that come for it afterwards are left out and
+    counted. Times before 1970 are never passed.
+
+    ``on_bad``: a row that is no event ends the query (``refuse``) or is counted (``drop``).
+    ``cells``: into how many cells keys are parted; like the rules and the columns it belongs to the
+    checkpoint. The other arguments, and the columns of the result, are those of ``detect``. The
+    result is for output mode ``append``; ``observedMetrics`` of its query's progress has, under
+    METRICS, ``events``, ``late``, ``dropped`` and ``composites`` of each micro-batch, events
+    once for each pass.
+
+    Raises what ``detect`` raises; ValueError for rules that remember for ever (consumption,
+    recursion), for frames that are no streams, and for a session whose state store cannot serve.
+    """
+    if on_bad not in ("refuse", "drop"):
+        raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
+    if cells < 1:
+        raise ValueError(f"cells is at least 1, not {cells}")
+    delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
+    ruleset = checked_rules(rules, events, time)
+    _refuse_endless(ruleset)
+    splitting = split(ruleset, (KEY,), partition_by)
+    wanted = wanted_types(ruleset, types)
+    frames, form = wide_parts(events, ruleset, time, time_zone)
+    session = _streaming_session(events)
+    warn_whole(splitting)
+    warn_unordered(form)
+    parts = parts_of(splitting.passes, form, cells, wanted, full_cause=full_cause)
+    plan = printed(hash_128(printed_rules(rules), str(form), str(cells), str(partition_by)))
+    if not parts:
+        return session.createDataFrame([], spark_schema(wanted))
+    packing = packing_of(parts, form, drops_bad=on_bad == "drop")
+    packed = [
+        _with_cells(frame, form, parts)
+        .mapInArrow(packing, PACKED)
+        .withWatermark(LATEST, f"{delay_ms} milliseconds")
+        for frame in frames
+    ]
+    # Without the column of the watermark, so that Spark leaves it to us to tell what is late.
+    together = functools.reduce(DataFrame.unionAll, packed).drop(LATEST)
+    found = together.groupBy(CELL).transformWithState(
+        Memory(parts, plan), FOUND, "Append", "EventTime"
+    )
+    counts = ("events", "late", "dropped", "composites")
+    observed = found.observe(METRICS, *(f.sum(name).alias(name) for name in counts))
+    return observed.mapInArrow(unpacked, spark_schema(wanted))
+
+
+# --- how the passes are laid out ----------------------------------------------------------------
+
+
+def parts_of(
+    passes: Collection[Pass],
+    form: Form,
+    cells: int,
+    wanted: Collection[EventType],
+    *,
+    full_cause: bool,
+) -> tuple[Part, ...]:
+    """The passes with their cells, which are numbered through all of them."""
+    order = (TIME,) if form.has_sequence else tuple(dict.fromkeys((TIME, *contents(form))))
+    parts, first = [], 0
+    for one in passes:
+        count = cells if isinstance(one.way, ByKey) else 1
+        assert one.reach is not None
+        task = Task(one, form, (Cell(),) * count, one.reach, 1, 0, tuple(wanted), full_cause)
+        ticks = any(uses_timer(rule) for whole in one.rules.rules for rule in variants(whole))
+        parts.append(Part(task, first, order, ticks))
+        first += count
+    return tuple(parts)
+
+
+def packing_of(parts: Collection[Part], form: Form, *, drops_bad: bool) -> Packing:
+    """Which rows each pass wants: where Timers tick every one, for they tick from the first on."""
+    wanted = [
+        Wanted(
+            None if part.ticks else part.task.part.used_types,
+            f"{CELL}{place}",
+            part.first_cell,
+            len(part.task.cells),
+        )
+        for place, part in enumerate(parts)
+    ]
+    columns = dict.fromkeys(contents(form))
+    columns |= dict.fromkeys(["sequence"] if form.has_sequence else [DIGEST])
+    return Packing(wanted, tuple(columns), drops_bad)
+
+
+def _with_cells(frame: DataFrame, form: Form, parts: Collection[Part]) -> DataFrame:
+    """A wide frame with a column of cells for each pass, and what names rows without names."""
+    if not form.has_sequence:
+        frame = frame.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
+    for place, part in enumerate(parts):
+        way = part.task.part.way
+        cell = bucket_of(form, way, len(part.task.cells)) if isinstance(way, ByKey) else f.lit(0)
+        frame = frame.withColumn(f"{CELL}{place}", cell)
+    return frame
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+def _refuse_endless(ruleset: RuleSet) -> None:
+    """ValueError for a rule whose past never ends: no memory could hold it."""
+    defining: dict[str, list[Rule]] = {}
+    for rule in ruleset.rules:
+        defining.setdefault(rule.defines.name, []).append(rule)
+    for rule in ruleset.rules:
+        if reach_through(rule, defining) is None:
+            raise ValueError(
+                f"rule {rule.name} consumes events or uses what it defines, itself or through the "
+                f"rules below it: what it finds may depend on all that ever was, which a stream "
+                f"cannot keep (detect() runs it over recorded events, a broker while it lasts)"
+            )
+
+
+def _streaming_session(events: Frames) -> SparkSession:
+    """The session of streams, sound for their state."""
+    frames = events if isinstance(events, Mapping) else {"events": events}
+    for name, frame in frames.items():
+        if not frame.isStreaming:
+            raise ValueError(f"the frame of {name} is no stream; detect() is for recorded events")
+    session = frame.sparkSession
+    if "RocksDB" not in (session.conf.get(_STORE, "") or ""):
+        raise ValueError(
+            f"set {_STORE} to org.apache.spark.sql.execution.streaming.state."
+            f"RocksDBStateStoreProvider before: Spark's other store holds no state of this kind"
+        )
+    if importlib.util.find_spec("google.protobuf") is None:
+        raise SparkUnavailable(
+            "state of streams needs the package protobuf, which is not installed: "
+            "pip install rexmq[spark]"
+        )
+    return session

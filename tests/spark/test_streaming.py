@@ -1,0 +1,426 @@
+"""``detect_stream`` gives what the oracle gives over the whole, however the stream was cut up."""
+
+import os
+import warnings
+from random import Random
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from agreement import row, same
+from cut_cases import Cut, cut_case, found_in_whole, identity
+from rule_texts import SCHEMAS
+from spark_frames import NAMES, events_of
+
+from broker.spark import detect_stream
+from broker.spark.frames import Form
+from broker.spark.memory import Memory
+from broker.spark.packing import from_bytes
+from broker.spark.streaming import METRICS, packing_of, parts_of
+from matcher.model import MICROSECONDS, Event, Kind
+from rules.splitting import KEY, ByKey, split
+
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
+DAY = 86_400 * MICROSECONDS
+KINDS = {one.name: one.kind for schema in SCHEMAS.values() for one in schema.attributes}
+ARROW = {
+    Kind.INT: pa.int64(),
+    Kind.FLOAT: pa.float64(),
+    Kind.BOOL: pa.bool_(),
+    Kind.STRING: pa.string(),
+}
+
+
+# --- random streams ----------------------------------------------------------------------------
+
+
+def stream_case(seed: int) -> Cut | None:
+    """Rules that a stream can run and events of the day after the epoch; None for other rules."""
+    cut = cut_case(seed)
+    passes = split(cut.ruleset, (KEY,)).passes
+    if not passes or any(part.reach is None for part in passes):
+        return None
+    events = tuple(
+        Event(e.type, e.time + DAY, e.source, e.id, e.data, e.sequence) for e in cut.events
+    )
+    return Cut(cut.rules, events, (KEY,), cut.parts)
+
+
+def micro_batches(random: Random, cut: Cut) -> tuple[list[list[Event]], int]:
+    """The events in random batches, and by how many microseconds they are out of order at most."""
+    disorder = random.choice((0, 3, 15)) * MICROSECONDS
+    left = sorted(cut.events, key=lambda event: event.time + random.uniform(0, disorder))
+    batches = []
+    while left:
+        count = random.choice((1, 2, 5, 20, 40))
+        batches.append(left[:count])
+        left = left[count:]
+    return batches, disorder
+
+
+def found_before(cut: Cut, watermark_ms: int) -> list[Event]:
+    found = found_in_whole(cut)
+    return sorted((e for e in found if e.time < watermark_ms * 1000), key=identity)
+
+
+def check(ours: list[Event], whole: list[Event], told: str) -> None:
+    assert len(ours) == len(whole) and all(map(same, ours, whole)), (  # noqa: PT018
+        f"{told}\n{[*map(row, ours)]}\nagainst\n{[*map(row, whole)]}"
+    )
+
+
+# --- the memory of cells, without Spark -----------------------------------------------------------
+
+
+class Value:
+    def __init__(self) -> None:
+        self.value = None
+
+    def get(self):
+        return self.value
+
+    def update(self, value) -> None:
+        self.value = value
+
+
+class Pieces(dict):
+    def updateValue(self, key, value):  # noqa: N802
+        self[key] = value
+
+    def iterator(self):
+        return iter([*self.items()])
+
+    def removeKey(self, key):  # noqa: N802
+        del self[key]
+
+
+class Cell:
+    """A state store for one cell, as far as Memory needs it, and the timers that it has set."""
+
+    def __init__(self) -> None:
+        self.head, self.pieces, self.timers = Value(), Pieces(), set()
+
+    def getValueState(self, name, schema):  # noqa: N802
+        return self.head
+
+    def getMapState(self, name, key, schema):  # noqa: N802
+        return self.pieces
+
+    def registerTimer(self, expiry):  # noqa: N802
+        self.timers.add(expiry)
+
+
+class Watermark(int):
+    def getCurrentWatermarkInMs(self):  # noqa: N802
+        return int(self)
+
+
+class Stream:
+    """Micro-batches through packing and memory, each cell by a processor that knows nothing yet."""
+
+    def __init__(self, cut: Cut, cells: int, wanted) -> None:
+        attributes = tuple(
+            dict.fromkeys(one for type_ in SCHEMAS.values() for one in type_.attributes)
+        )
+        self.form = Form(tuple(SCHEMAS.values()), attributes, True, True, True)
+        passes = split(cut.ruleset, (KEY,)).passes
+        self.parts = parts_of(passes, self.form, cells, wanted, full_cause=True)
+        self.packing = packing_of(self.parts, self.form, drops_bad=True)
+        self.cells: dict[int, Cell] = {}
+        self.watermark = 0
+        self.found: list[pa.RecordBatch] = []
+        self.late = 0
+
+    def take(self, events: list[Event], disorder: int) -> None:
+        for packed in self.packing(iter([self.rows(events)])):
+            for one in packed.to_pylist():
+                self.go_on(one["cell"], "handleInputRows", iter([{**one}]))
+        self.fire()
+        latest = max(event.time for event in events) // 1000 - disorder // 1000
+        self.watermark = max(self.watermark, latest)
+
+    def fire(self) -> None:
+        for number, cell in self.cells.items():
+            for timer in sorted(one for one in cell.timers if one <= self.watermark):
+                cell.timers.discard(timer)
+                self.go_on(number, "handleExpiredTimer", None)
+
+    def go_on(self, number: int, method: str, argument) -> None:
+        cell = self.cells.setdefault(number, Cell())
+        memory = Memory(self.parts, "plan")
+        memory.init(cell)
+        water = Watermark(self.watermark)
+        if argument is None:
+            results = memory.handleExpiredTimer((number,), water, None)
+        else:
+            results = memory.handleInputRows((number,), argument, water)
+        for result in results:
+            self.late += result.late
+            if result.found:
+                self.found.append(from_bytes(result.found))
+
+    def rows(self, events: list[Event]) -> pa.RecordBatch:
+        columns = {
+            "type": pa.array([e.type for e in events]),
+            "time": pa.array([e.time for e in events], pa.int64()),
+            "source": pa.array([e.source for e in events]),
+            "sequence": pa.array([e.sequence for e in events], pa.int64()),
+            "id": pa.array([e.id for e in events]),
+            "bad": pa.nulls(len(events), pa.string()),
+        }
+        for attribute in self.form.attributes:
+            values = [
+                e.data.get(attribute.name) if attribute in SCHEMAS[e.type].attributes else None
+                for e in events
+            ]
+            columns[self.form.column(attribute)] = pa.array(values, ARROW[attribute.kind])
+        for place, part in enumerate(self.parts):
+            columns[f"cell{place}"] = pa.array([self.cell(part, e) for e in events], pa.int32())
+        return pa.record_batch(columns)
+
+    @staticmethod
+    def cell(part, event: Event) -> int:
+        way = part.task.part.way
+        if not isinstance(way, ByKey) or event.type not in dict(way.attributes):
+            return 0
+        key = event.data[SCHEMAS[event.type].names[way.place(event.type)]]
+        return hash(str(key)) % len(part.task.cells)
+
+
+def composite_events(batches: list[pa.RecordBatch]) -> list[Event]:
+    events = []
+    for one in (found for batch in batches for found in batch.to_pylist()):
+        micros = round(one["time"].timestamp() * MICROSECONDS)
+        cause = tuple(one["cause"])
+        data = one[one["type"]]
+        events.append(Event(one["type"], micros, one["source"], one["id"], data, 0, (), cause))
+    return events
+
+
+def test_memories_of_cells_find_what_the_whole_finds():
+    tried = fired = 0
+    seed = FIRST
+    while tried < CASES:
+        cut, random = stream_case(seed), Random(seed)
+        seed += 1
+        if cut is None:
+            continue
+        tried += 1
+        wanted = tuple({rule.defines.name: rule.defines for rule in cut.ruleset.rules}.values())
+        stream = Stream(cut, random.randint(1, 4), wanted)
+        batches, disorder = micro_batches(random, cut)
+        for batch in batches:
+            stream.take(batch, disorder)
+        stream.fire()
+        assert stream.late == 0, f"seed {seed - 1}"
+        whole = found_before(cut, stream.watermark)
+        fired += len(whole) > 0
+        ours = sorted(composite_events(stream.found), key=identity)
+        check(ours, whole, f"seed {seed - 1}, {disorder} us out of order\n{cut.text}")
+    assert fired > CASES // 4
+
+
+PAIRS = """
+event Temp(area: string, value: float)
+rule pair: define Pair(area: string, first: float, second: float)
+from Temp(area = $a) as Now and last Temp(area = $a) as Before within 1 min from Now
+where area = $a, first = Before.value, second = Now.value
+"""
+
+
+# --- real streams ------------------------------------------------------------------------------
+
+
+def schema_of_files() -> str:
+    kinds = {"int": "long", "float": "double", "bool": "boolean", "string": "string"}
+    names = [f"{name} {kinds[KINDS[name].value]}" for name in NAMES]
+    return ", ".join(
+        ["type string, time timestamp, source string, sequence long, id string", *names]
+    )
+
+
+def write_batch(folder, number: int, events: list[Event]) -> None:
+    """One file, which is one micro-batch; its age puts it in its place."""
+    columns = {
+        "type": pa.array([e.type for e in events]),
+        "time": pa.array([e.time for e in events], pa.int64()).view(pa.timestamp("us", "UTC")),
+        "source": pa.array([e.source for e in events]),
+        "sequence": pa.array([e.sequence for e in events], pa.int64()),
+        "id": pa.array([e.id for e in events]),
+    }
+    for name in NAMES:
+        values = [e.data.get(name) for e in events]
+        columns[name] = pa.array(values, ARROW[KINDS[name]])
+    path = folder / f"{number:03}.parquet"
+    pq.write_table(pa.table(columns), folder.parent / path.name)
+    os.utime(folder.parent / path.name, (1e9 + number, 1e9 + number))
+    (folder.parent / path.name).rename(path)
+
+
+@pytest.fixture
+def few(spark):
+    """Few partitions, for each keeps a state store of its own."""
+    name = "spark.sql.shuffle.partitions"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "2")
+    yield
+    spark.conf.set(name, before)
+
+
+class Sink:
+    """What each micro-batch gave; one that is done again takes the place of the first attempt."""
+
+    def __init__(self, fails_at: int | None = None) -> None:
+        self.batches: dict[int, list[Event]] = {}
+        self.fails_at = fails_at
+
+    def __call__(self, frame, number: int) -> None:
+        self.batches[number] = events_of(frame)
+        if number == self.fails_at:
+            self.fails_at = None
+            raise RuntimeError("the sink fails")
+
+    def found(self) -> list[Event]:
+        return sorted((e for batch in self.batches.values() for e in batch), key=identity)
+
+
+def run_stream(spark, folder, sink: Sink, text: str, disorder: int, **options):
+    """Take in the files that are there and end; gives the progress of each micro-batch."""
+    stream = spark.readStream.schema(schema_of_files()).option("maxFilesPerTrigger", 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = detect_stream(
+            stream.parquet(str(folder)),
+            text,
+            disorder=f"{disorder // 1000} ms",
+            full_cause=True,
+            **options,
+        )
+    writer = found.writeStream.foreachBatch(sink).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(folder.parent / "checkpoint")).start()
+    query.awaitTermination()
+    return query.recentProgress
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("fails_at", [None, 1])
+def test_a_stream_stopped_and_restarted_finds_what_the_whole_finds(spark, few, tmp_path, fails_at):
+    """In mid-stream the query ends, or the sink fails, and it goes on from its checkpoint."""
+    cases = (stream_case(seed) for seed in range(FIRST + 7 * (fails_at or 0), FIRST + 10**6))
+    cut = next(case for case in cases if case and len(found_in_whole(case)) > 20)
+    random = Random(len(cut.text))
+    batches, disorder = micro_batches(random, cut)
+    whole = [e for batch in batches for e in batch]
+    size = -(-len(whole) // 4)
+    batches = [whole[at : at + size] for at in range(0, len(whole), size)]
+    end = max(e.time for e in whole) + disorder + MICROSECONDS
+    batches.append([Event("Flush", end, "flush", "1", {}, 1)])
+    folder = tmp_path / "in"
+    folder.mkdir()
+    sink = Sink(fails_at)
+    middle = len(batches) // 2
+    for number, batch in enumerate(batches[:middle]):
+        write_batch(folder, number, batch)
+    if fails_at is None:
+        progress = run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+    else:
+        progress = []
+        with pytest.raises(Exception, match="the sink fails"):
+            run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+    for number, batch in enumerate(batches[middle:], middle):
+        write_batch(folder, number, batch)
+    progress += run_stream(spark, folder, sink, cut.text, disorder, cells=3)
+    check(sink.found(), sorted(found_in_whole(cut), key=identity), cut.text)
+    if fails_at is None:
+        counts = [one.observedMetrics[METRICS] for one in progress]
+        assert sum(one["late"] or 0 for one in counts) == 0
+        assert sum(one["composites"] or 0 for one in counts) == len(sink.found())
+
+
+PAIRS = """
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule alarm: define Alarm(area: string, value: float)
+from Smoke(area = $a) as Now and last Temp(area = $a) as Before within 1 min from Now
+where area = $a, value = Before.value
+"""
+
+
+def test_frames_of_types_wait_for_the_slowest_and_what_is_late_or_bad_is_counted(
+    spark, few, tmp_path
+):
+    """Two streams without ids: the watermark is that of the smoke, which lags behind."""
+    batches = [
+        [("a", 100.0, 1.0), ("b", 101.0, 2.0), ("b", 500.0, 3.0)],
+        [("a", 90.0, 9.0), ("a", 119.0, 4.0), ("a", 120.0, None), ("b", 501.0, 5.0)],
+        [("a", 50.0, 7.0), ("b", 502.0, 6.0)],  # the first is late by now
+    ]
+    smokes = [[("a", 110.0)], [("b", 121.0)], [("a", 300.0), ("b", 510.0)]]
+    places = {"Temp": tmp_path / "temps", "Smoke": tmp_path / "smokes"}
+    schemas = {
+        "Temp": "area string, time double, value double",
+        "Smoke": "area string, time double",
+    }
+    frames = {}
+    for name, rows in (("Temp", batches), ("Smoke", smokes)):
+        for number, batch in enumerate(rows):
+            columns = zip(*batch, strict=True)
+            names = ("area", "time", "value")
+            table = pa.table({n: pa.array(c) for n, c in zip(names, columns, strict=False)})
+            places[name].mkdir(exist_ok=True)
+            path = places[name] / f"{number}.parquet"
+            pq.write_table(table, path)
+            os.utime(path, (1e9 + number, 1e9 + number))
+        stream = spark.readStream.schema(schemas[name]).option("maxFilesPerTrigger", 1)
+        frames[name] = stream.parquet(str(places[name]))
+    with pytest.warns(UserWarning, match="ordered by what they hold"):
+        found = detect_stream(frames, PAIRS, disorder="5 s", on_bad="drop")
+    sink = Sink()
+    writer = found.writeStream.foreachBatch(sink).trigger(availableNow=True)
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    query.awaitTermination()
+    alarms = sorted((e.time / 1e6, *e.data.values()) for e in sink.found())
+    assert alarms == [(110.0, "a", 1.0), (121.0, "b", 2.0)]  # at 510 the watermark is 497
+    counts = [one.observedMetrics[METRICS] for one in query.recentProgress]
+    assert {
+        name: sum(one[name] or 0 for one in counts)
+        for name in ("events", "late", "dropped", "composites")
+    } == {"events": 11, "late": 1, "dropped": 1, "composites": 2}
+
+
+@pytest.mark.filterwarnings("ignore:the events have no column")
+def test_what_a_stream_cannot_do_is_told_in_a_sentence(spark, tmp_path):
+    frame = spark.createDataFrame([], "area string, time double, value double")
+    stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path))
+    rule = "event Temp(area: string, value: float)\nrule hot: define Hot(area: string) from "
+    hot = rule + "Temp(area = $a, value > 45) where area = $a"
+    with pytest.raises(ValueError, match="the frame of Temp is no stream"):
+        detect_stream({"Temp": frame}, hot, disorder="1 s")
+    with pytest.raises(ValueError, match="option disorder is a duration such as 30 s, not 'late'"):
+        detect_stream({"Temp": stream}, hot, disorder="late")
+    consuming = (
+        rule + "Temp(area = $a) as Now and each Temp(area = $a) as Before within 1 min from Now "
+        "where area = $a consuming Before"
+    )
+    with pytest.raises(ValueError, match="rule hot consumes events or uses what it defines"):
+        detect_stream({"Temp": stream}, consuming, disorder="1 s")
+    store = "spark.sql.streaming.stateStore.providerClass"
+    sound = spark.conf.get(store)
+    spark.conf.unset(store)
+    try:
+        spark.conf.set(store, sound.replace("RocksDBStateStore", "HDFSBackedStateStore"))
+        with pytest.raises(ValueError, match="RocksDBStateStoreProvider before"):
+            detect_stream({"Temp": stream}, hot, disorder="1 s")
+    finally:
+        spark.conf.set(store, sound)
+
+
+def test_a_checkpoint_with_other_rules_is_refused():
+    cut = next(case for seed in range(100) if (case := stream_case(seed)))
+    stream = Stream(cut, 1, ())
+    stream.take(list(cut.events), 0)
+    (number, cell), *_ = stream.cells.items()
+    memory = Memory(stream.parts, "another plan")
+    memory.init(cell)
+    with pytest.raises(ValueError, match="made with other rules, columns or cells"):
+        memory.handleExpiredTimer((number,), Watermark(1), None)
