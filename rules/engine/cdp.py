@@ -16,7 +16,6 @@ of repeats.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +27,11 @@ from matcher.model import (
     TIME_MIN,
     AnyArray,
     EventBatch,
+    EventType,
     Int64s,
     Kind,
 )
-from matcher.single import Row
+from matcher.single import Row, Single
 from rules.collector import collector_paused
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
@@ -45,6 +45,7 @@ from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.outlets import Outlets
+from rules.engine.pending import Pending, with_ticks
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.switching import fill, renumbered
 from rules.pattern import TIMER, RuleSet
@@ -56,16 +57,7 @@ HORIZON_EVENTS = 1024
 there are accesses: that costs a time in proportion to them."""
 TICKS_MAX = 65_536
 """So many seconds of ticks are made at a time."""
-_PRIMITIVE, _COMPOSITE = 0, 1  # classes of E4; ticks are merged before both
-_NO_TRIGGERS = np.empty((0, 3), np.int64)
-
-
-class _Pending(NamedTuple):
-    """Events that wait for their type's mark: rows, and the least and greatest of their times."""
-
-    rows: Int64s
-    least: int
-    greatest: int
+_NOTHING_STORED: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)
 
 
 class CdpEngine:
@@ -84,7 +76,7 @@ class CdpEngine:
         self._linker.show(self._arrays)
         self._repeats: DuplicateFilter = DuplicateFilter()
         self._horizon = TIME_MIN
-        self._pending: dict[int, list[_Pending]] = {}  # by type
+        self._pending = Pending()
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
         self._timed: list[str] = []  # rules whose terminator is the Timer
         self._least: int | None = None  # times of the input
@@ -130,7 +122,7 @@ class CdpEngine:
             "entries": int(lists["length"].sum()),
             "strings": len(self._strings),
             "texts": len(self._writer.texts),
-            "pending": sum(len(one.rows) for some in self._pending.values() for one in some),
+            "pending": len(self._pending),
             "deferred": len(self._deferred),
         }
         for name, number in sorted(self._linker.tables.type_numbers.items()):
@@ -171,9 +163,10 @@ class CdpEngine:
         """Give back the events of types that no rule uses any more; all memory with the last."""
         for number in self._linker.tables.unused_types(self._catalogue.used):
             forget_rows(self._arrays.state, number)
-            self._pending.pop(number, None)
+            self._pending.forget(number)
         for number in self._linker.tables.forget_types(self._catalogue.schemas):
             self._outlets.forget(number)
+            self._writer.forget_types()
         if not self._linker.linked:
             self._arrays = _new_arrays()
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
@@ -227,35 +220,45 @@ class CdpEngine:
 
     def push(self, batch: EventBatch) -> None:
         """Add events, in any order; SchemaError when rules know another schema of their type."""
-        type_ = batch.type
+        one = row_of(batch)
+        if one is not None:
+            self.push_row(batch.type, one)
+            return
+        known = self._known(batch.type)
+        if len(batch) == 0:
+            return
+        least, greatest = int(batch.time.min()), int(batch.time.max())
+        self._take_times(least, greatest)
+        if known is None:
+            return  # no rule uses the type
+        batch = self._repeats.accept(batch)
+        if len(batch):
+            number = self._linker.tables.type_numbers[known.name]
+            self._pending.add(number, self._writer.rows(batch), least, greatest)
+
+    def push_row(self, type_: EventType, one: Row) -> None:
+        """Add one event, as :meth:`push` does with a batch of it: the way in for single events."""
+        if one.text is not None:
+            self.push(Single(type_, one))
+            return
+        known, time = self._known(type_), one.time
+        self._take_times(time, time)
+        if known is not None and self._repeats.accepts(one.source, one.sequence, time):
+            number = self._linker.tables.type_numbers[known.name]
+            self._pending.add_one(number, time, self._writer.words(known, one))
+
+    def _known(self, type_: EventType) -> EventType | None:
+        """The schema that rules know of a type, if some do; SchemaError when it is another."""
         known = self._catalogue.schemas.get(type_.name)
         if type_.name == TIMER.name or (known is not type_ and known not in (None, type_)):
             raise SchemaError(f"event {type_} is already known as {known or TIMER}")
-        if len(batch) == 0:
-            return
-        one = row_of(batch)
-        if one is not None:
-            least = greatest = one.time
-        else:
-            least, greatest = int(batch.time.min()), int(batch.time.max())
-        self._least = least if self._least is None else min(self._least, least)
-        self._greatest = greatest if self._greatest is None else max(self._greatest, greatest)
-        if known is None:
-            return  # no rule uses the type
-        rows = self._fresh_rows(batch) if one is None else self._fresh_row(one)
-        if rows is not None:
-            waiting = self._pending.setdefault(self._linker.tables.type_number(type_), [])
-            waiting.append(_Pending(rows, least, greatest))
+        return known
 
-    def _fresh_rows(self, batch: EventBatch) -> Int64s | None:
-        """The events of a batch that are no repeats (E1), as rows; None when all are."""
-        batch = self._repeats.accept(batch)
-        return self._writer.rows(batch) if len(batch) else None
-
-    def _fresh_row(self, one: Row) -> Int64s | None:
-        """The same of an event that comes alone."""
-        is_new = self._repeats.accepts(one.source, one.sequence, one.time)
-        return self._writer.row(one) if is_new else None
+    def _take_times(self, least: int, greatest: int) -> None:
+        if self._least is None or least < self._least:
+            self._least = least
+        if self._greatest is None or greatest > self._greatest:
+            self._greatest = greatest
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
@@ -265,9 +268,10 @@ class CdpEngine:
             return NOTHING
         new = self._catalogue.groups.marks
         self._linker.take_marks(old, new)
-        for arrivals, inbox, stored in self._portions(old, new):
-            if len(arrivals) or len(stored):
-                self._run(arrivals, inbox, stored)
+        if self._timed or len(self._deferred) or not self._pending.take_lone(self._mark_of):
+            self._run_portions(old, new)
+        else:
+            self._run(self._pending.lone_arrival, self._pending.lone_inbox, _NOTHING_STORED)
         found = self._outlets.take()
         if self._chooser is not None:
             self._choose(self._chooser)
@@ -276,15 +280,26 @@ class CdpEngine:
             self._forget_strings()
         return found
 
-    def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[Int64s, Int64s, Int64s]]:
-        """What has become complete, in order, as arguments of the kernel."""
-        inbox, arrivals = self._complete_arrivals()
+    def _mark_of(self, number: int) -> int:
+        """The mark of a type by its number."""
+        return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
+
+    def _run_portions(self, old: Int64s, new: Int64s) -> None:
+        for arrivals, inbox, stored in self._portions(old, new):
+            if len(arrivals) or len(stored):
+                self._run(arrivals, inbox, stored)
+        # The kernels need not keep alive what they have taken over.
+        self._show(self._pending.lone_arrival, self._pending.lone_inbox, _NOTHING_STORED)
+
+    def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[AnyArray, Int64s, AnyArray]]:
+        """What has become complete, in order, as arrays for the kernel."""
+        arrivals, inbox = self._pending.take(self._mark_of, self._writer.sources.ranks)
         stored = self._stored_triggers()
         intervals = self._tick_intervals(old, new) if self._timed else []
         if not intervals:
             yield arrivals, inbox, stored
             return
-        times = inbox[arrivals[:, 1] + layout.ROW_TIME]
+        times = inbox[arrivals["offset"] + layout.ROW_TIME]
         start = min(begin for _, begin, _ in intervals)
         end = max(finish for _, _, finish in intervals)
         arrived, taken = 0, 0
@@ -292,52 +307,23 @@ class CdpEngine:
             stop = min(end, start + TICKS_MAX * MICROSECONDS)
             last = stop >= end
             until = len(arrivals) if last else int(np.searchsorted(times, stop))
-            upto = len(stored) if last else int(np.searchsorted(stored[:, 0], stop))
+            upto = len(stored) if last else int(np.searchsorted(stored["time"], stop))
             ticks = self._ticks(intervals, start, stop)
-            portion = _merge_ticks(
-                ticks, self._linker.tables.type_number(TIMER), arrivals[arrived:until], inbox
-            )
+            timer = self._linker.tables.type_number(TIMER)
+            portion = with_ticks(arrivals[arrived:until], inbox, ticks, timer)
             yield *portion, stored[taken:upto]
-            self._events_since_horizon += len(ticks)
             self._set_horizons(stop)
             arrived, taken, start = until, upto, stop
 
-    def _complete_arrivals(self) -> tuple[Int64s, Int64s]:
-        """Pending events that their types' marks have passed: words, and where each begins."""
-        chosen: list[tuple[int, Int64s]] = []
-        event_types, mark_of = self._linker.tables.event_types, self._catalogue.mark_of_type
-        for number in list(self._pending):
-            mark = mark_of(event_types[number].name)
-            left = []
-            for pending in self._pending.pop(number):
-                if pending.greatest < mark or mark == TIME_MAX:
-                    chosen.append((number, pending.rows))
-                elif pending.least >= mark:
-                    left.append(pending)
-                else:
-                    ready = pending.rows[:, layout.ROW_TIME] < mark
-                    chosen.append((number, pending.rows[ready]))
-                    rest = pending.rows[~ready]
-                    least = int(rest[:, layout.ROW_TIME].min())
-                    left.append(_Pending(rest, least, pending.greatest))
-            if left:
-                self._pending[number] = left
-        if not chosen:
-            return np.empty(0, np.int64), np.empty((0, 2), np.int64)
-        count = sum([len(rows) for _, rows in chosen])
-        self._events_since_horizon += count
-        self._events_since_choice += count
-        return _in_order(chosen, self._writer.sources.ranks)
-
-    def _stored_triggers(self) -> Int64s:
+    def _stored_triggers(self) -> AnyArray:
         """Terminators that waited for their rules' marks, which have now passed them."""
         deferred = self._deferred
         if len(deferred) == 0:
-            return _NO_TRIGGERS
+            return _NOTHING_STORED
         groups = self._linker.rules.array["group"][deferred["rule"]]
         ready = deferred["time"] < self._linker.groups["mark"][groups]
         self._deferred = deferred[~ready]
-        stored: Int64s = deferred[ready].view(np.int64).reshape(-1, 3)
+        stored: AnyArray = deferred[ready]
         return stored
 
     # --- timers ----------------------------------------------------------------------------
@@ -367,27 +353,36 @@ class CdpEngine:
 
     # --- kernels ---------------------------------------------------------------------------
 
-    def _run(self, arrivals: Int64s, inbox: Int64s, stored: Int64s) -> None:
+    def _run(self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray) -> None:
         """Let the kernels work through a portion, growing what they ask for."""
         arrays = self._arrays
-        arrays["source_ranks"] = self._writer.sources.ranks
-        arrays["strings"] = self._strings.extents
-        arrays["string_bytes"] = self._strings.data
+        self._show(arrivals, inbox, stored)
         counters = arrays["counters"]
         counters[layout.ARRIVAL] = counters[layout.STORED] = 0
-        while (status := process(arrays.state, arrivals, inbox, stored)) != layout.DONE:
+        while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
                 self._outlets.grow()
             else:
                 _grow(arrays, status)
+        self._events_since_horizon += len(arrivals)
+        self._events_since_choice += len(arrivals)
         if count := int(counters[layout.DEFERRED]):
             later = np.concatenate([self._deferred, arrays["deferred"][:count]])
             self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
 
+    def _show(self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray) -> None:
+        """Let the kernels see what is to be done, and what may have grown since."""
+        arrays = self._arrays
+        arrays["arrivals"], arrays["inbox"], arrays["stored"] = arrivals, inbox, stored
+        arrays["source_ranks"] = self._writer.sources.ranks
+        arrays["strings"] = self._strings.extents
+        arrays["string_bytes"] = self._strings.data
+
     def _fit_scratch(self) -> None:
         """Make the scratch of evaluation large enough for the deployed rules."""
         linker = self._linker
+        self._pending.fit(linker.tables.width)
         steps = len(linker.steps.array)
         for name, length in (
             ("frame", linker.events + 1),
@@ -450,52 +445,11 @@ class CdpEngine:
             offset = int(record["offset"])
             ring = heap[offset : offset + width * capacity].reshape(capacity, width)
             kept = np.arange(int(record["head"]), int(record["tail"])) & max(0, capacity - 1)
-            parts = [ring[kept], *(one.rows for one in self._pending.get(number, ()))]
+            parts = [ring[kept], *self._pending.rows(number)]
             for place in places:
                 for rows in parts:
                     live.update(np.unique(rows[:, place]).tolist())
         return live
-
-
-def _in_order(chosen: list[tuple[int, Int64s]], ranks: Int64s) -> tuple[Int64s, Int64s]:
-    """Rows of several types as one array of words, and (type, offset) by (time, E4)."""
-    if len(chosen) == 1 and len(chosen[0][1]) == 1:
-        number, row = chosen[0]
-        return row.ravel(), np.array([[number, 0]])
-    inbox = np.concatenate([rows.ravel() for _, rows in chosen])
-    offsets, types, first = [], [], 0
-    for number, rows in chosen:
-        count, width = rows.shape
-        offsets.append(first + width * np.arange(count))
-        types.append(np.full(count, number))
-        first += rows.size
-    places = np.concatenate(offsets)
-    times = inbox[places + layout.ROW_TIME]
-    order = np.argsort(times, kind="stable")  # it finds what is in order already, batch by batch
-    sorted_times = times[order]
-    if (sorted_times[1:] != sorted_times[:-1]).all():
-        return inbox, np.stack([np.concatenate(types)[order], places[order]], axis=1)
-    classes = np.where(inbox[places + layout.ROW_ID] == layout.ID_IS_DIGEST, _COMPOSITE, _PRIMITIVE)
-    order = np.lexsort(
-        (
-            inbox[places + layout.ROW_SEQUENCE],
-            ranks[inbox[places + layout.ROW_SOURCE]],
-            classes,
-            times,
-        )
-    )
-    return inbox, np.stack([np.concatenate(types)[order], places[order]], axis=1)
-
-
-def _merge_ticks(
-    ticks: Int64s, timer: int, arrivals: Int64s, inbox: Int64s
-) -> tuple[Int64s, Int64s]:
-    """Arrivals and words with timer ticks among them, each before what is simultaneous (E4)."""
-    words = np.concatenate([inbox, ticks.ravel()])
-    places = len(inbox) + ticks.shape[1] * np.arange(len(ticks))
-    both = np.concatenate([np.stack([np.full(len(ticks), timer), places], axis=1), arrivals])
-    order = np.argsort(words[both[:, 1] + layout.ROW_TIME], kind="stable")
-    return both[order], words
 
 
 def _new_arrays() -> Arrays:

@@ -7,6 +7,9 @@ operations on whole columns, whatever its length. The numbers of sources are loc
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -15,7 +18,9 @@ from matcher.model import (
     Column,
     EventBatch,
     EventIds,
+    EventType,
     Int64s,
+    Kind,
     StringColumn,
     Value,
 )
@@ -32,8 +37,6 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
 )
-
-_FLOAT, _INT = struct.Struct("<d"), struct.Struct("<q")
 
 
 class Sources:
@@ -116,6 +119,22 @@ def row_of(batch: EventBatch) -> Row | None:
     return Row(batch.time.item(), ids.source[0], ids.sequence.item(), None, values)
 
 
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the row of an event lies in bytes; ``strings`` are the places of attributes that are."""
+
+    type: EventType
+    row: struct.Struct
+    strings: tuple[int, ...]
+
+    @classmethod
+    def of(cls, type_: EventType) -> _Form:
+        kinds = [attribute.kind for attribute in type_.attributes]
+        letters = "".join("d" if kind is Kind.FLOAT else "q" for kind in kinds)
+        strings = tuple(place for place, kind in enumerate(kinds) if kind is Kind.STRING)
+        return cls(type_, struct.Struct(f"<{HEADER}q{letters}"), strings)
+
+
 class RowWriter:
     """Batches into rows. Owner of the texts of ids and of the numbers of sources."""
 
@@ -123,6 +142,11 @@ class RowWriter:
         self.strings = strings
         self.texts = Interner()
         self.sources = Sources()
+        self._forms: dict[str, _Form] = {}  # by the name of the type
+
+    def forget_types(self) -> None:
+        """Forget how types are written: no rule knows some of them any more."""
+        self._forms.clear()
 
     def rows(self, batch: EventBatch) -> Int64s:
         """The events of a batch as rows, int64[n, HEADER + attributes], in its order."""
@@ -137,18 +161,21 @@ class RowWriter:
             rows[:, place] = self._words(column)
         return rows
 
-    def row(self, one: Row) -> Int64s:
-        """An event that comes alone and is known by its number, as ``rows`` would give it."""
-        number, sequence = self.sources.number(one.source), one.sequence
-        key = self.sources.hashes.item(number)
-        words = [one.time, key, sequence, number, sequence, ID_IS_SEQUENCE]
-        words.extend(map(self._word, one.values))
-        return np.array([words], np.int64)
-
-    def _word(self, value: Value) -> int:
-        if isinstance(value, float):
-            return _INT.unpack(_FLOAT.pack(value))[0]  # type: ignore[no-any-return]
-        return self.strings.code(value) if isinstance(value, str) else value
+    def words(self, type_: EventType, one: Row) -> bytes:
+        """An event that comes alone and is known by its number: the words that ``rows`` would give,
+        in bytes.
+        """
+        form = self._forms.get(type_.name)
+        if form is None or form.type is not type_:
+            form = self._forms[type_.name] = _Form.of(type_)
+        values: Sequence[Value] = one.values
+        if form.strings:
+            values = list(values)
+            for place in form.strings:
+                values[place] = self.strings.code(cast(str, values[place]))
+        number = self.sources.number(one.source)
+        key, sequence = self.sources.hashes.item(number), one.sequence
+        return form.row.pack(one.time, key, sequence, number, sequence, ID_IS_SEQUENCE, *values)
 
     def _write_ids(self, rows: Int64s, ids: EventIds, sources: Int64s) -> None:
         if ids.digest is not None:

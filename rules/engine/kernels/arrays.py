@@ -46,6 +46,11 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatch_keys": layout.DISPATCH_KEY,
     "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
+    # What is to be done: events in the order of (time, E4), the words of their rows, and
+    # terminators that entered earlier, by time.
+    "arrivals": layout.ARRIVING,
+    "inbox": _I,
+    "stored": layout.DEFERRED_TRIGGER,
     # What events change.
     "heap": _I,
     "free": _I,  # first free segment of each size, or -1
@@ -186,6 +191,9 @@ straight = _accessor("straight")
 private = _accessor("private")
 dispatch_keys = _accessor("dispatch_keys")
 dispatch_heads = _accessor("dispatch_heads")
+arrivals = _accessor("arrivals")
+inbox = _accessor("inbox")
+stored = _accessor("stored")
 heap = _accessor("heap")
 free = _accessor("free")
 lists = _accessor("lists")

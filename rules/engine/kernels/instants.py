@@ -74,13 +74,10 @@ TIME_GREATEST = 2**63 - 1
 
 
 @kernel
-def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
-    """Go on until everything given is done, or until something must grow.
-
-    ``arrivals`` int64[n, 2] are events, (type, offset in ``inbox``), in the order of (time, E4);
-    ``stored`` int64[m, 3] terminators that entered earlier, (time, rule, row), by time.
-    """
+def process(state: int) -> int:
+    """Go on until all of ``arrivals`` and ``stored`` is done, or until something must grow."""
     counters = arrays.counters(state)
+    arrivals, inbox, stored = arrays.arrivals(state), arrays.inbox(state), arrays.stored(state)
     while True:
         phase = counters[PHASE]
         if phase == CHOOSE:
@@ -90,15 +87,15 @@ def process(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-unty
                 return status
             time = TIME_GREATEST
             if counters[ARRIVAL] < len(arrivals):
-                time = inbox[arrivals[counters[ARRIVAL], 1] + ROW_TIME]
+                time = inbox[arrivals[counters[ARRIVAL]].offset + ROW_TIME]
             if counters[STORED] < len(stored):
-                time = min(time, stored[counters[STORED], 0])
+                time = min(time, stored[counters[STORED]].time)
             elif counters[ARRIVAL] == len(arrivals):
                 return DONE
             counters[INSTANT] = time
             counters[PHASE] = ARRIVE
         elif phase == ARRIVE:
-            status = arrive(state, arrivals, inbox, stored)
+            status = arrive(state)
             if status != DONE:
                 return status
             counters[PHASE] = RUN
@@ -154,21 +151,22 @@ def detect_any(state: int, rule: int, row: int) -> int:
 
 
 @kernel
-def arrive(state: int, arrivals, inbox, stored) -> int:  # type: ignore[no-untyped-def]
+def arrive(state: int) -> int:
     """Take in the events of the present instant, and the terminators stored for it."""
     counters = arrays.counters(state)
+    arrivals, inbox, stored = arrays.arrivals(state), arrays.inbox(state), arrays.stored(state)
     time = counters[INSTANT]
     while counters[ARRIVAL] < len(arrivals):
-        offset = arrivals[counters[ARRIVAL], 1]
-        if inbox[offset + ROW_TIME] != time:
+        arriving = arrivals[counters[ARRIVAL]]
+        if inbox[arriving.offset + ROW_TIME] != time:
             break
-        status = enter(state, arrivals[counters[ARRIVAL], 0], inbox, offset)
+        status = enter(state, arriving.type, inbox, arriving.offset)
         if status != DONE:
             return status
         counters[ARRIVAL] += 1
-    while counters[STORED] < len(stored) and stored[counters[STORED], 0] == time:
-        place = counters[STORED]
-        if not push_trigger(state, stored[place, 1], stored[place, 2]):
+    while counters[STORED] < len(stored) and stored[counters[STORED]].time == time:
+        terminator = stored[counters[STORED]]
+        if not push_trigger(state, terminator.rule, terminator.row):
             return GROW_TRIGGERS
         counters[STORED] += 1
     return DONE

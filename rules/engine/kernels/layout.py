@@ -276,6 +276,8 @@ PROBE_INT_TO_FLOAT = 3  # found only where the int is a float exactly
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING = 0, 1, 2, 3
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 
+ARRIVING = np.dtype([("type", _I), ("offset", _I)])
+"""An event that enters, and where its words begin."""
 TRIGGER = np.dtype([("priority", _I), ("serial", _I), ("rule", _I), ("row", _I)])
 DEFERRED_TRIGGER = np.dtype([("time", _I), ("rule", _I), ("row", _I)])
 CONSUMED_EVENT = np.dtype([("rule", _I), ("type", _I), ("row", _I)])
