@@ -29,6 +29,8 @@ from matcher.model import (
 )
 from rules import load
 from rules.engine import make
+from rules.engine.cdp import CdpEngine
+from rules.engine.rows import row_of
 from rules.pattern import RuleSet
 
 SEED = 7
@@ -117,13 +119,12 @@ def rate_of(workload: Workload, rules: RuleSet, name: str) -> tuple[float, float
 
 
 def measure_singly(workload: Workload) -> Iterable[Row]:
-    """Microseconds of CPU time for one event at a time, pushed as a batch of one.
+    """Microseconds of CPU time for one event at a time: as a row, at the engine's own entry; as a
+    batch of one; and as a batch of one with batches of what it sets off.
 
     The engine's own time is that until what an event set off stands in its columns; batches of it
     are made only for who asks, and the last two rows ask every time.
     """
-    engine = make("cdp")
-    engine.deploy(load(workload.rules))
     ones = [
         batch.take(slice(place, place + 1))
         for chunk in workload.chunks
@@ -131,17 +132,28 @@ def measure_singly(workload: Workload) -> Iterable[Row]:
         for place in range(len(batch))
     ]
     ones.sort(key=lambda one: int(one.time[0]))
-    spent: dict[str, list[int]] = {"": [], ", read as batches": []}
-    for one in ones:
-        mark = int(one.time[0]) + 1
-        started = time.process_time_ns()
-        engine.push(one)
-        found = engine.advance(mark)
-        spent[""].append(time.process_time_ns() - started)
-        assert len(found.batches) <= len(found)
-        spent[", read as batches"].append(time.process_time_ns() - started)
-    for how, nanoseconds in spent.items():
-        microseconds = np.array(nanoseconds[workload.warm_up :]) / 1e3
+    rows = [row_of(one) for one in ones]
+    for how, by_row, is_read in (
+        (" as rows", True, False),
+        ("", False, False),
+        (", read as batches", False, True),
+    ):
+        engine = CdpEngine()
+        engine.deploy(load(workload.rules))
+        spent = []
+        for one, row in zip(ones, rows, strict=True):
+            assert row is not None, "the events of the workload are known by their numbers"
+            mark = row.time + 1
+            started = time.process_time_ns()
+            if by_row:
+                engine.push_row(one.type, row)
+            else:
+                engine.push(one)
+            found = engine.advance(mark)
+            if is_read:
+                assert len(found.batches) <= len(found)
+            spent.append(time.process_time_ns() - started)
+        microseconds = np.array(spent[workload.warm_up :]) / 1e3
         for name, value in (
             ("mean", float(microseconds.mean())),
             ("p99", float(np.percentile(microseconds, 99))),

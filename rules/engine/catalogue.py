@@ -71,12 +71,14 @@ class Groups:
     """The groups of rules that share a mark, and their marks (Law 3): a value.
 
     ``numbers`` gives each group its place in ``marks`` int64[n]; ``types`` are the names of all
-    types in any group.
+    types in any group. Each mark is the greater of that in ``own`` and ``level``.
     """
 
     def __init__(self, groups: Iterable[frozenset[str]], marks: Int64s) -> None:
         self.numbers = {group: number for number, group in enumerate(groups)}
-        self.marks = marks
+        self.own = marks
+        self.level = TIME_MIN
+        self._marks: Int64s | None = marks
         self.types = tuple(sorted(frozenset[str]().union(*self.numbers)))
         places = {name: place for place, name in enumerate(self.types)}
         members = [[places[name] for name in sorted(group)] for group in self.numbers]
@@ -84,7 +86,13 @@ class Groups:
         sizes = np.array([len(group) for group in members], np.int64)
         self._starts = np.cumsum(sizes) - sizes
         self._places = places
-        self._reached = TIME_MIN  # no mark is below it
+
+    @property
+    def marks(self) -> Int64s:
+        """The mark of each group; before it, all instants are to be evaluated."""
+        if self._marks is None:
+            self._marks = np.maximum(self.own, self.level)
+        return self._marks
 
     def followed_by(self, groups: Iterable[frozenset[str]]) -> Groups:
         """Another collection of groups: a mark is kept, and a new group starts without one."""
@@ -104,24 +112,24 @@ class Groups:
 
         ``types`` int64 holds the mark of each of ``types``. Every group holds a type.
         """
-        if len(self.marks) == 0:
+        if len(self.own) == 0:
             return None
         marks = np.maximum(self.marks, np.minimum.reduceat(types[self._members], self._starts))
-        return self._with(marks) if (marks != self.marks).any() else None
+        return self._with(marks, marks) if (marks != self.marks).any() else None
 
     def raised_to(self, mark: int) -> Groups | None:
         """The groups with marks raised to that of all types; None when all have it already."""
-        if mark <= self._reached or len(self.marks) == 0:
+        if mark <= self.level or len(self.own) == 0:
             return None
-        raised = self._with(np.maximum(self.marks, mark))
-        raised._reached = mark
+        raised = self._with(self.own, None)
+        raised.level = mark
         return raised
 
-    def _with(self, marks: Int64s) -> Groups:
+    def _with(self, own: Int64s, marks: Int64s | None) -> Groups:
         """The same groups with other marks, none of them below the present one."""
         raised = object.__new__(Groups)
         raised.__dict__.update(self.__dict__)
-        raised.marks = marks
+        raised.own, raised._marks = own, marks
         return raised
 
 
@@ -133,7 +141,8 @@ class Catalogue:
         self.groups = Groups((), np.empty(0, np.int64))
         self._type_marks: Int64s | None = None  # of the groups' types, as far as known
         self._is_any_defined = False  # any of them, by a rule
-        self._floor = TIME_MIN  # the greatest mark named for all types
+        self.floor = TIME_MIN
+        """The greatest mark named for all types."""
         self._named: dict[str, int] = {}  # the greatest mark named for a type
         self._used: Counter[str] = Counter()  # by how many rules a type is used
         self._defined: dict[str, set[str]] = {}  # by type: the names of the rules
@@ -221,7 +230,7 @@ class Catalogue:
     def advance_groups(self, marks: int | Mapping[str, int]) -> bool:
         """Raise the marks; whether that of any group rises. ``groups`` is replaced if so."""
         if isinstance(marks, int):
-            self._floor = max(self._floor, marks)
+            self.floor = max(self.floor, marks)
             self._type_marks = None
         else:
             for name, mark in marks.items():
@@ -229,7 +238,7 @@ class Catalogue:
         if self._named or self._is_any_defined:
             raised = self.groups.raised(self._marks_of_types())
         else:
-            raised = self.groups.raised_to(self._floor)
+            raised = self.groups.raised_to(self.floor)
         if raised is None:
             return False
         self.groups = raised
@@ -258,7 +267,7 @@ class Catalogue:
         """Before it, no event of the type will come from outside."""
         if name in self._defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
-        return max(self._floor, self._named.get(name, TIME_MIN))
+        return max(self.floor, self._named.get(name, TIME_MIN))
 
     def _mark_of(self, one: Deployed) -> int:
         return max(one.floor, int(self.groups.marks[self.groups.numbers[one.group]]))

@@ -45,7 +45,7 @@ from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.outlets import Outlets
-from rules.engine.pending import Pending, with_ticks
+from rules.engine.pending import NO_ARRIVALS, Pending, with_ticks
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.switching import fill, renumbered
 from rules.pattern import TIMER, RuleSet
@@ -77,6 +77,7 @@ class CdpEngine:
         self._repeats: DuplicateFilter = DuplicateFilter()
         self._horizon = TIME_MIN
         self._pending = Pending()
+        self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
         self._timed: list[str] = []  # rules whose terminator is the Timer
         self._least: int | None = None  # times of the input
@@ -167,6 +168,7 @@ class CdpEngine:
         for number in self._linker.tables.forget_types(self._catalogue.schemas):
             self._outlets.forget(number)
             self._writer.forget_types()
+            self._equal.clear()
         if not self._linker.linked:
             self._arrays = _new_arrays()
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
@@ -249,9 +251,13 @@ class CdpEngine:
 
     def _known(self, type_: EventType) -> EventType | None:
         """The schema that rules know of a type, if some do; SchemaError when it is another."""
-        known = self._catalogue.schemas.get(type_.name)
-        if type_.name == TIMER.name or (known is not type_ and known not in (None, type_)):
+        name = type_.name
+        known = self._catalogue.schemas.get(name)
+        if known is type_ or (known is not None and self._equal.get(name) is type_):
+            return known
+        if name == TIMER.name or known not in (None, type_):
             raise SchemaError(f"event {type_} is already known as {known or TIMER}")
+        self._equal[name] = type_
         return known
 
     def _take_times(self, least: int, greatest: int) -> None:
@@ -262,17 +268,24 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        old = self._catalogue.groups.marks
+        old = self._catalogue.groups
         risen = self._catalogue.advance_groups(marks)
         if not risen and not self._pending:
             return NOTHING
-        new = self._catalogue.groups.marks
-        self._linker.take_marks(old, new)
-        if self._timed or len(self._deferred) or not self._pending.take_lone(self._mark_of):
-            self._run_portions(old, new)
+        new = self._catalogue.groups
+        if risen and new.own is old.own:
+            self._arrays["counters"][layout.LEVEL] = new.level
         else:
-            self._run(self._pending.lone_arrival, self._pending.lone_inbox, _NOTHING_STORED)
-        found = self._outlets.take()
+            self._linker.take_marks(old.marks, new.marks)
+        if self._timed or len(self._deferred) or not self._take_lone():
+            for portion in self._portions(old.marks, new.marks):
+                self._run(*portion)
+            # It also shows the kernels no more what they need not keep alive.
+            self._run(NO_ARRIVALS, self._pending.lone_inbox, _NOTHING_STORED, is_last=True)
+        else:
+            lone = self._pending.lone_arrival, self._pending.lone_inbox
+            self._run(*lone, _NOTHING_STORED, is_last=True)
+        found = self._outlets.taken()
         if self._chooser is not None:
             self._choose(self._chooser)
         if self._events_since_horizon >= max(HORIZON_EVENTS, len(self._linker.tables.accesses)):
@@ -280,16 +293,13 @@ class CdpEngine:
             self._forget_strings()
         return found
 
+    def _take_lone(self) -> bool:
+        """Whether one event waited alone, and stands where kernels find it."""
+        return self._pending.take_lone(self._catalogue.floor, self._mark_of)
+
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""
         return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
-
-    def _run_portions(self, old: Int64s, new: Int64s) -> None:
-        for arrivals, inbox, stored in self._portions(old, new):
-            if len(arrivals) or len(stored):
-                self._run(arrivals, inbox, stored)
-        # The kernels need not keep alive what they have taken over.
-        self._show(self._pending.lone_arrival, self._pending.lone_inbox, _NOTHING_STORED)
 
     def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[AnyArray, Int64s, AnyArray]]:
         """What has become complete, in order, as arrays for the kernel."""
@@ -297,7 +307,8 @@ class CdpEngine:
         stored = self._stored_triggers()
         intervals = self._tick_intervals(old, new) if self._timed else []
         if not intervals:
-            yield arrivals, inbox, stored
+            if len(arrivals) or len(stored):
+                yield arrivals, inbox, stored
             return
         times = inbox[arrivals["offset"] + layout.ROW_TIME]
         start = min(begin for _, begin, _ in intervals)
@@ -321,7 +332,7 @@ class CdpEngine:
         if len(deferred) == 0:
             return _NOTHING_STORED
         groups = self._linker.rules.array["group"][deferred["rule"]]
-        ready = deferred["time"] < self._linker.groups["mark"][groups]
+        ready = deferred["time"] < self._catalogue.groups.marks[groups]
         self._deferred = deferred[~ready]
         stored: AnyArray = deferred[ready]
         return stored
@@ -353,12 +364,17 @@ class CdpEngine:
 
     # --- kernels ---------------------------------------------------------------------------
 
-    def _run(self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray) -> None:
-        """Let the kernels work through a portion, growing what they ask for."""
+    def _run(
+        self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray, *, is_last: bool = False
+    ) -> None:
+        """Let the kernels work through a portion, growing what they ask for; after the last of an
+        advance what it wrote is taken.
+        """
         arrays = self._arrays
         self._show(arrivals, inbox, stored)
         counters = arrays["counters"]
         counters[layout.ARRIVAL] = counters[layout.STORED] = 0
+        counters[layout.TAKING] = is_last
         while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
                 self._outlets.grow()
@@ -459,6 +475,7 @@ def _new_arrays() -> Arrays:
     arrays["buckets"] = np.full(128, -1, np.int64)
     arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
+    arrays["counters"][layout.LEVEL] = TIME_MIN
     arrays["accesses"]["list"] = -1
     return arrays
 
@@ -478,6 +495,7 @@ _GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),
     layout.GROW_RUNS: ("runs",),
+    layout.GROW_TAKEN: ("taken",),
     layout.GROW_SUMMARIES: ("summaries",),
     layout.GROW_TRIGGERS: ("triggers", "queue"),
     layout.GROW_DEFERRED: ("deferred",),

@@ -1,6 +1,6 @@
 """The columns that composite events leave the engine in.
 
-Kernels write composite events where they stay: what :meth:`Outlets.take` gives stands in the
+Kernels write composite events where they stay: what :meth:`Outlets.taken` gives stands in the
 columns that were lent (:mod:`rules.engine.taken`), never in copies.
 
 Law 1: what was given is not written again while anybody holds it. An outlet goes on behind it
@@ -20,7 +20,7 @@ from rules.engine.columns import ColumnTables
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, take
+from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS
 from rules.engine.pool import Pool
 from rules.engine.rows import RowWriter
 from rules.engine.taken import Columns, Dictionary, Names, Part, Taken
@@ -53,7 +53,6 @@ class Outlets:
         self._expected: dict[int, int] = {}  # by type: a little more than it last yielded
         self._pool = Pool()
         self._names = _names_of(writer)
-        self._words = np.empty(256, np.int64)  # for what few events need
 
     def forget(self, type_number: int) -> None:
         """Take the columns of a type that no rule defines any more back."""
@@ -99,22 +98,23 @@ class Outlets:
             record["kinds"] = 0
         _show(new, record)
 
-    def take(self) -> Detections:
-        """All that the advance has written; what is written from now on is another's."""
+    def taken(self) -> Detections:
+        """All that the advance has written, once the kernels have taken it."""
         counters = self._arrays["counters"]
-        touched, runs = counters.item(layout.TOUCHED), counters.item(layout.RUNS)
-        if not touched:
+        count = counters.item(layout.TAKEN_OUTLETS)
+        if not count:
             return NOTHING
-        is_disordered = counters.item(layout.DISORDER) != 0
-        end = TAKEN_WORDS * touched
-        needed = end + RUN_WORDS * runs
-        words = self._words if needed <= len(self._words) else np.empty(needed, np.int64)
-        is_full = take(self._arrays.state, words)
+        end = TAKEN_WORDS * count
+        words = self._arrays["taken"][: end + RUN_WORDS * counters.item(layout.TAKEN_RUNS)].copy()
         columns = [self._columns[number] for number in words[:end:TAKEN_WORDS].tolist()]
-        if words is self._words:
-            words = words[:needed].copy()
-        taken = Taken(columns, words, self._named(), is_disordered)
-        if is_full:
+        taken = Taken(
+            columns,
+            words,
+            self._named(),
+            counters.item(layout.TAKEN_EVENTS),
+            counters.item(layout.TAKEN_DISORDER) != 0,
+        )
+        if counters.item(layout.TAKEN_FULL):
             self._make_way(taken.parts())
         return taken
 

@@ -88,16 +88,17 @@ class Pending:
             row = np.frombuffer(words, np.int64).reshape(1, -1)
             self._waiting[number] = [_Rows(row, time, time)]
 
-    def take_lone(self, mark_of: Callable[[int], int]) -> bool:
+    def take_lone(self, floor: int, mark_of: Callable[[int], int]) -> bool:
         """Whether the only event that waits has been passed by the mark of its type; it stands in
-        ``lone_inbox`` and ``lone_arrival`` then, and waits no more.
+        ``lone_inbox`` and ``lone_arrival`` then, and waits no more. No mark is below ``floor``.
         """
         if self._lone is None:
             return False
         number, time, words = self._lone
-        mark = mark_of(number)
-        if mark <= time and mark != TIME_MAX:
-            return False
+        if time >= floor:
+            mark = mark_of(number)
+            if mark <= time and mark != TIME_MAX:
+                return False
         self._lone = None
         self._lone_bytes[: len(words)] = words
         self.lone_arrival["type"] = number

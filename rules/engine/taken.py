@@ -3,7 +3,7 @@
 Kernels write composite events where they stay, and a batch of them is slices of those columns
 beside dictionaries of the strings in them. To make one takes longer than to detect a single
 event, and not everybody looks: a host passes on the types that are subscribed to, a benchmark
-counts. So what :meth:`rules.engine.outlets.Outlets.take` gives is where the events stand.
+counts. So what :meth:`rules.engine.outlets.Outlets.taken` gives is where the events stand.
 
 Law 1: it is a :class:`Detections` in every respect, and a value: while anybody holds the columns
 they are never written again but to give codes of strings the numbers of a dictionary, once.
@@ -36,7 +36,7 @@ from matcher.model import (
 )
 from rules.engine.engine import Detections
 from rules.engine.kernels import layout
-from rules.engine.kernels.emission import RUN_WORDS, TAKEN_WORDS, renumber, spread_runs
+from rules.engine.kernels.emission import TAKEN_WORDS, renumber, spread_runs
 from rules.engine.pool import Pool
 from rules.engine.tables import grown
 
@@ -243,17 +243,17 @@ class Taken(Detections):
         columns: list[Columns],
         words: Int64s,
         names: Names,
+        count: int,
         is_disordered: bool,
     ) -> None:
         """``words`` are those of :func:`rules.engine.kernels.emission.take`, ``columns`` those of
-        the outlets in it.
+        the outlets in it, ``count`` is how many events there are.
         """
-        end = TAKEN_WORDS * len(columns)
         _set(self, "_columns", columns)
         _set(self, "_words", words)
         _set(self, "_names", names)
         _set(self, "_is_disordered", is_disordered)
-        _set(self, "_count", sum(words[end + RUN_WORDS - 1 :: RUN_WORDS].tolist()))
+        _set(self, "_count", count)
 
     def __len__(self) -> int:
         return self._count

@@ -61,6 +61,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "outlets": layout.OUTLET,  # by type
     "touched": _I,  # types that have composite events to be taken
     "runs": layout.RUN,
+    "taken": _I,  # where what an advance wrote stands, see emission.take
     "triggers": layout.TRIGGER,  # a heap
     "queue": layout.TRIGGER,  # in order
     "deferred": layout.DEFERRED_TRIGGER,
@@ -203,6 +204,7 @@ counters = _accessor("counters")
 outlets = _accessor("outlets")
 touched = _accessor("touched")
 runs = _accessor("runs")
+taken = _accessor("taken")
 triggers = _accessor("triggers")
 queue = _accessor("queue")
 deferred = _accessor("deferred")

@@ -42,6 +42,11 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
     RUN,
     RUNS,
+    TAKEN_DISORDER,
+    TAKEN_EVENTS,
+    TAKEN_FULL,
+    TAKEN_OUTLETS,
+    TAKEN_RUNS,
     TOUCHED,
 )
 
@@ -315,16 +320,18 @@ def note_run(state: int, type_number: int, source: int, time: int, before: int) 
 
 
 @kernel
-def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
-    """Write into ``words`` int64[n] where what the advance wrote stands: first the outlets, each
-    in TAKEN_WORDS words, its type and what is no address of layout.OUTLET; then the runs. Gives
-    whether some outlet lacks room for a quarter more than that again.
+def take(state: int) -> bool:
+    """Write into ``taken`` where what the advance wrote stands: first the outlets, each in
+    TAKEN_WORDS words, its type and what is no address of layout.OUTLET; then the runs. False, and
+    no change, when there is no room.
 
     What comes now is another advance's.
     """
     counters, outlets, runs = arrays.counters(state), arrays.outlets(state), arrays.runs(state)
-    touched, count = counters[TOUCHED], counters[RUNS]
-    place, is_full = 0, False
+    words, touched, count = arrays.taken(state), counters[TOUCHED], counters[RUNS]
+    if touched * TAKEN_WORDS + count * RUN_WORDS > len(words):
+        return False
+    place, events, is_full = 0, 0, False
     for one in range(touched):
         number = arrays.touched(state)[one]
         outlet = outlets[number]
@@ -332,8 +339,9 @@ def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
         words[place + 3], words[place + 4] = outlet.capacity, outlet.first_cause
         words[place + 5], words[place + 6] = outlet.causes, outlet.advances
         words[place + 7] = outlet.kinds
-        if 4 * (outlet.capacity - outlet.count) < 5 * (outlet.count - outlet.first):
-            is_full = True
+        yielded = outlet.count - outlet.first
+        is_full = is_full or 4 * (outlet.capacity - outlet.count) < 5 * yielded
+        events += yielded
         outlet.first = outlet.count
         outlet.first_cause = outlet.causes
         outlet.advances += 1
@@ -343,10 +351,15 @@ def take(state: int, words) -> bool:  # type: ignore[no-untyped-def]
         words[place], words[place + 1] = run.time, run.place
         words[place + 2], words[place + 3] = run.type, run.count
         place += RUN_WORDS
+    counters[TAKEN_OUTLETS] = touched
+    counters[TAKEN_RUNS] = count
+    counters[TAKEN_EVENTS] = events
+    counters[TAKEN_FULL] = is_full
+    counters[TAKEN_DISORDER] = counters[DISORDER]
     counters[TOUCHED] = 0
     counters[RUNS] = 0
     counters[DISORDER] = 0
-    return is_full
+    return True
 
 
 @kernel

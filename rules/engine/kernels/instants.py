@@ -17,6 +17,7 @@ from rules.engine.kernels import arrays
 from rules.engine.kernels.automata import begin_anew, catch_up, forget_from
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import detect
+from rules.engine.kernels.emission import take
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
     APPENDED,
@@ -30,10 +31,12 @@ from rules.engine.kernels.layout import (
     EVALUATED,
     GROW_DEFERRED,
     GROW_HEAP,
+    GROW_TAKEN,
     GROW_TRIGGERS,
     HEADER,
     ID_IS_DIGEST,
     INSTANT,
+    LEVEL,
     LISTS_TOP,
     PHASE,
     PRESENT_ROW,
@@ -47,6 +50,7 @@ from rules.engine.kernels.layout import (
     ROW_TIME,
     ROW_WRITTEN,
     STORED,
+    TAKING,
     TRIGGER_SERIAL,
     TRIGGERS,
     WISH,
@@ -70,13 +74,18 @@ CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
 
 FIRST_ROWS = 16
 """Rows of a type's first ring."""
-TIME_GREATEST = 2**63 - 1
+TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 
 @kernel
 def process(state: int) -> int:
-    """Go on until all of ``arrivals`` and ``stored`` is done, or until something must grow."""
+    """Go on until all of ``arrivals`` and ``stored`` is done, and taken if that is asked for, or
+    until something must grow.
+    """
     counters = arrays.counters(state)
+    if counters[LEVEL] != TIME_LEAST:
+        raise_marks(state, counters[LEVEL])
+        counters[LEVEL] = TIME_LEAST
     arrivals, inbox, stored = arrays.arrivals(state), arrays.inbox(state), arrays.stored(state)
     while True:
         phase = counters[PHASE]
@@ -91,7 +100,7 @@ def process(state: int) -> int:
             if counters[STORED] < len(stored):
                 time = min(time, stored[counters[STORED]].time)
             elif counters[ARRIVAL] == len(arrivals):
-                return DONE
+                return DONE if not counters[TAKING] or take(state) else GROW_TAKEN
             counters[INSTANT] = time
             counters[PHASE] = ARRIVE
         elif phase == ARRIVE:
@@ -138,6 +147,15 @@ def process(state: int) -> int:
             if counters[CONSUMED]:
                 consume(state)
             counters[PHASE] = CHOOSE
+
+
+@kernel
+def raise_marks(state: int, mark: int) -> None:
+    """Have every group evaluated up to a mark, if it is not yet."""
+    groups = arrays.groups(state)
+    for number in range(len(groups)):
+        groups[number].evaluated = groups[number].mark
+        groups[number].mark = max(groups[number].mark, mark)
 
 
 @kernel

@@ -316,6 +316,13 @@ DISORDER = 25  # whether rules ran in another order than that of their places
 SUMMARIES_TOP = 26
 SUMMARIES_FREE = 27  # first free summary, or -1
 WISH = 28  # what a summary lacked: grown before the next instant
+LEVEL = 32  # every group's mark is to be this at least
+TAKING = 33  # whether what was written is to be taken once all is done
+TAKEN_OUTLETS = 34  # what there is in ``taken``: outlets,
+TAKEN_RUNS = 35  # runs behind them,
+TAKEN_EVENTS = 36  # of so many events in all,
+TAKEN_FULL = 37  # whether some outlet lacks room for a quarter more than that again,
+TAKEN_DISORDER = 38  # and DISORDER
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 64
 
@@ -331,6 +338,7 @@ GROW_DEFERRED = 6
 GROW_CONSUMED = 7
 GROW_RUNS = 8
 GROW_SUMMARIES = 9
+GROW_TAKEN = 10
 
 DIGITS = 640
 """Words of scratch for the digits of sums."""

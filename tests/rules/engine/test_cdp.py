@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import rules
+from matcher.errors import SchemaError
 from matcher.model import (
     MICROSECONDS,
     TIME_MAX,
@@ -17,6 +18,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import batch_of_events
+from matcher.single import Row
 from rules.engine import cdp, interner
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
@@ -292,6 +294,48 @@ def test_terminators_of_one_instant_run_in_their_order_though_some_waited():
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_events_that_come_as_rows_alone_or_not_are_detected_as_in_batches(seed: int):
+    random_ = random.Random(seed)
+    events = random_events(random_, 0, 300, 0)
+    by_rows, by_batches, naive = engine_of(), engine_of(), NaiveEngine()
+    naive.deploy(rules.load(SCHEMAS + RULE))
+    engines = by_rows, by_batches, naive
+    found: list[list[tuple[object, ...]]] = [[], [], []]
+    greatest = 0
+    for event in events:
+        values = tuple(event.data.values())
+        row = Row(event.time, event.source, event.sequence, None, values)
+        by_rows.push_row({"A": A, "B": B}[event.type], row)
+        push(by_batches, [event])
+        push(naive, [event])
+        greatest = max(greatest, event.time)
+        if random_.random() < 0.3:
+            continue  # more than one waits then
+        late = greatest - random_.choice([-1, 0, 300_000])
+        marks = random_.choice([late, {"A": late, "B": greatest}])
+        for engine, detected in zip(engines, found, strict=True):
+            detected += map(told, engine.advance(marks).events())
+        assert by_rows.marks == by_batches.marks == naive.marks
+    for engine, detected in zip(engines, found, strict=True):
+        detected += map(told, engine.advance(TIME_MAX).events())
+    assert found[0] == found[1] == found[2], seed
+    assert len(found[0]) > 20, seed
+
+
+def test_a_row_of_another_schema_is_refused_and_one_with_a_text_is_known_by_it():
+    engine = engine_of()
+    other = EventType.of("B", k="int")
+    with pytest.raises(SchemaError, match=r"event B\(k: int\) is already known as B\(k: int, s:"):
+        engine.push_row(other, Row(1, "b", 1, None, (1,)))
+    for _ in range(2):
+        engine.push_row(B, Row(1, "b", 1, "one", (1, "x")))
+    engine.push_row(A, Row(2, "a", 1, None, (1, 0.0)))
+    (event,) = engine.advance(TIME_MAX).events()
+    assert event.cause == ("1", "one")
+    assert engine.duplicates == 1
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.MonkeyPatch):
     events = random_events(random.Random(seed), 0, 400, 0)
@@ -308,7 +352,7 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(cdp, "_grow", noting)
     cramped = engine_of(text)
-    for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed"):
+    for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed", "taken"):
         cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)
     cramped._arrays["buckets"] = np.full(2, -1, np.int64)
     found = []
@@ -323,6 +367,7 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
         layout.GROW_BUCKETS,
         layout.GROW_TRIGGERS,
         layout.GROW_DEFERRED,
+        layout.GROW_TAKEN,
         layout.GROW_CONSUMED,
         layout.GROW_RUNS,
     }
