@@ -27,9 +27,9 @@ from benchmarks.matching import (
 )
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
+from matcher.encoded import EncodedEvents
 from matcher.indexed import IndexedMatcher
 from matcher.tabled import TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 WORKLOADS, EVENTS, REPEATS = 200, 2_048, 3
 GOAL = 0.8

@@ -22,12 +22,12 @@ import numpy as np
 from benchmarks.matching import SCENARIOS, SEED, Scenario, events_of, filters_of
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
+from matcher.encoded import EncodedEvents
 from matcher.gpu.batched import BatchedMatcher
 from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.choice import PlacedMatcher
 from matcher.gpu.device import NoDevice, device
 from matcher.tabled import TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 NAMES = ("100k", "1M", "1M, 10 names", "1M, Zipf names", "1M, 16 attributes", "1M typed filters")
 BATCHES = (1, 16, 64, 256, 1_024, 4_096)

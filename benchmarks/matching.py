@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
 from matcher.constraint import Constraint, Filter, Operator
+from matcher.encoded import EncodedEvents
 from matcher.indexed import IndexedMatcher
 from matcher.matchfiles import read_events
 from matcher.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
@@ -40,7 +41,6 @@ from matcher.model import (
 )
 from matcher.pcm import PcmMatcher
 from matcher.tabled import TableMatcher
-from matcher.vocabulary import EncodedEvents
 from routing import wire
 from routing.messages import Publish
 

@@ -22,6 +22,7 @@ from time import thread_time_ns
 import numpy as np
 
 from matcher.counting import CountingMatcher
+from matcher.encoded import EncodedEvents
 from matcher.indexed import COUNT_NAMES, Index, IndexedMatcher
 from matcher.kernels.layout import COUNTS
 from matcher.matcher import Matcher
@@ -30,7 +31,6 @@ from matcher.naive import NaiveMatcher
 from matcher.pcm import PcmMatcher
 from matcher.rival import Rival
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 COSTS_NS = np.array([7.5, 25.0, 15.0, 10.0, 10.0, 0.03, 6.0, 4.0])
 """Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
@@ -52,6 +52,8 @@ _NONE = np.empty(0, np.int64)
 
 class AutoMatcher(TableMatcher):
     """An index of the kind that costs less on recent events."""
+
+    tells_identifiers = True
 
     def __init__(self) -> None:
         super().__init__()

@@ -13,6 +13,7 @@ from threading import Lock
 
 import numpy as np
 
+from matcher.encoded import EncodedEvents
 from matcher.growing import Growing, with_room
 from matcher.kernels.counting import (
     LEFT,
@@ -27,7 +28,6 @@ from matcher.kernels.layout import FREE, STATE
 from matcher.model import Int64s
 from matcher.table import COUNT, INTERFACE
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 ROOM_MIN = 64
 

@@ -13,7 +13,18 @@ import numpy as np
 from matcher.growing import Growing
 from matcher.kernels.groups import bury
 from matcher.kernels.index import head_of, move_heads
-from matcher.kernels.layout import ALIVE, BLOCK, FREE, GROUP_KEY, LOG, NEXT, SIZE, STATE
+from matcher.kernels.layout import (
+    ALIVE,
+    BLOCK,
+    FREE,
+    GROUP_COLUMNS,
+    GROUP_KEY,
+    GROUP_MAX,
+    LOG,
+    NEXT,
+    SIZE,
+    STATE,
+)
 from matcher.kernels.segments import segment
 from matcher.model import Int64s
 
@@ -22,14 +33,15 @@ BLOCKS_MIN = 64
 
 
 class Groups:
-    """``groups`` int64[numbers, 9] (layout.GROUP_KEY and following), ``blocks`` int64[words] and
-    ``heads`` int64[places, 2]: for each key the first group of its chain, plus one.
+    """``groups`` int64[numbers, GROUP_COLUMNS] (layout.GROUP_KEY and following), ``blocks``
+    int64[words] and ``heads`` int64[places, 2]: for each key the first group of its chain, plus
+    one.
     """
 
     def __init__(self) -> None:
         self._blocks = Growing(np.int64, room=BLOCKS_MIN)
         self.heads: Int64s = np.zeros((HEADS_MIN, 2), np.int64)
-        self._groups = Growing(np.int64, 9)
+        self._groups = Growing(np.int64, GROUP_COLUMNS)
         self._free = -1
         self._keys = 0
         self._state = np.zeros(STATE, np.int64)
@@ -64,8 +76,10 @@ class Groups:
             if head:
                 yield from self.chain(key)
 
-    def add(self, key: int, size: int, block: Int64s, mask: int, terms: int, runs: int) -> int:
-        """A new group under a key; its number."""
+    def add(self, key: int, block: Int64s, about: tuple[int, ...]) -> int:
+        """A new group under a key; its number. ``about``: the columns SIZE, ALIVE and MASK and
+        those that follow it.
+        """
         if self._free >= 0:
             group = self._free
             self._free = int(self.groups[group, NEXT])
@@ -76,7 +90,8 @@ class Groups:
         self.blocks[start : start + len(block)] = block
         place = self._head(key)
         following = int(self.heads[place, 1]) - 1
-        self.groups[group] = (key, following, size, size, start, log, mask, terms, runs)
+        size, alive, *others = about
+        self.groups[group] = (key, following, size, alive, start, log, *others)
         self.heads[place] = key, group + 1
         return group
 
@@ -105,14 +120,16 @@ class Groups:
         alive = self.blocks[start : start + words].view(np.uint8)
         kept = np.unpackbits(alive, bitorder="little")[:size].astype(bool)
         half, wide = (size + 1) // 2, self.blocks.view(np.uint32)
-        places, slots = 2 * (start + words), 2 * (start + words + half)
+        places = 2 * (start + words + size)
+        slots = places + 2 * half
         members = wide[slots : slots + size].astype(np.int64) << 32 | wide[places : places + size]
         found: Int64s = members[kept]
         return found
 
     def bury(self, group: int, bit: int) -> bool:
         """Take a filter out; whether so few are left that the group should be built anew."""
-        return 2 * int(bury(self.blocks, self.groups, group, bit)) < int(self.groups[group, SIZE])
+        left, size = int(bury(self.blocks, self.groups, group, bit)), self.groups[group, SIZE]
+        return left <= GROUP_MAX and 4 * left < int(size)
 
     def _segment(self, log: int) -> int:
         """Room in the blocks."""

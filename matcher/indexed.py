@@ -23,11 +23,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from matcher.bucketed import Buckets
-from matcher.grouped import Groups
+from matcher.encoded import EncodedEvents
 from matcher.growing import Growing
+from matcher.homes import Homes
 from matcher.kernels.buckets import place_of
 from matcher.kernels.entering import index_insert_all, index_remove, longest_signature
-from matcher.kernels.grouping import build_group, candidates_of, keep_entries, type_hash
+from matcher.kernels.grouping import candidates_of, keep_entries
 from matcher.kernels.index import WORK, index_match
 from matcher.kernels.layout import (
     ALIVE,
@@ -36,11 +37,9 @@ from matcher.kernels.layout import (
     FREE,
     FULL,
     GROUP_KEY,
-    GROUP_MAX,
     GROUP_MIN,
     HAS_GROUPS,
     HASH,
-    MASK,
     SIGNED,
     SPAN,
     SPAN_COUNT,
@@ -50,7 +49,6 @@ from matcher.model import Int64s
 from matcher.prefixes import Prefixes
 from matcher.table import FilterTable
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 ARENA_MIN = 64
 GATHERED_MIN = 2 * GROUP_MIN
@@ -81,11 +79,9 @@ class Index:
         self._buckets = Buckets()
         self._masks = Growing(np.int64, room=ARENA_MIN)
         self._arena = Growing(np.int64, 4, room=ARENA_MIN)
-        self._groups = Groups()
+        self._homes = Homes(table, share)
         self._longest, self._told_apart = 1, 0  # terms of a signature, and for how many filters
-        self._held: dict[int, list[int]] = {}  # by group: its tests of order
         self._keys = Growing(np.int64)
-        self._homes = Growing(np.int64)  # by slot: group << 16 | bit, or -1
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
         self._prefixes = Prefixes(table, self._keys, self._state)
@@ -95,17 +91,17 @@ class Index:
     def bytes(self) -> int:
         """The bytes of its arrays."""
         arrays = (self._buckets.table, self._masks.rows, self._arena.rows, self._prefixes.bits)
-        growing = (self._keys.rows, self._homes.rows)
-        return sum(array.nbytes for array in (*arrays, *growing)) + self._groups.bytes
+        return sum(array.nbytes for array in (*arrays, self._keys.rows)) + self._homes.bytes
 
     @property
     def figures(self) -> Mapping[str, int]:
         """Where its filters are."""
-        every = list(self._groups.every())
+        groups = self._homes.groups
+        every = list(groups.every())
         return {
             "filters by signature": int(self._state[SIGNED]),
             "groups": len(every),
-            "filters in groups": sum(int(self._groups.groups[group, ALIVE]) for group in every),
+            "filters in groups": sum(int(groups.groups[group, ALIVE]) for group in every),
         }
 
     # --- filters come and go --------------------------------------------------------------------
@@ -114,10 +110,8 @@ class Index:
         """Put filters into their buckets."""
         filters, keys = self._filters, self._keys
         if filters.filters.size > keys.size:
-            more = filters.filters.size - keys.size
-            keys.reserve(more)
-            first = self._homes.reserve(more)
-            self._homes.rows[first : first + more] = -1
+            keys.reserve(filters.filters.size - keys.size)
+            self._homes.make_room(filters.filters.size)
         signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
         if not self._told_apart / 2 <= signed <= self._told_apart:
             terms = len(filters.vocabulary.terms)
@@ -153,16 +147,13 @@ class Index:
 
     def delete(self, slot: int) -> None:
         """Take a filter out."""
-        home = int(self._homes.rows[slot])
-        if home < 0:
+        if self._homes.rows[slot] < 0:
             buckets, keys = self._buckets, self._keys.rows
             index_remove(
                 buckets.table, buckets.parts, self._masks.rows, self._arena.rows, keys, slot
             )
-            return
-        self._homes.rows[slot] = -1
-        if self._groups.bury(home >> 16, home & 0xFFFF):
-            self.insert(self._dissolve(home >> 16) >> 32)
+        elif (group := self._homes.leave(slot)) is not None:
+            self.insert(self._dissolve(group) >> 32)
 
     def _grow(self) -> None:
         """Make room in whatever is full."""
@@ -190,78 +181,30 @@ class Index:
 
     def _promote(self, place: int, least: int) -> None:
         """Make groups of the filters of a bucket, where so many at least are of one class."""
-        rows, table = self._filters.rows.rows, self._buckets.table
-        members, begins = candidates_of(table, self._masks.rows, self._arena.rows, rows, place)
+        rows, table, masks = self._filters.rows.rows, self._buckets.table, self._masks.rows
+        members, begins = candidates_of(table, masks, self._arena.rows, rows, place)
         key = int(table[place, HASH])
         made = False
         for begin, end in zip(begins[:-1].tolist(), begins[1:].tolist(), strict=True):
             if end - begin >= least:
-                made |= self._make(key, members[begin:end])
+                self._homes.make(key, members[begin:end])
+                made = True
         if made:
-            keep_entries(table, self._masks.rows, self._arena.rows, place, self._homes.rows)
+            keep_entries(table, masks, self._arena.rows, place, self._homes.rows)
             table[place, SPAN] |= HAS_GROUPS
 
-    def _make(self, key: int, members: Int64s) -> bool:
-        """Make groups of filters, and of those of smaller groups of their class; whether it could.
-
-        That the smaller ones are built anew makes a group's number of filters double each time.
-        """
-        table, groups, most = self._filters, self._groups, max(2, int(GROUP_MAX * self._share))
-        first = table.rows_of(int(members[0]) >> 32)
-        by_type = type_hash(first) == key
-        mask = None if by_type else _mask_of(first)
-        for group in groups.chain(key):
-            alive, own = int(groups.groups[group, ALIVE]), int(groups.groups[group, MASK])
-            together = alive + len(members)
-            if (mask is None or own == mask) and alive <= len(members) and together <= most:
-                members = np.concatenate((members, self._dissolve(group)))
-        members = members[np.argsort(members & 0xFFFFFFFF, kind="stable")]
-        made = False
-        for start in range(0, len(members), most):
-            part = members[start : start + most]
-            scratch = self._take_scratch()
-            block, own_mask, terms, runs = build_group(
-                part,
-                table.filters.rows,
-                table.rows.rows,
-                table.vocabulary.sorts,
-                table.vocabulary.ranked(),
-                scratch[0],
-            )
-            self._scratch.append(scratch)
-            if terms:
-                group = groups.add(key, len(part), block, own_mask, terms, runs)
-                self._homes.rows[part >> 32] = group << 16 | np.arange(len(part))
-                self._hold(group, part)
-                made = True
-        return made
-
     def _dissolve(self, group: int) -> Int64s:
-        """Forget a group; its filters are nowhere then, as ``Groups.members`` gives them."""
-        members = self._groups.members(group)
-        self._homes.rows[members >> 32] = -1
-        self._filters.vocabulary.release_tests(self._held.pop(group, ()))
-        key = self._groups.groups[group, GROUP_KEY]
-        if not self._groups.take(group):
-            buckets = self._buckets
-            place = place_of(buckets.table, buckets.parts, key)
-            buckets.table[place, SPAN] &= ~HAS_GROUPS
+        """Forget a group; its members, which are nowhere then."""
+        buckets, groups = self._buckets, self._homes.groups
+        key = int(groups.groups[group, GROUP_KEY])
+        members = self._homes.dissolve(group)
+        if next(groups.chain(key), None) is None:
+            buckets.table[place_of(buckets.table, buckets.parts, key), SPAN] &= ~HAS_GROUPS
         return members
-
-    def _hold(self, group: int, members: Int64s) -> None:
-        """Keep the tests of order that a block has: it is searched by their ranks, though those
-        who asked for them may be gone.
-        """
-        tests = self._filters.ranked_tests(members >> 32)
-        if tests:
-            self._filters.vocabulary.hold_tests(tests)
-            self._held[group] = tests
 
     def close(self) -> None:
         """The index is used no more."""
-        for tests in self._held.values():
-            self._filters.vocabulary.release_tests(tests)
-        self._held.clear()
+        self._homes.close()
 
     # --- matching -------------------------------------------------------------------------------
 
@@ -269,7 +212,7 @@ class Index:
         self, events: EncodedEvents, begin: int, found: Found, counts: Int64s
     ) -> tuple[int, int]:
         """As ``TableMatcher._run``; ``counts`` int64[COUNTS] is added to, as COUNT_NAMES says."""
-        filters, groups = self._filters, self._groups
+        filters, groups = self._filters, self._homes.groups
         scratch = self._take_scratch()
         reached: tuple[int, int] = index_match(
             events.offsets,
@@ -283,6 +226,7 @@ class Index:
             self._prefixes.bits,
             self._state,
             filters.rows.rows,
+            filters.identifiers.rows,
             filters.vocabulary.sorts,
             *scratch,
             groups.blocks,
@@ -305,14 +249,10 @@ class Index:
         return (at if len(at) >= terms else np.full(terms, -1, np.int64)), work
 
 
-def _mask_of(rows: Int64s) -> int:
-    """The terms of rows folded to 64 bits, as a signed number."""
-    bits = np.int64(1) << (rows[:, 0] & 63)
-    return int(np.bitwise_or.reduce(bits))
-
-
 class IndexedMatcher(TableMatcher):
     """``signature``, or with ``by_access`` ``index``."""
+
+    tells_identifiers = True
 
     def __init__(self, *, by_access: bool) -> None:
         super().__init__()

@@ -17,13 +17,14 @@ from threading import Lock
 
 import numpy as np
 
+from matcher.encoded import EncodedEvents
 from matcher.growing import Growing, with_room
 from matcher.kernels.layout import FREE, STATE
 from matcher.kernels.pcm import pcm_insert_all, pcm_match, pcm_remove
 from matcher.model import Int64s
 from matcher.table import COUNT, INTERFACE
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import TYPE_SORT, EncodedEvents, Numbering
+from matcher.vocabulary import TYPE_SORT, Numbering
 
 ARENA_MIN = 64
 

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from matcher.constraint import Filter
+from matcher.encoded import EncodedEvents
+from matcher.kernels.results import in_order, look_up
 from matcher.matcher import Events, Matches
 from matcher.mixed import FilterBatch
 from matcher.model import Int64s
 from matcher.table import FilterTable
-from matcher.vocabulary import EncodedEvents
 
 FOUND_ROOM = 4_096
 """Filters that a call has room for at first; later calls begin with what the last one found."""
@@ -53,6 +54,9 @@ class Found(NamedTuple):
 
 class TableMatcher(ABC):
     """Filters in a table; the structure over them is the subclass's."""
+
+    tells_identifiers = False
+    """Whether ``_run`` fills ``Found.slots`` with identifiers of filters, not with their slots."""
 
     def __init__(self) -> None:
         self.table = FilterTable()
@@ -92,7 +96,8 @@ class TableMatcher(ABC):
         if filters:
             return self._with_filters(encoded, bits)
         self._run(encoded, 0, Found(bits, _NONE, _NONE, False))
-        return Matches(bits.view(np.uint64), self.table.interfaces.rows)
+        selected = encoded.in_order(bits).view(np.uint64)
+        return Matches(selected, self.table.interfaces.rows)
 
     @property
     def figures(self) -> Mapping[str, int | str]:
@@ -125,8 +130,14 @@ class TableMatcher(ABC):
                 slots = np.empty(max(wanted, more), np.int64)
         self._room = max(FOUND_ROOM, min(int(offsets[-1]) * 5 // 4, FOUND_ROOM_MAX))
         found = parts[0] if len(parts) == 1 else np.concatenate((_NONE, *parts))
-        identifiers = self.table.identifiers.rows[found]
-        return Matches(bits.view(np.uint64), self.table.interfaces.rows, offsets, identifiers)
+        selected = encoded.in_order(bits).view(np.uint64)
+        if not self.tells_identifiers:
+            look_up(found, self.table.identifiers.rows)
+        if encoded.rows is not None:
+            begins, ordered = np.zeros_like(offsets), np.empty_like(found)
+            in_order(offsets, found, encoded.rows, begins, ordered)
+            offsets, found = begins, ordered
+        return Matches(selected, self.table.interfaces.rows, offsets, found)
 
     @abstractmethod
     def _insert(self, slots: Int64s) -> None:

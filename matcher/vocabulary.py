@@ -23,13 +23,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from threading import Lock
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from matcher.constraint import Operator, Sort
+from matcher.encoded import EncodedEvents, type_order
 from matcher.growing import Growing, with_room
 from matcher.kernels.encoding import encode
 from matcher.matcher import Events
@@ -59,12 +59,6 @@ TEST_OF: dict[Operator, Operator] = {
 """The test behind each operator on texts."""
 
 Word = TypeVar("Word", bound=Hashable)
-
-
-Texts: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
-"""By text, where its hits begin (one more than there are texts); the hits, ascending for each;
-by text, its place among the operands of order; and by test of order, that of its operand. The
-first three are the beginnings of arrays that go on growing."""
 
 
 class Numbering(Generic[Word]):
@@ -118,32 +112,6 @@ class Numbering(Generic[Word]):
         del self._numbers[word]
         self._free.append(number)
         return word
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EncodedEvents:
-    """n events in a vocabulary's numbers, ready to be matched.
-
-    ``offsets`` int64[n + 1] into ``cells`` int64[m, 2]: the term, plus 2**32 where the value is a
-    float; and the value, an int, the bits of a float or the number of a text. Those of one event
-    are in the order of the vocabulary's ``ranks``. ``generation``: see Law 3. ``texts``: what
-    kernels read of the texts, as it was when they were encoded.
-    """
-
-    offsets: Int64s
-    cells: Int64s
-    generation: int
-    texts: Texts
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def take(self, rows: slice) -> EncodedEvents:
-        """A run of events."""
-        first, last, _ = rows.indices(len(self))
-        offsets = self.offsets[first : max(first, last) + 1]
-        cells = self.cells[offsets[0] : offsets[-1]]
-        return EncodedEvents(offsets - offsets[0], cells, self.generation, self.texts)
 
 
 class Vocabulary:
@@ -247,6 +215,7 @@ class Vocabulary:
         else:
             numbers = [self._term(name, TYPE_SORT) for name in mixed.types.values]
             types = np.array(numbers, np.int64)[mixed.types.codes]
+        rows = type_order(types)
         offsets, encoded = encode(
             cells.offsets,
             cells.names.codes,
@@ -256,11 +225,12 @@ class Vocabulary:
             texts,
             types,
             self.ranks,
+            np.arange(len(mixed)) if rows is None else rows,
         )
         grown = (self._hit_offsets, self._hits, self._text_ranks)
         hit_offsets, hits, ranks = (array.rows[: array.size] for array in grown)
         about = (hit_offsets, hits, ranks, self.test_ranks)
-        return EncodedEvents(offsets, encoded, self.generation, about)
+        return EncodedEvents(offsets, encoded, self.generation, about, rows)
 
     def ranked(self) -> Int64s:
         """By test of order: the rank of its operand, those of all that are in use."""

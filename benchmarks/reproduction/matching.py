@@ -28,8 +28,8 @@ from benchmarks.reproduction.matching_claims import (
     of_names,
 )
 from benchmarks.reproduction.methods import CORES, METHODS, OCM, OCM_1, SFF, ms, speedup
+from matcher.encoded import EncodedEvents
 from matcher.tabled import TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 PAGE = "matching"
 INTRODUCTION = (

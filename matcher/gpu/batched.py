@@ -18,6 +18,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from matcher.encoded import EncodedEvents
 from matcher.gpu.device import Buffer, Device, device
 from matcher.gpu.kernels import FIRST, GROUP, HEAD, PLACE, ROWS, SECOND, SIZE, match, spread
 from matcher.gpu.mirror import Mirror, TextMirror
@@ -26,7 +27,6 @@ from matcher.kernels.layout import TERM_MASK
 from matcher.model import AnyArray, Int64s
 from matcher.table import COUNT, INTERFACE, START, FilterTable
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import EncodedEvents
 
 THREADS, EVENT_THREADS = 256, 64
 """Threads of a block, where a thread takes a filter and where it takes an event."""

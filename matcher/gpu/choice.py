@@ -17,13 +17,14 @@ from time import perf_counter
 import numpy as np
 
 from matcher.choose import AutoMatcher, make
+from matcher.encoded import EncodedEvents
 from matcher.gpu.batched import BatchedMatcher, DeviceTables
 from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.device import Device, device
+from matcher.kernels.results import look_up
 from matcher.matcher import Matcher
 from matcher.model import Int64s
 from matcher.tabled import Found
-from matcher.vocabulary import EncodedEvents
 
 TRIAL_EVENTS = 256
 """Recent events that both places are tried on."""
@@ -87,7 +88,9 @@ class PlacedMatcher(AutoMatcher):
         if self._from is None or len(events) - begin < self._from:
             return super()._run(events, begin, found)
         self._on_device += 1
-        return self._tables.run(events, begin, found)
+        done, size = self._tables.run(events, begin, found)
+        look_up(found.slots[:size], self.table.identifiers.rows)
+        return done, size
 
     def _try(self, events: EncodedEvents) -> None:
         recent = events.take(slice(0, TRIAL_EVENTS))

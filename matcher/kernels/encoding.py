@@ -9,15 +9,15 @@ from matcher.kernels.layout import FLOAT_FLAG, TERM_MASK
 
 
 @making
-def encode(offsets, names, kinds, values, terms, texts, types, ranks):
-    """Events in a vocabulary's numbers, cells in the order of ranks."""
+def encode(offsets, names, kinds, values, terms, texts, types, ranks, rows):
+    """Events in a vocabulary's numbers, in the order ``rows``, cells in the order of ranks."""
     count = len(offsets) - 1
     floats = values.view(np.float64)
     encoded = np.empty((len(names) + count, 2), np.int64)
     encoded_offsets = np.zeros(count + 1, np.int64)
     end = 0
-    for event in range(count):
-        first = end
+    for place in range(count):
+        event, first = rows[place], end
         if types[event] >= 0:
             end = placed(encoded, first, end, types[event], 0, ranks)
         for cell in range(offsets[event], offsets[event + 1]):
@@ -39,7 +39,7 @@ def encode(offsets, names, kinds, values, terms, texts, types, ranks):
                 else:
                     term |= FLOAT_FLAG
             end = placed(encoded, first, end, term, value, ranks)
-        encoded_offsets[event + 1] = end
+        encoded_offsets[place + 1] = end
     return encoded_offsets, encoded[:end].copy()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from matcher.kernels.buckets import bit_of, count_of, first_of
 from matcher.kernels.compiled import kernel, making
-from matcher.kernels.groups import pair_of
+from matcher.kernels.groups import pair_of, spacing_log
 from matcher.kernels.hashing import mix
 from matcher.kernels.layout import (
     APART,
@@ -18,7 +18,6 @@ from matcher.kernels.layout import (
     BY_PRESENCE,
     BY_RANK,
     BY_TEST,
-    CHECKPOINT,
     CHECKS,
     FIRSTS,
     FLIPS,
@@ -133,16 +132,55 @@ def candidates_of(table, masks, arena, rows, place):
 
 
 @making
-def build_group(members, filters, rows, sorts, test_ranks, at):
-    """The block of a group, its mask, how many terms and interfaces; none if too many terms.
+def arranged(members):
+    """The bits of a group, filters or -1, and how many layers, their words, and the first one's.
 
-    ``members`` as ``candidates_of`` gives them; ``at``: scratch of -1 by term.
+    ``members`` as ``candidates_of`` gives them. A layer is worth it where it is half full.
+    """
+    count = len(members)
+    runs, nth, deepest = 0, 0, 0
+    depth = np.empty(count, np.int64)  # by filter: how many its interface has before it
+    for member in range(count):
+        new = member == 0 or (members[member] ^ members[member - 1]) & TERM_MASK
+        runs += new
+        nth = 0 if new else nth + 1
+        deepest = max(deepest, nth)
+        depth[member] = nth
+    filled = np.zeros(deepest + 2, np.int64)
+    for member in range(count):
+        filled[depth[member]] += 1
+    base = (members[0] & TERM_MASK) >> 6
+    width = ((members[count - 1] & TERM_MASK) >> 6) - base + 1
+    layers = 0
+    while 2 * filled[layers] >= 64 * width:
+        layers += 1
+    bits = np.full(layers * width * 64 + filled[layers:].sum(), -1, np.int64)
+    end = layers * width * 64
+    for member in range(count):
+        if depth[member] < layers:
+            place = (members[member] & TERM_MASK) - 64 * base
+            bits[depth[member] * width * 64 + place] = members[member]
+        else:
+            bits[end] = members[member]
+            end += 1
+    return bits, layers, width, base
+
+
+@making
+def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, at):
+    """The block of a group, its mask, how many terms, and how many interfaces behind the layers;
+    none if too many terms.
+
+    ``members`` as ``arranged`` gives them, those from ``behind`` on being in no layer; ``at``:
+    scratch of -1 by term.
     """
     count = len(members)
     words = (count + 63) // 64
     terms, total, mask = np.empty(GROUP_TERMS_MAX, np.int64), 0, np.int64(-1)
     number_of_rows = 0
     for member in range(count):
+        if members[member] < 0:
+            continue
         start, length = filters[members[member] >> 32, 0], filters[members[member] >> 32, 1]
         own = np.int64(0)
         for row in range(start, start + length):
@@ -159,23 +197,31 @@ def build_group(members, filters, rows, sorts, test_ranks, at):
                 total += 1
         mask &= own
     half = (count + 1) // 2
-    head = words + 2 * half + (count + 3) // 4
+    lists = words + count
+    head = lists + 2 * half + (count + 3) // 4
     bound = head + total * (TERM_WORDS + 4 * words + 9) + number_of_rows * 10
-    bound += 4 * number_of_rows // CHECKPOINT * words
+    bound += 4 * number_of_rows // (1 << spacing_log(words)) * words
     out = np.zeros(bound, np.int64)
     small, wide = out.view(np.uint16), out.view(np.uint32)
-    end, runs = count, 1
+    end, runs = count, 0
     for member in range(count - 1, -1, -1):
+        if members[member] < 0:
+            continue
         out[member >> 6] |= np.int64(1) << (member & 63)
-        wide[2 * words + member] = members[member] & TERM_MASK
-        wide[2 * (words + half) + member] = members[member] >> 32
-        if member + 1 < count and (members[member] ^ members[member + 1]) & TERM_MASK:
+        out[words + member] = identifiers[members[member] >> 32]
+        wide[2 * lists + member] = members[member] & TERM_MASK
+        wide[2 * (lists + half) + member] = members[member] >> 32
+        if member < behind:
+            continue
+        if member + 1 == count or (members[member] ^ members[member + 1]) & TERM_MASK:
             end = member + 1
             runs += 1
-        small[4 * (words + 2 * half) + member] = end
+        small[4 * (lists + 2 * half) + member] = end
     # The rows of each term, in the order of the members.
     sizes = np.zeros(total + 1, np.int64)
     for member in range(count):
+        if members[member] < 0:
+            continue
         start, length = filters[members[member] >> 32, 0], filters[members[member] >> 32, 1]
         for row in range(start, start + length):
             sizes[at[rows[row, 0] & TERM_MASK] + 1] += 1
@@ -183,6 +229,8 @@ def build_group(members, filters, rows, sorts, test_ranks, at):
     filled = begins.copy()
     owners, places = np.empty(number_of_rows, np.int64), np.empty(number_of_rows, np.int64)
     for member in range(count):
+        if members[member] < 0:
+            continue
         start, length = filters[members[member] >> 32, 0], filters[members[member] >> 32, 1]
         for row in range(start, start + length):
             term = at[rows[row, 0] & TERM_MASK]
@@ -237,13 +285,14 @@ def build_term(out, small, record, end, words, owners, places, rows, test_ranks,
         small[4 * end + position] = firsts[position + 1]
     end += (2 * values + 5) // 4
     out[record + CHECKS] = end
+    spacing = 1 << spacing_log(words)
     for flip in range(flips + 1):
-        if flip % CHECKPOINT == 0:
+        if flip % spacing == 0:
             out[end : end + words] = base
             end += words
         if flip < flips:
             base[ordered[flip] >> 6] ^= np.int64(1) << (ordered[flip] & 63)
-    if flips % CHECKPOINT >= CHECKPOINT // 2:
+    if flips % spacing >= spacing // 2:
         # The nearest one may lie behind the last flip; it is then that after all of them, and
         # what is undone from it ends there.
         out[end : end + words] = base

@@ -5,13 +5,20 @@ of it leaves in play; the filters that match an event are what is in all of thes
 value grows, a bit *flips* where its filter begins or ceases to hold, which is at operands alone:
 with ``m`` distinct operands a value is at one of ``2 * m + 1`` *positions*, between two operands
 or on one, or, being NaN, at one more. The flips stand in the order of their positions, and every
-CHECKPOINT of them a bit map is kept; so the bit map of a value is the nearest one that is kept,
-with half a CHECKPOINT of flips at most. What a test of texts decides is flipped by the tests that
-the text passes instead (*toggles*).
+CHECKPOINT of them (as many as it has words, in a larger group) a bit map is kept; so the bit map
+of a value is the nearest one that is kept, with half as many flips at most. What a test of texts
+decides is flipped by the tests that the text passes instead (*toggles*).
+
+Bits stand in *layers* first, where interfaces are many and have few filters each: the bits of a
+layer are interfaces, in the order of their places, each with one of its filters or, if it has no
+more, with none. So layers are united word by word, and nothing is done for a single match. Behind
+them stand the filters that would have filled too little of another layer, in the order of their
+interfaces, of which one match each is looked for.
 
 A block is a run of 64-bit words; offsets are from its begin, those of 16-bit numbers in sixteens
-of bits: the filters that live, as bits; the places of their interfaces, in ascending order, and
-their slots (32 bits each); for each, where those of its interface end (16 bits); the terms' records
+of bits: the filters that live, as bits; their identifiers; the places of their interfaces and
+their slots (32 bits each); for each behind the layers, where those of its interface end (16 bits);
+the terms' records
 (layout.TERM and following); and for each term ``LACK``, the filters that do not ask for it, the
 operands as pairs (:func:`pair_of`; tests of order alone), for each position how many flips are not
 beyond it (16 bits), the bit maps, the flips (16 bits), and the toggles as
@@ -22,11 +29,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from matcher.kernels.bits import keep, lowest_bit, number_of_bits, set_to, unite
 from matcher.kernels.compiled import inlined, kernel
 from matcher.kernels.layout import (
     ALIVE,
+    BASE,
     BLOCK,
-    CHECKPOINT,
+    CHECKPOINT_LOG,
     CHECKS,
     COMBINED,
     EVALUATED,
@@ -35,6 +44,7 @@ from matcher.kernels.layout import (
     FLIPS,
     FLOAT_FLAG,
     LACK,
+    LAYERS,
     RUNS,
     SIZE,
     SORT,
@@ -51,20 +61,9 @@ from matcher.kernels.layout import (
     TYPE_SORT,
     VALUES,
     VALUES_AT,
+    WIDTH,
 )
-from matcher.kernels.results import hit
-
-_SEQUENCE = 0x03F79D71B4CB0A89
-_LOWEST = np.zeros(64, np.int64)
-for _bit in range(64):
-    _LOWEST[(_SEQUENCE << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
-
-
-@inlined
-def lowest_bit(word):
-    """The number of the lowest bit that is set, by a de Bruijn sequence."""
-    alone = np.uint64(word & -word)
-    return _LOWEST[np.int64((alone * np.uint64(_SEQUENCE)) >> np.uint64(58))]
+from matcher.kernels.prefetch import prefetch
 
 
 @inlined
@@ -126,8 +125,28 @@ def toggle(blocks, small, first, slots, starts, test, own):
 
 
 @inlined
-def left_in_play(blocks, small, block, record, words, cell, value, texts, play, own, counts):
-    """Take from ``play`` the filters that a value does not leave in play; ``own`` is scratch."""
+def spacing_log(words):
+    """How many flips there are from one bit map that is kept to the next, as an exponent."""
+    log = CHECKPOINT_LOG
+    while 1 << log < words:
+        log += 1
+    return log
+
+
+@inlined
+def ask_for_operands(blocks, block, record, cell):
+    """Ask for what the search for a value begins with, or for the map of those without it."""
+    if cell < 0:
+        prefetch(blocks, block + blocks[record + LACK])
+        return
+    count, first = blocks[record + VALUES], block + blocks[record + VALUES_AT]
+    for eighth in range(1, 8):
+        prefetch(blocks, first + 2 * (count * eighth >> 3))
+
+
+@inlined
+def find_position(blocks, small, block, record, cell, value, texts):
+    """Where in ``small`` it says how many flips are not beyond a value; asks for that."""
     hit_offsets, hits, ranks, test_ranks = texts
     count, first = blocks[record + VALUES], block + blocks[record + VALUES_AT]
     if count == 0:
@@ -136,20 +155,52 @@ def left_in_play(blocks, small, block, record, words, cell, value, texts, play, 
         position = position_of_rank(blocks, first, count, ranks[value], test_ranks)
     else:
         position = position_of_number(blocks, first, count, cell >= FLOAT_FLAG, value)
-    done = np.int64(small[4 * block + blocks[record + FIRSTS] + position])
-    nearest = (done + CHECKPOINT // 2) // CHECKPOINT
+    place = 4 * block + blocks[record + FIRSTS] + position
+    prefetch(small, place)
+    if blocks[record + TOGGLES]:
+        slots = blocks[record + TOGGLE_SLOTS]
+        starts = 4 * (block + blocks[record + TOGGLES_AT] + blocks[record + TOGGLES])
+        for test in range(hit_offsets[value], hit_offsets[value + 1]):
+            prefetch(small, starts + (hits[test] & (slots - 1)))
+    return place
+
+
+@inlined
+def ask_for_map(blocks, small, block, record, value, done, spacing, words, texts):
+    """Ask for the bit map nearest to a value, for the flips between and for the toggles."""
+    hit_offsets, hits = texts[0], texts[1]
+    nearest = (done + (1 << spacing >> 1)) >> spacing
     check = block + blocks[record + CHECKS] + nearest * words
+    for word in range(0, words, 8):
+        prefetch(blocks, check + word)
+    prefetch(small, 4 * block + blocks[record + FLIPS] + min(done, nearest << spacing))
+    if blocks[record + TOGGLES]:
+        at, slots = block + blocks[record + TOGGLES_AT], blocks[record + TOGGLE_SLOTS]
+        starts = 4 * (at + blocks[record + TOGGLES])
+        for test in range(hit_offsets[value], hit_offsets[value + 1]):
+            prefetch(blocks, at + np.int64(small[starts + (hits[test] & (slots - 1))]))
+
+
+@inlined
+def left_in_play(
+    blocks, small, block, record, done, value, texts, play, own, spacing, counts
+):  # fmt: skip
+    """Take from ``play`` the filters that a value does not leave in play, ``done`` flips being
+    not beyond it; ``own`` is scratch of its length.
+    """
+    hit_offsets, hits = texts[0], texts[1]
+    nearest = (done + (1 << spacing >> 1)) >> spacing
+    check = block + blocks[record + CHECKS] + nearest * len(play)
+    kept = blocks[check : check + len(play)]
     toggles = blocks[record + TOGGLES]
-    begin, end = nearest * CHECKPOINT, done
+    begin, end = nearest << spacing, done
     if begin == end and toggles == 0:
-        for word in range(words):
-            play[word] &= blocks[check + word]
+        keep(play, kept)
         return
-    for word in range(words):
-        own[word] = blocks[check + word]
+    set_to(own, kept)
     if begin > end:  # back from a bit map that may be the one after all flips
-        all_flips = np.int64(small[4 * block + blocks[record + FIRSTS] + 2 * count + 1])
-        begin, end = end, min(begin, all_flips)
+        last = 4 * block + blocks[record + FIRSTS] + 2 * blocks[record + VALUES] + 1
+        begin, end = end, min(begin, np.int64(small[last]))
     counts[FLIPPED] += end - begin
     flips = 4 * block + blocks[record + FLIPS]
     for flip in range(flips + begin, flips + end):
@@ -160,73 +211,147 @@ def left_in_play(blocks, small, block, record, words, cell, value, texts, play, 
         starts = 4 * (at + toggles)
         for place in range(hit_offsets[value], hit_offsets[value + 1]):
             counts[FLIPPED] += toggle(blocks, small, at, slots, starts, hits[place], own)
-    for word in range(words):
-        play[word] &= own[word]
+    keep(play, own)
 
 
 @inlined
 def records_of(block, size):
     """Where the records of a block's terms begin."""
-    return block + (size + 63) // 64 + (size + 1) // 2 * 2 + (size + 3) // 4
+    return block + (size + 63) // 64 + size + (size + 1) // 2 * 2 + (size + 3) // 4
 
 
 @inlined
-def group_match(
-    blocks, small, wide, groups, group, event, cells, at, texts, play, own, bits, found,
-    size, wanted, left, counts,
-):  # fmt: skip
-    """Note the filters of a group that match an event, or the interfaces alone.
+def in_layers(play, own, layers, width, selected):
+    """Select the interfaces of the filters in layers; how many were not selected before."""
+    union = own[:width]
+    set_to(union, play[:width])
+    for layer in range(1, layers):
+        unite(union, play[layer * width : (layer + 1) * width])
+    new = 0
+    for word in range(width):
+        new += number_of_bits(union[word] & ~selected[word])
+    unite(selected, union)
+    return new
 
-    Gives the numbers in ``found`` wanted so far, and how many interfaces are left.
+
+@inlined
+def behind_layers(play, first, wide, small, places, ends, leaps, selected, counts):
+    """Select the interfaces of the filters from word ``first`` on; how many were not before.
+
+    ``leaps``: interfaces have many filters, so that one of them is looked for alone.
     """
-    block, filters = groups[group, BLOCK], groups[group, SIZE]
-    words = (filters + 63) // 64
-    for word in range(words):
-        play[word] = blocks[block + word]
-    record = records_of(block, filters)
-    counts[EVALUATED] += 1
-    for _ in range(groups[group, TERMS]):
-        cell = at[blocks[record + TERM]]
-        if cell < 0:
-            lack = block + blocks[record + LACK]
-            for word in range(words):
-                play[word] &= blocks[lack + word]
-        elif blocks[record + SORT] != TYPE_SORT:
-            counts[TERMS_EVALUATED] += 1
-            counts[COMBINED] += filters
-            left_in_play(
-                blocks, small, block, record, words, cells[cell, 0], cells[cell, 1], texts,
-                play, own, counts,
-            )  # fmt: skip
-        record += TERM_WORDS
-    half = (filters + 1) // 2
-    places, slots = 2 * (block + words), 2 * (block + words + half)
-    ends = 4 * (block + words + 2 * half)
-    # Where interfaces have many filters, one of them is enough.
-    leaps = not wanted and filters > 4 * groups[group, RUNS]
-    word = 0
-    rest = play[0]
-    while word < words:
+    new, word = 0, first
+    rest = play[word] if word < len(play) else np.int64(0)
+    while word < len(play):
         if rest == 0:
             word += 1
-            if word < words:
+            if word < len(play):
                 rest = play[word]
             continue
         bit = word * 64 + lowest_bit(rest)
         rest &= rest - 1
         place = np.int64(wide[places + bit])
-        left -= 1 - (bits[event, place >> 6] >> (place & 63) & 1)
-        slot = np.int64(wide[slots + bit]) if wanted else 0
+        new += 1 - (selected[place >> 6] >> (place & 63) & 1)
+        selected[place >> 6] |= np.int64(1) << (place & 63)
         counts[TOLD] += 1
-        size = hit(event, slot, place, bits, found, size, wanted)
         if leaps:
             end = np.int64(small[ends + bit])
             if end >> 6 != word:
                 word = end >> 6
-                if word == words:
+                if word == len(play):
                     break
                 rest = play[word]
             rest &= np.int64(-1) << (end & 63)
+    return new
+
+
+@inlined
+def tell(play, identifiers, found, size):
+    """Note the filters in play; the numbers in ``found`` wanted so far."""
+    for word in range(len(play)):
+        rest = play[word]
+        if size + number_of_bits(rest) > len(found):
+            size += number_of_bits(rest)
+            continue  # it is told again, with more room
+        while rest:
+            found[size] = identifiers[word * 64 + lowest_bit(rest)]
+            size += 1
+            rest &= rest - 1
+    return size
+
+
+@inlined
+def in_play(blocks, small, block, record, terms, cells, at, texts, play, own, reached, counts):
+    """Leave in ``play`` the filters that an event matches; ``own`` and ``reached`` are scratch.
+
+    It takes four walks over the terms, each of which asks for what the next one reads: so the
+    misses of all terms overlap.
+    """
+    words = len(play)
+    spacing = spacing_log(words)
+    for term in range(terms):
+        one = record + term * TERM_WORDS
+        ask_for_operands(blocks, block, one, at[blocks[one + TERM]])
+    for term in range(terms):
+        one = record + term * TERM_WORDS
+        cell = at[blocks[one + TERM]]
+        if cell >= 0 and blocks[one + SORT] != TYPE_SORT:
+            reached[term] = find_position(
+                blocks, small, block, one, cells[cell, 0], cells[cell, 1], texts
+            )
+    for term in range(terms):
+        one = record + term * TERM_WORDS
+        cell = at[blocks[one + TERM]]
+        if cell >= 0 and blocks[one + SORT] != TYPE_SORT:
+            reached[term] = done = np.int64(small[reached[term]])
+            ask_for_map(blocks, small, block, one, cells[cell, 1], done, spacing, words, texts)
+    for term in range(terms):
+        one = record + term * TERM_WORDS
+        cell = at[blocks[one + TERM]]
+        if cell < 0:
+            lack = block + blocks[one + LACK]
+            keep(play, blocks[lack : lack + words])
+        elif blocks[one + SORT] != TYPE_SORT:
+            counts[TERMS_EVALUATED] += 1
+            left_in_play(
+                blocks, small, block, one, reached[term], cells[cell, 1], texts, play, own,
+                spacing, counts,
+            )  # fmt: skip
+
+
+@inlined
+def group_match(
+    blocks, small, wide, groups, group, event, cells, at, texts, work, own, reached, bits, found,
+    size, wanted, left, counts,
+):  # fmt: skip
+    """Note the filters of a group that match an event, or the interfaces alone.
+
+    ``work``, ``own`` and ``reached`` are scratch. Gives the numbers in ``found`` wanted so far, and
+    how many interfaces are left.
+    """
+    block, filters = groups[group, BLOCK], groups[group, SIZE]
+    words = (filters + 63) // 64
+    play = work[:words]
+    set_to(play, blocks[block : block + words])
+    terms, record = groups[group, TERMS], records_of(block, filters)
+    counts[EVALUATED] += 1
+    counts[COMBINED] += terms * filters
+    in_play(
+        blocks, small, block, record, terms, cells, at, texts, play, own[:words], reached, counts
+    )
+    half = (filters + 1) // 2
+    identifiers = block + words
+    places = 2 * (identifiers + filters)
+    ends = 4 * (identifiers + filters + 2 * half)
+    layers, width = groups[group, LAYERS], groups[group, WIDTH]
+    aligned = layers * width
+    if layers:
+        base = groups[group, BASE]
+        left -= in_layers(play, own, layers, width, bits[event, base : base + width])
+    leaps = filters - 64 * aligned > 4 * groups[group, RUNS]
+    left -= behind_layers(play, aligned, wide, small, places, ends, leaps, bits[event], counts)
+    if wanted:
+        size = tell(play, blocks[identifiers : identifiers + filters], found, size)
     return size, left
 
 

@@ -21,7 +21,8 @@ from matcher.kernels.layout import (
     BY_TEST,
     CANDIDATES,
     FLOAT_FLAG,
-    GROUP_MAX,
+    GROUP_BITS_MAX,
+    GROUP_TERMS_MAX,
     HAS_GROUPS,
     HASH,
     LONGEST,
@@ -49,8 +50,9 @@ from matcher.kernels.signatures import signature_probes
 _DEPTHS = 2 * PROBES + CANDIDATES
 _KEYS = _DEPTHS + SIGNATURE_MAX
 _PLAY = _KEYS + SIGNATURE_MAX
-_OWN = _PLAY + GROUP_MAX // 64
-WORK = _OWN + GROUP_MAX // 64
+_OWN = _PLAY + GROUP_BITS_MAX // 64
+_REACHED = _OWN + GROUP_BITS_MAX // 64
+WORK = _REACHED + GROUP_TERMS_MAX
 """Words of scratch that matching needs."""
 
 
@@ -134,7 +136,8 @@ def sieve(candidates, count, arena, rows, event, cells, at, texts, bits, wanted,
 
 @inlined
 def verify(
-    candidates, count, arena, rows, event, cells, at, texts, bits, found, size, wanted, left
+    candidates, count, arena, rows, identifiers, event, cells, at, texts, bits, found, size,
+    wanted, left,
 ):  # fmt: skip
     """Test whole the filters whose entries are candidates.
 
@@ -161,25 +164,26 @@ def verify(
             row += 1
         if row == end:
             left -= 1 - known
-            size = hit(event, packed >> 32, interface, bits, found, size, wanted)
+            identifier = identifiers[packed >> 32] if wanted else 0
+            size = hit(event, identifier, interface, bits, found, size, wanted)
     return size, left
 
 
 @inlined
 def match_groups(
     probes, spans, count, heads, blocks, small, wide, groups, absent, event, cells, at,
-    texts, play, own, bits, found, size, wanted, left, counts,
+    texts, play, own, reached, bits, found, size, wanted, left, counts,
 ):  # fmt: skip
     """Match the groups of keys; gives the same as ``verify``."""
     for number in range(count):
         if not spans[number] & HAS_GROUPS or (left == 0 and not wanted):
             continue
         group = heads[head_of(heads, probes[number]), 1] - 1
-        while group >= 0:
+        while group >= 0 and (left or wanted):
             if not groups[group, MASK] & absent:
                 size, left = group_match(
                     blocks, small, wide, groups, group, event, cells, at, texts, play, own,
-                    bits, found, size, wanted, left, counts,
+                    reached, bits, found, size, wanted, left, counts,
                 )  # fmt: skip
             group = groups[group, NEXT]
     return size, left
@@ -187,7 +191,7 @@ def match_groups(
 
 @inlined
 def match_buckets(
-    spans, count, candidates, masks, absent, arena, rows, event, cells, at, texts,
+    spans, count, candidates, masks, absent, arena, rows, identifiers, event, cells, at, texts,
     bits, found, size, wanted, left, counts,
 ):  # fmt: skip
     """Gather from buckets what the masks leave, and verify it; gives the same as ``verify``."""
@@ -209,7 +213,7 @@ def match_buckets(
                 candidates, gathered, arena, rows, event, cells, at, texts, bits, wanted, counts
             )
             size, left = verify(
-                candidates, kept, arena, rows, event, cells, at, texts,
+                candidates, kept, arena, rows, identifiers, event, cells, at, texts,
                 bits, found, size, wanted, left,
             )  # fmt: skip
             gathered = 0
@@ -220,7 +224,8 @@ def match_buckets(
 
 @kernel
 def index_match(
-    offsets, cells, begin, texts, table, parts, masks, arena, bloom, state, rows, sorts, at, work,
+    offsets, cells, begin, texts, table, parts, masks, arena, bloom, state, rows, identifiers,
+    sorts, at, work,
     blocks, groups, heads, bits, found, ends, wanted, interfaces, counts,
 ):  # fmt: skip
     """Look the events' signatures and values up, and verify what stands in the buckets.
@@ -232,7 +237,7 @@ def index_match(
     size = 0
     probes, spans = work[:PROBES], work[PROBES : 2 * PROBES]
     candidates, depths, keys = work[2 * PROBES : _DEPTHS], work[_DEPTHS:_KEYS], work[_KEYS:_PLAY]
-    play, own = work[_PLAY:_OWN], work[_OWN:WORK]
+    play, own, reached = work[_PLAY:_OWN], work[_OWN:_REACHED], work[_REACHED:WORK]
     small, wide = blocks.view(np.uint16), blocks.view(np.uint32)
     for event in range(begin, len(offsets) - 1):
         kept, left = size, interfaces
@@ -285,11 +290,11 @@ def index_match(
                         spans[number] = 0  # was looked up
                 size, left = match_groups(
                     probes, spans, part, heads, blocks, small, wide, groups, absent, event, cells,
-                    at, texts, play, own, bits, found, size, wanted, left, counts,
+                    at, texts, play, own, reached, bits, found, size, wanted, left, counts,
                 )  # fmt: skip
                 size, left = match_buckets(
-                    spans, part, candidates, masks, absent, arena, rows, event, cells, at, texts,
-                    bits, found, size, wanted, left, counts,
+                    spans, part, candidates, masks, absent, arena, rows, identifiers, event,
+                    cells, at, texts, bits, found, size, wanted, left, counts,
                 )  # fmt: skip
         for cell in range(first, last):
             at[cells[cell, 0] & TERM_MASK] = -1

@@ -68,21 +68,27 @@ their misses overlap, too, and yet those of a selected interface need not be loo
 
 # --- groups -------------------------------------------------------------------------------------
 
-GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, LOG, MASK, TERMS, RUNS = range(9)
-"""Columns of ``groups``: the bucket's key, the next group of this key, its filters and how many of
-them there still are, where its block begins and the exponent of its length, the terms that all of
-its filters have, folded, how many terms it has, and how many interfaces."""
+GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, LOG, MASK, TERMS, RUNS, LAYERS, WIDTH, BASE = range(12)
+GROUP_COLUMNS = 12
+"""Columns of ``groups``: the bucket's key, the next group of this key, its bits and how many of
+them are filters that are still there, where its block begins and the exponent of its length, the
+terms that all of its filters have, folded, how many terms it has, how many interfaces behind the
+layers; how many layers, of so many words each, and the word of the interfaces that they begin
+with."""
 TERM, SORT, LACK, VALUES, VALUES_AT, FIRSTS, CHECKS, FLIPS, TOGGLES, TOGGLES_AT = range(10)
 TOGGLE_SLOTS = 10
 TERM_WORDS = 11
 """A term in a block (:mod:`matcher.kernels.groups`), and how many words it takes there."""
 GROUP_MIN, GROUP_MAX = 64, 2_048
 """Filters of a group: fewer are sooner verified one by one, more take too long to build."""
+GROUP_BITS_MAX = 16_384
+"""Bits of a group."""
 GROUP_ROWS_MAX = 8
 """Rows that a filter in a group may have."""
 GROUP_TERMS_MAX = 256
 """Terms that the filters of a group may have together."""
 TOGGLE_SLOTS_MAX = 1_024
 """Slots that the toggles of a term are put into, by test."""
-CHECKPOINT = 64
+CHECKPOINT_LOG = 6
+CHECKPOINT = 1 << CHECKPOINT_LOG
 """Flips between two bit maps that are kept."""

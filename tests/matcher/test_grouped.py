@@ -5,10 +5,11 @@ import random
 
 import pytest
 
+from matcher import homes
 from matcher.choose import make
 from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
 from matcher.indexed import GATHERED_MIN, IndexedMatcher
-from matcher.kernels.layout import GROUP_MAX, GROUP_MIN, GROUP_ROWS_MAX
+from matcher.kernels.layout import GROUP_MAX, GROUP_MIN, GROUP_ROWS_MAX, GROUP_TERMS_MAX
 from matcher.mixed import FilterBatch, MixedEvents
 from matcher.model import Value
 
@@ -111,3 +112,49 @@ def test_a_filter_that_asks_one_text_for_two_things_stays_outside():
     assert matcher.figures["groups"] == 0
     found = matcher.match(MixedEvents.of([{"a": "xy"}, {"a": "xyz"}, {"a": 99}]), filters=True)
     assert [len(row) for row in found.filter_lists()] == [0, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "count", "groups"),
+    [
+        (100, 250, 1),  # in layers
+        (2_000, 250, 1),  # too sparse for layers
+        (300, 800, 2),
+        (5, 380, 3),  # dealt out
+    ],
+)
+def test_filters_of_a_type_stand_in_few_groups(interfaces, count, groups, monkeypatch):
+    monkeypatch.setattr(homes, "GROUP_MAX", 128)
+    monkeypatch.setattr(homes, "WIDE_MAX", 500)
+    rng = random.Random(interfaces)
+    matcher, oracle = IndexedMatcher(by_access=False), make("naive")
+    filters = [
+        (n - 5, 3 * rng.randrange(interfaces), random_filter(rng, typed=True)) for n in range(count)
+    ]
+    for one in (matcher, oracle):
+        one.add_all(FilterBatch.of(filters))
+    assert matcher.figures["groups"] == groups
+    for left in (count, count // 2, 40, 0):
+        alive = [number for number, _, _ in filters]
+        rng.shuffle(alive)
+        for number in alive[left:]:
+            matcher.remove(number)
+            oracle.remove(number)
+        filters = [row for row in filters if row[0] in set(alive[:left])]
+        events = random_events(rng, typed=True)
+        expected = oracle.match(events, filters=True)
+        found = matcher.match(events, filters=True)
+        assert found.filter_lists() == expected.filter_lists()
+        assert found.interface_lists() == expected.interface_lists()
+        assert matcher.match(events).interface_lists() == expected.interface_lists()
+
+
+def test_filters_with_more_terms_than_a_group_has_stand_in_several():
+    matcher = IndexedMatcher(by_access=False)
+    count = 2 * GROUP_TERMS_MAX
+    for number in range(count):
+        matcher.add(number, number, Filter.of((f"n{number}", ">", 0), type="T"))
+    assert matcher.figures["filters in groups"] == count
+    events = MixedEvents.of([{f"n{number}": number % 2} for number in range(count)], ["T"] * count)
+    found = matcher.match(events, filters=True)
+    assert found.filter_lists() == [[number] if number % 2 else [] for number in range(count)]

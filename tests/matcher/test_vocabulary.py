@@ -35,6 +35,24 @@ def test_parts_of_encoded_events_match_like_the_whole():
     assert len(matcher.match(encoded.take(slice(2, 2)))) == 0
 
 
+def test_events_of_several_types_are_answered_in_their_own_order_however_they_are_cut():
+    matcher = AutoMatcher()
+    for number, name in enumerate("TUV"):
+        matcher.add(number, number, Filter.of(("a", ">", number), type=name))
+    types = ["U", "T", "W", "V", "T", "U"]
+    events = MixedEvents.of([{"a": 2 - place % 2} for place in range(6)], types)
+    expected = [[1], [0], [], [], [0], []]
+    encoded = matcher.encode(events)
+    assert matcher.match(encoded, filters=True).filter_lists() == expected
+    for first in range(7):
+        for last in range(first, 7):
+            part = encoded.take(slice(first, last))
+            assert matcher.match(part, filters=True).filter_lists() == expected[first:last]
+            assert matcher.match(part).interface_lists() == expected[first:last]
+            again = matcher.match(part.take(slice(1, 3)))
+            assert again.interface_lists() == expected[first:last][1:3]
+
+
 def test_texts_are_forgotten_when_there_are_too_many(monkeypatch):
     monkeypatch.setattr(vocabulary, "TEXTS_MAX", 8)
     matcher = make("index")
