@@ -2,8 +2,9 @@
 
 Law 1: one thread owns the node, the transport and the clock. It sleeps until a frame comes, a
 timer is due or a signal arrives, and takes in one message at a time. Its effects are carried out
-before the next one is read: a link that a message costs its sender is closed before more of it is
-taken in.
+as they arise, and so before the next one is read: an event is on its way while the node still
+keeps its accounts, and a link that a message costs its sender is closed before more of it is taken
+in.
 
 Law 2: a peer that cannot be reached any more is lost once everything that has come is read. What
 it said before it hung up, its Goodbye above all, would else be ignored as a stranger's.
@@ -21,7 +22,7 @@ from broker.log import log
 from broker.transport import Transport
 from routing import wire
 from routing.config import NodeConfig
-from routing.effects import Close, Log, Send
+from routing.effects import Close, Effect, Log, Send
 from routing.node import Node
 
 GOODBYE_S = 2.0
@@ -36,6 +37,7 @@ class Host:
         self._transport = transport
         self._clock = clock
         self._stopping = False
+        node.emit = self._carry_out
         self._unreachable: dict[bytes, None] = {}
         """Peers that did not take a message, in order (Law 2)."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,12 +80,12 @@ class Host:
                 self._take_wakes()
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
-            self._carry_out()
+            self._carry_out_rest()
 
     def close(self, reason: str) -> None:
         """Say goodbye to every client and free the addresses."""
         self._node.close(reason, self._clock.now())
-        self._carry_out()
+        self._carry_out_rest()
         self._transport.close(GOODBYE_S)
         os.close(self._wake_read)
         os.close(self._wake_write)
@@ -102,13 +104,16 @@ class Host:
         for peer in unreachable:
             self._node.lose(peer, now)
 
-    def _carry_out(self) -> None:
+    def _carry_out_rest(self) -> None:
         for effect in self._node.take_effects():
-            if type(effect) is Send:
-                if not self._transport.send(effect.peer, wire.encode(effect.message)):
-                    self._unreachable[effect.peer] = None
-            elif type(effect) is Close:
-                self._transport.close_peer(effect.peer)
-            else:
-                assert type(effect) is Log
-                log(effect.level, effect.text, effect.fields)
+            self._carry_out(effect)
+
+    def _carry_out(self, effect: Effect) -> None:
+        if type(effect) is Send:
+            if not self._transport.send(effect.peer, wire.encode(effect.message)):
+                self._unreachable[effect.peer] = None
+        elif type(effect) is Close:
+            self._transport.close_peer(effect.peer)
+        else:
+            assert type(effect) is Log
+            log(effect.level, effect.text, effect.fields)

@@ -217,7 +217,8 @@ class BodyReader:
 
     def finish(self) -> None:
         """WireError when something is left."""
-        _check_length(self._body, self._offset)
+        if len(self._body) != self._offset:
+            raise WireError(f"a body of {len(self._body)} bytes; expected {self._offset}")
 
 
 def decode_batches(
@@ -226,8 +227,11 @@ def decode_batches(
     """The batches and, where they are ``ordered``, their order; WireError for anything else."""
     if body is None:
         raise WireError("events without their second frame")
-    if len(headers) == 1 and not ordered and _is_single(headers[0]):  # common
-        return (_decode_lone(headers[0], body),), None
+    if len(headers) == 1 and not ordered:
+        (header,) = headers
+        layout = layout_of(header.schema)
+        if _is_single(header) and len(body) == layout.single.body.size:  # common
+            return (_single(header, layout, body, 0),), None
     _check_cells(headers)
     reader = BodyReader(body)
     batches = tuple(map(_decode_batch, headers, repeat(reader)))
@@ -240,19 +244,6 @@ def _is_single(header: BatchHeader) -> bool:
     return header.count == 1 and not header.digest and header.causes is None
 
 
-def _decode_lone(header: BatchHeader, body: bytes | memoryview) -> Single:
-    """The only event of a message, from the body as it came: nothing else has to be aligned."""
-    layout = _layout_of(header)
-    single = _single(header, layout, body, 0)
-    _check_length(body, layout.single.body.size)
-    return single
-
-
-def _check_length(body: bytes | bytearray | memoryview, expected: int) -> None:
-    if len(body) != expected:
-        raise WireError(f"a body of {len(body)} bytes; expected {expected}")
-
-
 def _check_cells(headers: Sequence[BatchHeader]) -> None:
     """WireError when the batches would hold more than CELLS_MAX values together."""
     cells = sum(
@@ -262,18 +253,13 @@ def _check_cells(headers: Sequence[BatchHeader]) -> None:
         raise WireError(f"{cells} values in one message; at most {CELLS_MAX} are taken")
 
 
-def _layout_of(header: BatchHeader) -> Layout:
-    layout = layout_of(header.schema)
-    if len(header.strings) != len(layout.strings):
-        raise WireError(f"{len(header.strings)} dictionaries for {layout.type}")
-    return layout
-
-
 def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
     """The batch; WireError for anything that is not one (Law 3)."""
-    layout, count, causes = _layout_of(header), header.count, header.causes
+    layout, count, causes = layout_of(header.schema), header.count, header.causes
     if _is_single(header):
         return body.take_single(header, layout)
+    if len(header.strings) != len(layout.strings):
+        raise _mismatch(header, layout)
     columns: list[Column | None] = [None] * len(layout.type.attributes)
     # Columns of eight bytes.
     time = body.take(_INT64, count)
@@ -308,9 +294,15 @@ def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
 def _single(
     header: BatchHeader, layout: Layout, body: bytes | bytearray | memoryview, start: int
 ) -> Single:
+    if len(header.strings) != len(layout.strings):
+        raise _mismatch(header, layout)
     time, sequence, values = layout.single.decode(body, start, header.strings)
     text = None if header.texts is None else only(header.texts)
     return Single(layout.type, Row(time, only(header.sources), sequence, text, values))
+
+
+def _mismatch(header: BatchHeader, layout: Layout) -> WireError:
+    return WireError(f"{len(header.strings)} dictionaries for {layout.type}")
 
 
 def _take_order(body: BodyReader, count: int) -> Int64s:

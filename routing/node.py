@@ -1,7 +1,8 @@
 """The broker's side of the protocol, without sockets, clocks or threads (architecture.md 4).
 
 ``receive`` or ``receive_frames`` for what came, ``lose`` for a link that broke, ``handle_timer``
-when ``next_timer`` is due; after each of them the host carries out ``take_effects``.
+when ``next_timer`` is due; after each of them the host carries out ``take_effects``, unless it
+does so as they arise (``emit``).
 
 Law 1: a conversation is Hello, then anything that ``handlers`` has, then Goodbye. What is not in
 the table for a link's state costs its sender the link. A request that is refused changes nothing;
@@ -10,7 +11,8 @@ malformed bytes and broken contracts change nothing but their sender's link.
 Law 2: each part owns its state: who is connected (link), who publishes (sources, advertisements),
 rules and engine (detection), who subscribes (sinks), who may send (credit). This file only
 composes them, and after every input does, in this order: evaluate, deliver, acknowledge, grant
-credit. Who waits for events is served before who waits to hear that they came.
+credit. Who waits for events is served before who waits to hear that they came; and published
+events, which are due at once, are on their way before the engine gets to work on them.
 """
 
 from __future__ import annotations
@@ -79,6 +81,9 @@ class Node:
         self._now = self._started_at = self._ticked_at = now
         self._closed = False
         self._effects: list[Effect] = []
+        self.emit: Callable[[Effect], object] = self._effects.append
+        """What is done with each effect: kept for ``take_effects``, unless the host carries it out
+        as soon as it arises."""
         self._links = Links()
         self._parts = Parts(config)
         self._sources = Sources(config)
@@ -207,7 +212,7 @@ class Node:
         self._now = now
         for link in self._links:
             self._send(link.peer, Goodbye(reason, Code.CLOSING))
-            self._effects.append(Close(link.peer, reason))
+            self.emit(Close(link.peer, reason))
             self._links.remove(link)
         self._closed = True
 
@@ -215,7 +220,8 @@ class Node:
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects = self._effects.copy()
+        self._effects.clear()
         return effects
 
     def status(self, now: float) -> Mapping[str, Any]:
@@ -269,7 +275,7 @@ class Node:
         """Close a link, whether it is known or not, and say why."""
         link = self._links.find(peer)
         self._send(peer, Goodbye(reason, code))
-        self._effects.append(Close(peer, reason))
+        self.emit(Close(peer, reason))
         name = "" if link is None else link.name
         self._log("warning", "closed", client=name, peer=peer.hex(), reason=reason)
         if link is not None:
@@ -288,12 +294,12 @@ class Node:
     def _receive_goodbye(self, link: Link, message: Goodbye) -> None:
         if message.code is not Code.CLOSING:
             # It hangs up on this link only; it may come back with more.
-            self._effects.append(Close(link.peer, message.reason))
+            self.emit(Close(link.peer, message.reason))
             self._drop(link)
             return
         self._links.remove(link)
         self._sinks.remove(link.peer)
-        self._effects.append(Close(link.peer, message.reason or "goodbye"))
+        self.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
             self._sources.close(link.source)
@@ -342,7 +348,10 @@ class Node:
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
-        intake = self._sorted_out(source, message.batches)
+        if source.whole is None:
+            intake = take_in(source, message.batches)
+        else:
+            intake = self._take_in_part(source, source.whole, message.batches)
         self._credit.spend(source, intake.events)
         self._take_over(source, intake)
         for rejection in intake.rejections:
@@ -351,12 +360,9 @@ class Node:
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
 
-    def _sorted_out(self, source: Source, batches: Sequence[EventBatch]) -> Intake:
-        if source.whole is None:
-            return take_in(source, batches)
-        unseen = self._parts.unseen(source.whole, batches)
-        intake = take_in(source, unseen)
-        return intake.of_part(batches, self._parts.joined(source.whole, intake.taken))
+    def _take_in_part(self, source: Source, whole: str, batches: Sequence[EventBatch]) -> Intake:
+        intake = take_in(source, self._parts.unseen(whole, batches))
+        return intake.of_part(batches, self._parts.joined(whole, intake.taken))
 
     def _take_over(self, source: Source, intake: Intake) -> None:
         source.last_sequence = intake.last_sequence
@@ -373,6 +379,8 @@ class Node:
         source.events += events
         self._rates.received += events
         self._sinks.offer(batches, in_sequence(batches))
+        for sink in self._sinks.touched:
+            self._send_due(sink)
         given_up = self._detection.push(batches)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
@@ -492,11 +500,14 @@ class Node:
         if self._sinks.follow_rules:
             self._sinks.offer_detected(NOTHING, self._detection.due_mark)
 
-    def _deliver(self, sink: Sink) -> None:
+    def _send_due(self, sink: Sink) -> None:
         before = sink.delivered
         while (delivery := sink.take(self._config.delivery_events_max)) is not None:
             self._send(sink.peer, delivery)
         self._rates.delivered += sink.delivered - before
+
+    def _deliver(self, sink: Sink) -> None:
+        self._send_due(sink)
         if sink.excess <= 0:
             return
         if sink.when_full is WhenFull.DROP_OLDEST:
@@ -509,10 +520,10 @@ class Node:
         link = self._links.find(peer)
         if link is not None:
             link.sent_at = self._now
-        self._effects.append(Send(peer, message))
+        self.emit(Send(peer, message))
 
     def _log(self, level: str, text: str, **fields: Any) -> None:
-        self._effects.append(Log(level, text, fields))
+        self.emit(Log(level, text, fields))
 
 
 Node.handlers = {

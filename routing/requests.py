@@ -45,17 +45,13 @@ class Requests:
         self._open: dict[int, Asked] = {}
         self._repeated: set[int] = set()
         self._last = 0
-        self._advertising = 0
+        self.advertising = 0
+        """How many advertisements wait for their answer."""
 
     @property
     def open(self) -> Sequence[Asked]:
         """Those without an answer, in the order of their numbers."""
         return list(self._open.values())
-
-    @property
-    def advertising(self) -> bool:
-        """Whether an advertisement waits for its answer."""
-        return self._advertising > 0
 
     def number(self) -> int:
         """A new request's number."""
@@ -67,7 +63,7 @@ class Requests:
         if len(self._open) >= REQUESTS_MAX:
             raise SessionError(f"{REQUESTS_MAX} requests wait for an answer already")
         self._open[request.request] = request
-        self._advertising += isinstance(request, Advertise)
+        self.advertising += isinstance(request, Advertise)
         if repeated:
             self._repeated.add(request.request)
 
@@ -76,7 +72,7 @@ class Requests:
         request = self._open.pop(number, None)
         if request is None:
             return None
-        self._advertising -= isinstance(request, Advertise)
+        self.advertising -= isinstance(request, Advertise)
         repeated = number in self._repeated
         self._repeated.discard(number)
         return request, repeated

@@ -89,8 +89,10 @@ class Session:
         self.timer_at = math.inf
         """As ``next_timer``, but infinite for None."""
         self._broker_heartbeat_s = config.heartbeat_s
-        self._effects: list[Effect] = []
-        self._results: list[Result] = []
+        self.effects: list[Effect] = []
+        """What ``take_effects`` would give."""
+        self.results: list[Result] = []
+        """What ``take_results`` would give."""
         self._outgoing = Outgoing(config)
         self._types: dict[str, EventType] = {}
         self._subscriptions: dict[int, Subscribe] = {}
@@ -184,23 +186,18 @@ class Session:
         self._now = now
         if self._state in (State.GREETING, State.READY):
             self._send(Goodbye(reason, Code.SILENT if returns else Code.CLOSING))
-            self._effects.append(Close(BROKER, reason or "goodbye"))
+            self.effects.append(Close(BROKER, reason or "goodbye"))
         self._state = State.CLOSED
         self.timer_at = math.inf
 
-    @property
-    def has_effects(self) -> bool:
-        """Whether ``take_effects`` would give any."""
-        return bool(self._effects)
-
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def take_results(self) -> list[Result]:
         """The outcomes since the last call, in order."""
-        results, self._results = self._results, []
+        results, self.results = self.results, []
         return results
 
     # --- a source ---
@@ -332,7 +329,7 @@ class Session:
         request, repeated = answered
         _CONFIRMED.get(type(request), Session._nothing)(self, request)
         if not repeated:
-            self._results.append(message)
+            self.results.append(message)
         self._publish()
 
     def _receive_refused(self, message: Refused) -> None:
@@ -341,7 +338,7 @@ class Session:
             request = answered[0]
             _FORGOTTEN.get(type(request), Session._nothing)(self, request)
             message = replace(message, request=None)
-        self._results.append(message)
+        self.results.append(message)
         self._publish()
 
     def _nothing(self, request: Any) -> None:
@@ -375,9 +372,9 @@ class Session:
         self._state = State.READY
         self._broker_heartbeat_s = message.heartbeat_s
         self._granted = 0
-        self._results.append(message)
+        self.results.append(message)
         if acknowledged and self._config.acknowledged:
-            self._results.append(Acknowledged(acknowledged))
+            self.results.append(Acknowledged(acknowledged))
         asked = self._requests.open
         if self._types:
             types = tuple(self._types.values())
@@ -390,10 +387,10 @@ class Session:
 
     def _receive_acknowledged(self, message: Acknowledged) -> None:
         self._outgoing.acknowledge(message.sequence)
-        self._results.append(message)
+        self.results.append(message)
 
     def _receive_rejected(self, message: Rejected) -> None:
-        self._results.append(message)
+        self.results.append(message)
 
     def _receive_delivery(self, message: Delivery) -> None:
         events = len(message)
@@ -402,7 +399,7 @@ class Session:
             self._end(Code.PROTOCOL, f"{-self._granted} events more than there was credit for")
             return
         self._backlog += events
-        self._results.append(message)
+        self.results.append(message)
 
     def _receive_credit(self, message: Credit) -> None:
         self._outgoing.credit += message.events
@@ -413,7 +410,7 @@ class Session:
 
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._unsend()
-        self._effects.append(Close(BROKER, message.reason))
+        self.effects.append(Close(BROKER, message.reason))
         self._leave(message.code, message.reason)
 
     # --- inside ---
@@ -440,7 +437,7 @@ class Session:
         """End the link from this side."""
         if self._state in (State.GREETING, State.READY):
             self._send(Goodbye(reason, code))
-            self._effects.append(Close(BROKER, reason))
+            self.effects.append(Close(BROKER, reason))
         self._leave(code, reason)
 
     def _leave(self, code: Code, reason: str) -> None:
@@ -449,15 +446,15 @@ class Session:
         self._state = State.OFF
         self.timer_at = math.inf
         lost = f"the link was lost before the answer: {reason}"
-        self._results += [
+        self.results += [
             Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()
         ]
-        self._results.append(Lost(code, reason, code not in NO_RETRY))
-        self._effects.append(Log("warning", "link lost", {"reason": reason}))
+        self.results.append(Lost(code, reason, code not in NO_RETRY))
+        self.effects.append(Log("warning", "link lost", {"reason": reason}))
 
     def _unsend(self) -> None:
         """What was meant for a link that is gone must not go out on the next one."""
-        self._effects = [one for one in self._effects if not isinstance(one, Send)]
+        self.effects = [one for one in self.effects if not isinstance(one, Send)]
 
     def _refuse_when_closed(self) -> None:
         if self._state is State.CLOSED:
@@ -465,7 +462,7 @@ class Session:
 
     def _send(self, message: FromClient) -> None:
         self._sent_at = self._now
-        self._effects.append(Send(BROKER, message))
+        self.effects.append(Send(BROKER, message))
 
 
 _CONFIRMED: Mapping[type, Callable[[Session, Any], None]] = {

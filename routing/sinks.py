@@ -275,6 +275,11 @@ class Sinks:
         """Something may have to be sent to the sink."""
         self._touched[sink.peer] = sink
 
+    @property
+    def touched(self) -> Iterable[Sink]:
+        """The sinks that ``take_touched`` would give."""
+        return self._touched.values()
+
     def take_touched(self) -> list[Sink]:
         """The sinks that something may have to be sent to."""
         if not self._touched:

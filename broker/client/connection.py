@@ -23,7 +23,7 @@ from broker.errors import BrokerError, BrokerUnreachable, ClientClosed, RefusedE
 from broker.log import log
 from routing import wire
 from routing.config import SessionConfig
-from routing.effects import Close, Log, Send
+from routing.effects import Close, Send
 from routing.messages import Code, Confirmed, Refused, Welcome
 from routing.session import Lost, Result, Session
 
@@ -171,23 +171,21 @@ class Connection:
 
     def _carry_out(self) -> None:
         session = self.session
-        while session.has_effects:
+        while session.effects:
             for effect in session.take_effects():
                 if isinstance(effect, Send):
                     self._send(effect)
                 elif isinstance(effect, Close):
                     self._end_link(GOODBYE_S)
                 else:
-                    self._log(effect)
-        for result in session.take_results():
-            self._dispatch(result)
+                    log(effect.level, effect.text, effect.fields)
+        if session.results:
+            for result in session.take_results():
+                self._dispatch(result)
 
     def _send(self, effect: Send) -> None:
         if self._link is not None and not self._link.send(wire.encode(effect.message)):
             self.session.lose(self.clock.now(), f"{self.endpoint}: the connection ended")
-
-    def _log(self, effect: Log) -> None:
-        log(effect.level, effect.text, effect.fields)
 
     def _dispatch(self, result: Result) -> None:
         handle = _DISPATCHED.get(type(result))

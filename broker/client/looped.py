@@ -54,7 +54,7 @@ class Looped:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._connection.session.has_effects:
+        if self._connection.session.effects:
             self.pump()
 
     async def wait_until(self, holds: Callable[[], bool], timeout_s: float | None) -> bool:

@@ -55,7 +55,8 @@ class Source:
         self._batch_events = min(batch_events, config.unacknowledged_max)
         self._delay_s = delay_s
         self._sending_since: float | None = None
-        self._gathering = 1
+        self.sent_alone = True
+        """Whether what was sent last was a single event, as in a slow stream."""
         self._due_at = 0.0
         self._refusals: list[RefusedError] = []
 
@@ -66,11 +67,6 @@ class Source:
         """Whether one more event can be added: what is gathered must always be able to leave."""
         count = self.outbox.count
         return count < self._batch_events and self.session.room > count
-
-    @property
-    def sent_alone(self) -> bool:
-        """Whether the last event that was added has left alone, as those of a slow stream do."""
-        return self._gathering == 1
 
     def check(self) -> None:
         """Raise what went wrong since the last call."""
@@ -175,7 +171,7 @@ class Source:
 
     def _send(self, now: float, batches: Sequence[EventBatch]) -> None:
         self._sending_since = now
-        self._gathering = 1 if len(batches) == len(batches[0]) == 1 else GATHERING
+        self.sent_alone = len(batches) == len(batches[0]) == 1
         self.connection.due_at = math.inf
         self.session.publish_all(batches, now, numbered=True)
 
@@ -218,7 +214,8 @@ class Source:
         if self._sending_since is not None:
             now = self.connection.clock.now()
             took_s, self._sending_since = now - self._sending_since, None
-            self._due_at = now + min(self._delay_s, self._gathering * took_s)
+            times = 1 if self.sent_alone else GATHERING
+            self._due_at = now + min(self._delay_s, times * took_s)
 
     def _take(self, result: Result) -> None:
         if isinstance(result, Rejected):

@@ -91,7 +91,7 @@ class Threaded:
         traceback: TracebackType | None,
     ) -> None:
         try:
-            if self._connection.session.has_effects:
+            if self._connection.session.effects:
                 self.pump()
         finally:
             self.lock.release()

@@ -34,6 +34,7 @@ from routing.messages import (
     Confirmed,
     Deploy,
     Known,
+    LinkHello,
     ListRules,
     Message,
     Refused,
@@ -128,6 +129,11 @@ class Broker(Node):
             self._follow_overlay(now)
         else:
             super().receive_frames(peer, frames, now)
+
+    def be_greeted(self, peer: Peer, hello: LinkHello, now: float) -> None:
+        """A neighbour greets, as ``receive_frames`` would find."""
+        self.overlay.receive(peer, hello, now)
+        self._follow_overlay(now)
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke, be it a client's or a neighbour's."""

@@ -16,12 +16,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing import wire
 from routing.config import NodeConfig, Ordering
 from routing.effects import Close, Effect, Log, Peer, Send
-from routing.errors import Refusal, WireError
-from routing.messages import Code, Goodbye, LinkHello
-from routing.network.broker import Broker, greets
+from routing.errors import Refusal
+from routing.messages import Code, FromClient, Goodbye, LinkHello
+from routing.network.broker import Broker
 from routing.network.terms import read_terms
 from routing.node import Node
 from rules.engine.engine import Detector
@@ -47,8 +46,6 @@ class Solitary(Node):
         """Decode and take in one message, of a client or of a broker that greets."""
         if self._broker is not None:
             self._broker.receive_frames(peer, frames, now)
-        elif self._links.find(peer) is None and greets(frames):
-            self._take_greeting(peer, frames, now)
         else:
             super().receive_frames(peer, frames, now)
 
@@ -87,14 +84,13 @@ class Solitary(Node):
 
     # --- greetings (Law 2) ---
 
-    def _take_greeting(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
-        self._now = now
-        try:
-            hello = wire.decode(frames)
-        except WireError:
-            super().receive_frames(peer, frames, now)  # which says what is wrong with it
-            return
-        assert isinstance(hello, LinkHello)
+    def _greet(self, peer: Peer, message: FromClient | LinkHello) -> None:
+        if isinstance(message, LinkHello):
+            self._take_greeting(peer, message)
+        else:
+            super()._greet(peer, message)
+
+    def _take_greeting(self, peer: Peer, hello: LinkHello) -> None:
         try:
             name, ordering = read_terms(hello.terms)
         except Refusal as refusal:
@@ -104,21 +100,21 @@ class Solitary(Node):
             reason = f"broker {self._config.name!r} has begun to work alone: start it as part of "
             self._refuse(peer, hello, f"{reason}a network, with --strategy {name}")
         else:
-            self._become_broker(name, ordering, now)
-            self.receive_frames(peer, frames, now)
+            self._become_broker(name, ordering).be_greeted(peer, hello, self._now)
 
     def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
-        self._effects.append(Send(peer, Goodbye(reason, Code.TERMS)))
-        self._effects.append(Close(peer, reason))
-        self._effects.append(
-            Log("info", "link refused", {"neighbour": hello.name, "reason": reason})
-        )
+        self.emit(Send(peer, Goodbye(reason, Code.TERMS)))
+        self.emit(Close(peer, reason))
+        self.emit(Log("info", "link refused", {"neighbour": hello.name, "reason": reason}))
 
-    def _become_broker(self, name: str, ordering: Ordering, now: float) -> None:
+    def _become_broker(self, name: str, ordering: Ordering) -> Broker:
         self._log("info", "part of a network from now on", strategy=name, ordering=ordering.value)
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        self._broker = self._join(replace(self._config, ordering=ordering), name, now)
+        broker = self._join(replace(self._config, ordering=ordering), name, self._now)
+        broker.emit = self.emit
+        self._broker = broker
+        return broker
 
 
 _ALONE: dict[str, Any] = {

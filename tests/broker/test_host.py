@@ -28,7 +28,6 @@ def test_a_goodbye_is_heard_although_its_sender_has_hung_up() -> None:
         busy.set()
         assert hung_up.wait(10)
         node.handle_timer(clock.now())
-        host._carry_out()
 
     host.when_woken = be_busy_then_send
     thread = threading.Thread(target=host.run)

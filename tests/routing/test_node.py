@@ -3,9 +3,26 @@
 from pathlib import Path
 
 import pytest
-from conversation import Conversation
+from conversation import Conversation, schema_of
 from datadriven import parse, printed, run
 from engines import NAMES
+
+import rules.engine
+from matcher.single import Row, Single
+from routing.config import NodeConfig
+from routing.effects import Send
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Advertise,
+    Credit,
+    Delivery,
+    Deploy,
+    Hello,
+    Publish,
+    Subscribe,
+)
+from routing.node import Node
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 
@@ -20,3 +37,28 @@ def test_story(script: Path, engine: str, rewrite: bool) -> None:
 def test_rewriting_a_script_keeps_all_but_the_transcripts(script: Path) -> None:
     text = script.read_text()
     assert printed(parse(text)) == text
+
+
+def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monkeypatch) -> None:
+    """Law 2, for a host that carries effects out as they arise."""
+    temp, engine, noted = schema_of("Temp(value: float)"), rules.engine.make("naive"), []
+    node = Node(NodeConfig(wall_clock=False), engine)
+    node.emit = noted.append
+    rule = (
+        "event Temp(value: float) define Hot(value: float) from Temp() as t where value = t.value"
+    )
+    for message in (
+        Hello(VERSION, "sensor", 1.0),
+        Advertise(1, (temp,)),
+        Subscribe(2, 1, "Temp()"),
+        Credit(10),
+        Deploy(3, rule),
+    ):
+        node.receive(b"sensor", message, 0.0)
+    noted.clear()
+    push = engine.push
+    monkeypatch.setattr(engine, "push", lambda batch: (noted.append("pushed"), push(batch)))
+    node.receive(b"sensor", Publish((Single(temp, Row(1, "sensor", 1, None, (20.0,))),)), 0.0)
+    said = [type(one.message) if isinstance(one, Send) else one for one in noted]
+    assert said == [Delivery, "pushed", Acknowledged]
+    assert node.take_effects() == []
