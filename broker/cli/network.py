@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib
 import signal
+import socket
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from broker.network import BrokerNetwork
 
 EXAMPLE = "rexmq network scenario.toml"
+STOPS = frozenset({signal.SIGTERM, signal.SIGINT})
 
 
 def command(
@@ -52,27 +56,49 @@ def command(
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
         for name, endpoint in network.await_ready():
             print(f"{name} listening on {endpoint}", flush=True)
-        print("ready", flush=True)
-        _serve(network)
+        with _signals(signal.SIGCHLD, *STOPS) as wait:
+            print("ready", flush=True)
+            _serve(network, wait)
 
 
-def _serve(network: BrokerNetwork) -> None:
+def _serve(network: BrokerNetwork, wait: Callable[[], bytes]) -> None:
     """Report who ends, until told to stop or until nobody is left."""
     from broker.errors import BrokerError
 
-    stops = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, {*stops, signal.SIGCHLD})
     while True:
         for name, status in network.take_ended():
             print(f"rexmq: broker {name} has ended: {_told(status)}", file=sys.stderr, flush=True)
         if not network.running:
             raise BrokerError("no broker is left")
-        if signal.sigwait({*stops, signal.SIGCHLD}) in stops:
+        if not STOPS.isdisjoint(wait()):
             return
+
+
+@contextmanager
+def _signals(*numbers: signal.Signals) -> Iterator[Callable[[], bytes]]:
+    """Gives what waits for these signals, and gives their numbers.
+
+    A socket, since a signal may interrupt any thread of the process, and ``sigwait`` hears only
+    of those that the waiting one was meant by. Afterwards they say nothing.
+    """
+    heard, told = socket.socketpair()
+    with heard, told:
+        told.setblocking(False)
+        signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+        for number in numbers:
+            signal.signal(number, _hear)
+        try:
+            yield lambda: heard.recv(64)
+        finally:
+            signal.set_wakeup_fd(-1)
 
 
 def _told(status: int) -> str:
     return f"exit status {status}" if status >= 0 else signal.Signals(-status).name
+
+
+def _hear(number: int, frame: FrameType | None) -> None:
+    """The number is in the socket already."""
 
 
 def _end(number: int, frame: FrameType | None) -> None:

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main
+from broker.cli.network import _signals
 from broker.errors import BrokerError
 from broker.network import BrokerNetwork, Member, members
 from matcher.model import EventType
@@ -109,6 +111,19 @@ def test_brokers_come_up_work_together_and_go(capsys, scenario):
         running.terminate()
         assert running.wait(20) == 0
     assert not Path(endpoints["b1"].removeprefix("ipc://")).parent.exists()
+
+
+def test_a_signal_is_heard_whichever_thread_it_interrupts():
+    before, done = signal.getsignal(signal.SIGUSR1), threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    with _signals(signal.SIGUSR1) as wait:
+        assert thread.ident is not None
+        signal.pthread_kill(thread.ident, signal.SIGUSR1)
+        assert wait() == bytes([signal.SIGUSR1])
+    signal.signal(signal.SIGUSR1, before)
+    done.set()
+    thread.join()
 
 
 def test_one_that_does_not_come_up_leaves_none(capsys, scenario):
