@@ -182,6 +182,11 @@ class DividedDetection(Detection):
         """At the root, what was last found in the whole network: see messages.Paused."""
 
     @property
+    def stations(self) -> Sequence[Station]:
+        """The broker's part in each tree."""
+        return (self.station,)
+
+    @property
     def is_held(self) -> bool:
         """Whether local sources are held (Law 1)."""
         return self._held is not None
@@ -194,7 +199,7 @@ class DividedDetection(Detection):
     @property
     def duplicates(self) -> int:
         """Events that the engine dropped as repeats (E1)."""
-        return self.station.duplicates
+        return sum(station.duplicates for station in self.stations)
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete."""
@@ -282,6 +287,10 @@ class DividedDetection(Detection):
         return []
 
     def _emit(self, batches: Sequence[EventBatch]) -> None:
+        self._send_along(batches)
+
+    def _send_along(self, batches: Sequence[EventBatch]) -> None:
+        """Send events of local sources along the single tree."""
         self._router.route_down(batches, in_sequence(batches), None)
         self.station.push(batches)
 
@@ -292,9 +301,13 @@ class DividedDetection(Detection):
     def is_waited_for(self, source: Source, now: float) -> bool:
         """Whether events wait for a local source's promise."""
         return any(
-            source.name in self._own.get(name, ()) and source.mark(name) <= self.station.front
+            source.name in self._own.get(name, ()) and source.mark(name) <= self._front_of(name)
             for name in source.floors
         )
+
+    def _front_of(self, name: str) -> int:
+        """The greatest time of an event that a type's mark may hold up here."""
+        return self.station.front
 
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""
@@ -352,10 +365,20 @@ class DividedDetection(Detection):
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
         self._held, self.is_at_work = None, True
         for batches in held:
-            self._emit(batches)
+            self._send_along(batches)
         leaving, self._leaving = self._leaving, []
         for name in leaving:
             self._router.promise(name, CLOSED)
+
+    def give_up(self, names: Collection[str]) -> None:
+        """Rules wait for these types no longer."""
+        for station in self.stations:
+            station.give_up(names)
+
+    def take_hopeless(self) -> tuple[str, ...]:
+        """The types that rules here have waited for too long, each once."""
+        found = {name for station in self.stations for name in station.take_hopeless()}
+        return tuple(sorted(found))
 
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""

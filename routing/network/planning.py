@@ -18,9 +18,8 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
-from routing.config import NodeConfig, Ordering
+from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import (
     Known,
@@ -31,17 +30,14 @@ from routing.messages import (
     Plan,
 )
 from routing.network.arrivals import Arrivals
-from routing.network.knowledge import digest_of, knowledge_of, merged, rules_of
-from routing.network.rounds import Node, Round, raise_all
+from routing.network.division import divided
+from routing.network.knowledge import digest_of, knowledge_of, merged
+from routing.network.rounds import Absent, Round, raise_all
 from routing.network.station import Division
 from routing.network.strategy import Strategy
 from routing.network.telling import TellingBroker
 from routing.overlay.config import OverlayConfig
-from routing.partition.placement import Tree
 from rules.engine.engine import Detector
-
-Absent = tuple[tuple[str, tuple[str, ...]], ...]
-"""Brokers out of reach, and what their sources publish or have published."""
 
 
 class PlanningBroker(TellingBroker):
@@ -183,7 +179,7 @@ class PlanningBroker(TellingBroker):
         self._hopeless.update(names)
         self._log("warning", "rules wait no longer", types=sorted(names))
         self._told_version = -1
-        self._detection.station.give_up(self._hopeless)
+        self._detection.give_up(self._hopeless)
 
     # --- rounds ---
 
@@ -238,15 +234,16 @@ class PlanningBroker(TellingBroker):
 
     def _answer_for_itself(self, found: Round) -> None:
         detection, name = self._detection, self.overlay.name
-        station, published = detection.station, detection.published
+        published = detection.published
         found.nodes.append((name, self._router.father or "", tuple(published)))
         own = [self._advertisements.find(one) for one in published]
         raise_all(
             found.fronts,
             ((one.schema.name, one.front) for one in own if one and one.front is not None),
         )
-        raise_all(found.marks, station.type_marks.items())
-        raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
+        for station in detection.stations:
+            raise_all(found.marks, station.type_marks.items())
+            raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
         found.need(tuple(detection.due_of(self._wanted_rules).items()))
         if found.pause.introduce:
             found.sources += [(one, name, types) for one, types in detection.open_sources]
@@ -355,7 +352,7 @@ class PlanningBroker(TellingBroker):
         for child in children:
             self.overlay.send(child, plan, self._now)
         division = self._divided(plan)
-        self._detection.station.give_up(self._known.given_up)
+        self._detection.give_up(self._known.given_up)
         if not plan.anew:
             self._detection.follow(division)
             return
@@ -391,38 +388,3 @@ def has_moved(before: Division | None, after: Division) -> bool:
         was.get(one.rule.name) == one.version and old.get(one.rule.name) != new[one.rule.name]
         for one in after.rules
     )
-
-
-@lru_cache(maxsize=8)
-def divided(
-    strategy: type[Strategy],
-    ordering: Ordering,
-    nodes: tuple[Node, ...],
-    absent: Absent,
-    known: Known,
-) -> Division:
-    """The division that follows from what the root has told; one for all brokers.
-
-    Brokers out of reach stand below the root, which will hear nothing of them (Law 3).
-    """
-    deployed, types = rules_of(known), known.types
-    (root,) = (name for name, father, _ in nodes if not father)
-    fathers = {name: father for name, father, _ in nodes if father}
-    fathers |= {name: root for name, _ in absent}
-    children: dict[str, tuple[str, ...]] = {}
-    for name, father in fathers.items():
-        children[father] = (*children.get(father, ()), name)
-    published = {name: frozenset(names) for name, _, names in nodes}
-    published |= {name: frozenset(names) for name, names in absent}
-    schemas = {schema.name: schema for schema in types}
-    found = strategy().divide(
-        Tree(root, children),
-        {
-            node: tuple(schemas[name] for name in sorted(names) if name in schemas)
-            for node, names in published.items()
-        },
-        [one.rule for one in deployed],
-    )
-    if ordering is Ordering.ARRIVAL:
-        found = found.whole()  # how far events are apart is for the evaluating broker to say
-    return Division(found, fathers, published, deployed, schemas)

@@ -11,6 +11,8 @@ from routing.network.recovery import Times, least
 
 Node = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""
+Absent = tuple[tuple[str, tuple[str, ...]], ...]
+"""Brokers out of reach, and what their sources publish or have published."""
 
 
 @dataclass(slots=True)

@@ -112,7 +112,7 @@ class SurveyingBroker(PlanningBroker):
         detection = self._detection
         if not detection.is_at_work:
             return
-        hopeless = detection.station.take_hopeless()
+        hopeless = detection.take_hopeless()
         if hopeless:
             self._need(Need(Needed.RELEASE, hopeless))
         if detection.ledger.is_full and not self._asked_for_survey:

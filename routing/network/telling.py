@@ -86,10 +86,14 @@ class TellingBroker(Broker):
         self._send_flows()
 
     def _tell_wants(self, to: Sequence[str] | None) -> None:
-        own = [one.text for sink in self._sinks for one in sink.interests]
-        for neighbour, filters in self._router.wants(own, to):
+        for neighbour, filters in self._router.wants(self._own_filters, to):
             number = self._confirmations.next_number(neighbour)
             self.overlay.send(neighbour, Want(filters, number), self._now)
+
+    @property
+    def _own_filters(self) -> Sequence[str]:
+        """What this broker's sinks want of the single tree."""
+        return [one.text for sink in self._sinks for one in sink.interests]
 
     def _tell_known(self) -> None:
         """What the root knows is told while there is a plan; before, it may have more to learn."""
@@ -121,7 +125,7 @@ class TellingBroker(Broker):
         self._advertisements.exchange(self._adopted, types)
         self._adopted = tuple(types)
         self._deployments.adopt(rules, [schema.name for schema in types], known.ended)
-        self._detection.station.give_up(known.given_up)
+        self._detection.give_up(known.given_up)
         self._check_interests()
         self._follow()
         self._send_known()
