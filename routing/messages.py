@@ -469,13 +469,15 @@ class Needed(enum.Enum):
     PLAN = "plan"  # brokers have joined the tree that are not in the plan
     SURVEY = "survey"  # it keeps many events, and might let some of them go
     RELEASE = "release"  # rules here wait in vain, and too many events wait with them
+    TREES = "trees"  # what sinks want of their own tree is another, or a link of a tree was lost
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """The sender, or a broker below it, needs something of the root.
 
-    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up.
+    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up, for TREES
+    the two ends of the link, if one was lost.
     """
 
     what: Needed
@@ -506,7 +508,7 @@ class Paused:
     ``marks`` and ``rules``: types and rules, and the greatest mark that was given there. ``due``:
     rules, and the least mark up to which those there who want a rule's composite events have
     them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
-    there know otherwise than the root.
+    there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
     """
 
     root: Name
@@ -519,6 +521,18 @@ class Paused:
     due: tuple[tuple[Name, Time], ...] = ()
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
     known: tuple[Known, ...] = ()
+    wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
+
+
+class SinkTree(Struct, array_like=True, frozen=True):
+    """A processing tree whose root is a broker that has sinks (7.3.2).
+
+    ``number``: that of the plan which it began with. ``filters``: what the root's sinks want of it.
+    """
+
+    root: Name
+    number: Sequence
+    filters: tuple[Text, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,7 +542,8 @@ class Plan:
     ``nodes``: a broker, its father ("" for the root), the types that its sources publish or have
     published. ``anew``: everything that is kept is sent again, and evaluated again; ``due`` are
     rules, and the times from which on their composite events are to be found once more.
-    ``absent``: brokers that are out of reach, and their types.
+    ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
+    sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
     """
 
     root: Name
@@ -538,6 +553,8 @@ class Plan:
     absent: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
     anew: bool = False
     due: tuple[tuple[Name, Time], ...] = ()
+    trees: tuple[SinkTree, ...] = ()
+    links: tuple[tuple[Name, Name, Delay], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -578,6 +595,29 @@ class Forward:
     fresh: Number = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The sender takes what the receiver has for it in these trees of brokers with sinks.
+
+    ``centre`` and ``epoch``: of the single tree whose root has planned them. ``trees``: roots, and
+    the numbers of the plans that they began with. ``mark`` is what Along has to bear from now on.
+    """
+
+    centre: Name
+    epoch: Sequence
+    trees: tuple[tuple[Name, Sequence], ...]
+    mark: Number
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Along:
+    """What goes up the tree of that root, a broker with sinks; ``mark`` as in Opened."""
+
+    root: Name
+    mark: Number
+    message: Forward | Flow
+
+
 Carried: TypeAlias = (
     Known
     | Want
@@ -593,6 +633,8 @@ Carried: TypeAlias = (
     | Survey
     | Surveyed
     | Committed
+    | Opened
+    | Along
 )
 """What neighbours send one another that is not the overlay's own business."""
 Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried

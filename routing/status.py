@@ -177,6 +177,11 @@ class Overview:
             "without": sorted(one for one in needs if self._is_given_up(one)),
             "held_by": [one.facts for one in holders],
         }
+        return self.said(facts)
+
+    @staticmethod
+    def said(facts: Facts) -> Facts:
+        """A rule's facts, and its state in words."""
         return {**facts, "says": _describe(facts)}
 
     # --- what a network knows otherwise ---
@@ -239,6 +244,8 @@ def _describe(facts: Facts) -> str:
     """A rule's state in words."""
     if facts["state"] == "elsewhere":
         return f"evaluated by broker {facts['place']}"
+    if facts["state"] == "idle":
+        return "idle: nobody has subscribed to what it defines"
     if facts["state"] == "waiting":
         return f"waiting for types: {', '.join(facts['waits_for'])}"
     if facts["state"] == "stalled":

@@ -29,6 +29,7 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
+    Along,
     Answered,
     Asked,
     Asking,
@@ -52,6 +53,7 @@ from routing.messages import (
     Name,
     Need,
     Number,
+    Opened,
     Packet,
     Pause,
     Paused,
@@ -70,6 +72,7 @@ from routing.messages import (
     Survey,
     Surveyed,
     Tag,
+    Text,
     Time,
     TreeAck,
     TreeNack,
@@ -228,6 +231,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     due: tuple[tuple[Name, Time], ...]
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
     known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=10_000)]
+    wants: tuple[tuple[Name, tuple[Text, ...]], ...]
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True):
@@ -250,12 +254,19 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     fresh: Number
 
 
-_KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD = 55, 57, 58, 59, 61, 63
+class _Along(msgspec.Struct, array_like=True, frozen=True):
+    root: Name
+    mark: Number
+    message: bytes
+
+
+_KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD, _ALONG = 55, 57, 58, 59, 61, 63, 70
 _ASKING = frozenset(get_args(Asking))
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
 _unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
+_unpack_along = msgspec.msgpack.Decoder(_Along).decode
 _unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
 
 
@@ -322,6 +333,19 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
         raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
     batches, _ = decode_batches(plain.batches, body)
     return Forward(batches, plain.marks, plain.fresh)
+
+
+def _encode_along(message: Along) -> Frames:
+    inner, *body = encode(message.message)
+    return [_prefix(_ALONG) + _pack(_Along(message.root, message.mark, inner)), *body]
+
+
+def _decode_along(data: Buffer, body: Buffer | None) -> Along:
+    plain = _unpack_along(data)
+    inner = decode((plain.message,) if body is None else (plain.message, body))
+    if not isinstance(inner, Forward | Flow):
+        raise WireError(f"{type(inner).__name__} along a tree")
+    return Along(plain.root, plain.mark, inner)
 
 
 def _encode_asked(message: Asked) -> Frames:
@@ -418,6 +442,8 @@ CODECS: tuple[Codec, ...] = (
     _plain(65, Survey),
     _plain(66, Surveyed),
     _plain(67, Committed),
+    _plain(69, Opened),
+    Codec(_ALONG, Along, _encode_along, _decode_along),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,

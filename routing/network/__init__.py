@@ -9,4 +9,8 @@ the root tells all, ``ledger`` what is kept of own sources, ``recovery`` what of
 neighbour (``branch``) wants, leaving out filters that others cover (``covering``). ``petitions``
 are what clients ask of the root, ``visitors`` the sources of other brokers there; ``making`` makes
 a broker as its strategy needs it.
+
+With trees for sinks (7.3.2) it is a :class:`routing.network.many.SinkTreesBroker`: ``sink_trees``
+says which rules belong there and which ways they have, ``division`` how they are divided,
+``processing`` is a broker's part in one of them, ``detecting`` in all.
 """

@@ -53,6 +53,7 @@ from routing.network.strategy import Strategy
 from routing.network.terms import terms_of
 from routing.network.visitors import ELSEWHERE, Visitors, stand_in
 from routing.node import Node
+from routing.overlay.channel import Down, Up
 from routing.overlay.config import OverlayConfig
 from routing.overlay.overlay import Heard, Overlay
 from routing.wire import MAGIC
@@ -70,6 +71,7 @@ class Broker(Node):
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
     heard: ClassVar[Mapping[type, Callable[[Any, str, Any], None]]]
     """What neighbours send, and what is done about it."""
+    _detecting: ClassVar[type[DividedDetection]] = DividedDetection
     _detection: DividedDetection
 
     def __init__(
@@ -104,7 +106,7 @@ class Broker(Node):
         super().__init__(config, engine, now)
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
-        return DividedDetection(
+        return self._detecting(
             self.overlay.name,
             self._router,
             self._config,
@@ -200,6 +202,8 @@ class Broker(Node):
         for change in changes:
             if isinstance(change, Heard):
                 self._hear(change)
+            else:
+                self._note_link(change)
         if is_anew or any(branch.told is None for branch in self._router.branches.values()):
             self._told_version = -1
         elif not changes and not self._held_back:
@@ -214,11 +218,22 @@ class Broker(Node):
             what = type(heard.message).__name__
             self._log("error", f"{what} left out", neighbour=heard.neighbour, reason=str(error))
 
+    def _note_link(self, change: Up | Down) -> None:
+        """A link to a neighbour is up, or down; the single tree has been looked at."""
+
     def _is_congested(self) -> bool:
         """Whether what goes to the root piles up, so that sources get no more credit."""
-        father = self.overlay.neighbours.get(self._router.father or "")
-        self._held_back = father is not None and father.room < self._buffer_max // 2
+        self._held_back = any(self._piles_up(father) for father in self._fathers)
         return self._held_back
+
+    def _piles_up(self, neighbour: str) -> bool:
+        channel = self.overlay.neighbours.get(neighbour)
+        return channel is not None and channel.room < self._buffer_max // 2
+
+    @property
+    def _fathers(self) -> Iterable[str]:
+        """The neighbours that events of local sources are sent to, to be evaluated."""
+        return () if self._router.father is None else (self._router.father,)
 
     def _change_root(self) -> None:
         """There is another way to the root, or none: what was asked may be lost with the old."""

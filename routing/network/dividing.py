@@ -10,13 +10,17 @@ moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 Law 3: a published event crosses a link once: upwards as a Forward, for those above that want it and
 for rules alike, downwards as a Flow, for those below that want it. Each broker offers what it has
 not seen to its own sinks (arrivals).
+
+Law 4: what a father has sent before it answered a pause may come to a child that has answered it.
+Published events pass it. Composite events wait for the plan; if rules begin anew, they are dropped,
+for what this broker has told is due comes again.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from matcher.model import EventBatch
 from routing.config import NodeConfig
@@ -63,6 +67,8 @@ from rules.engine.engine import Detector
 class DividingBroker(SurveyingBroker):
     """A Broker that evaluates its part of the rules."""
 
+    _overviewing: ClassVar[type[DividedOverview]] = DividedOverview
+
     def __init__(
         self,
         config: NodeConfig,
@@ -75,10 +81,12 @@ class DividingBroker(SurveyingBroker):
         """At the root: requests that wait for the tree to pause."""
         self._moved: dict[tuple[str, str], float] = {}
         """When each neighbour below has last moved a type's mark, for status."""
+        self._detected: list[tuple[str, Flow]] = []
+        """Composite events and marks that have come since this broker answered a pause (Law 4)."""
         super().__init__(config, overlay, engine, strategy, now)
 
     def _make_overview(self) -> Overview:
-        return DividedOverview(
+        return self._overviewing(
             self.overlay.name,
             self._division,
             self._moved,
@@ -91,15 +99,15 @@ class DividingBroker(SurveyingBroker):
 
     def status(self, now: float) -> Mapping[str, Any]:
         """What StatusRequest is answered with: here also what this broker does for which rules."""
-        station = self._detection.station
+        stations = self._detection.stations
         facts = dict(super().status(now))
         facts["network"] = {**facts["network"], **division_facts(self._division())}
         return {
             **facts,
             "root": self._router.root,
             "father": self._router.father,
-            "evaluates": sorted(station.rules),
-            "forwards": station.forwards,
+            "evaluates": sorted({name for station in stations for name in station.rules}),
+            "forwards": self._detection.station.forwards,
             "kept": len(self._detection.ledger),
             "given_up": self._detection.ledger.given_up,
             "out_of_reach": [name for name, _ in self._known_absent],
@@ -206,15 +214,36 @@ class DividingBroker(SurveyingBroker):
             return  # of a tree that is no more
         for name, mark in flow.promises:
             self._hear_promise(name, mark)
-        if not self._works_with(neighbour):
+        if not self._is_planned or neighbour not in self._router.partners:
             return
         self._check_schemas(flow.batches)
-        if any(batch.is_composite for batch in flow.batches):
-            self._router.pass_detected(flow.batches, flow.order, neighbour)
-        elif flow.batches:
+        is_composite = any(batch.is_composite for batch in flow.batches)
+        if flow.batches and not is_composite:
             self._pass_published(flow.batches, neighbour)
-        if flow.marks:
-            self._router.pass_marks(flow.marks, neighbour)
+        if is_composite or flow.marks:
+            self._detected.append((neighbour, flow))
+        self._pass_detected()
+
+    def _pass_detected(self) -> None:
+        """Take over what was detected elsewhere, unless a pause is answered (Law 4)."""
+        if not self._detection.is_at_work:
+            return
+        come, self._detected = self._detected, []
+        for neighbour, flow in come:
+            if any(batch.is_composite for batch in flow.batches):
+                self._router.pass_detected(flow.batches, flow.order, neighbour)
+            if flow.marks:
+                self._router.pass_marks(flow.marks, neighbour)
+
+    def _stop_work(self) -> None:
+        super()._stop_work()
+        self._detected.clear()
+
+    def _follow_plan(self, plan: Plan) -> None:
+        if plan.anew:
+            self._detected.clear()  # it comes again
+        super()._follow_plan(plan)
+        self._pass_detected()
 
     def _hear_forward(self, neighbour: str, message: Forward) -> None:
         if self._works_with(neighbour):

@@ -6,14 +6,19 @@ functions of both and of nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
+from matcher.model import EventType
 from routing.config import Ordering
+from routing.deployment import Deployed
 from routing.messages import Known
+from routing.network.branch import type_named
 from routing.network.knowledge import rules_of
 from routing.network.rounds import Absent, Node
+from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
-from routing.network.strategy import Strategy
+from routing.network.strategy import Strategy, has_sink_trees
 from routing.partition.placement import Tree
 
 
@@ -25,20 +30,70 @@ def divided(
     absent: Absent,
     known: Known,
 ) -> Division:
-    """The division that follows from what the root has told; one for all brokers.
+    """The division of the rules on the single tree; one value for all brokers.
 
-    Brokers out of reach stand below the root, which will hear nothing of them (Law 3).
+    Brokers out of reach stand below the root, which will hear nothing of them (planning, Law 3).
     """
-    deployed, types = rules_of(known), known.types
-    (root,) = (name for name, father, _ in nodes if not father)
+    deployed = rules_of(known)
+    if has_sink_trees(strategy):
+        deployed = below(kinds_of(known).routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
+    (root,) = (name for name, father, _ in nodes if not father)
+    published = _published(nodes, absent)
+    schemas = {schema.name: schema for schema in known.types}
     fathers |= {name: root for name, _ in absent}
+    return _division(strategy, ordering, root, fathers, published, deployed, schemas)
+
+
+@lru_cache(maxsize=1_024)
+def divided_for_sinks(
+    strategy: type[Strategy],
+    ordering: Ordering,
+    root: str,
+    filters: tuple[str, ...],
+    nodes: tuple[Node, ...],
+    links: tuple[Link, ...],
+    absent: Absent,
+    known: Known,
+) -> Division:
+    """The division of what the sinks of a broker want over the tree of which it is the root.
+
+    It names only what these rules have to do with, so that it changes with nothing else.
+    """
+    wanted = {name for text in filters if (name := type_named(text)) is not None}
+    deployed = below(wanted, rules_of(known))
+    used = {one.name for rule in deployed for one in rule.rule.used_types}
+    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
+    fathers |= {name: root for name, _ in absent}
+    published = {
+        node: names & used
+        for node, names in _published(nodes, absent).items()
+        if not names.isdisjoint(used)
+    }
+    mentioned = used | {one.rule.defines.name for one in deployed}
+    schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
+    return _division(strategy, ordering, root, fathers, published, deployed, schemas)
+
+
+def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[str]]:
+    return {
+        **{name: frozenset(names) for name, _, names in nodes},
+        **{name: frozenset(names) for name, names in absent},
+    }
+
+
+def _division(
+    strategy: type[Strategy],
+    ordering: Ordering,
+    root: str,
+    fathers: Mapping[str, str],
+    published: Mapping[str, frozenset[str]],
+    deployed: Sequence[Deployed],
+    schemas: Mapping[str, EventType],
+) -> Division:
     children: dict[str, tuple[str, ...]] = {}
     for name, father in fathers.items():
         children[father] = (*children.get(father, ()), name)
-    published = {name: frozenset(names) for name, _, names in nodes}
-    published |= {name: frozenset(names) for name, names in absent}
-    schemas = {schema.name: schema for schema in types}
     found = strategy().divide(
         Tree(root, children),
         {
@@ -49,4 +104,4 @@ def divided(
     )
     if ordering is Ordering.ARRIVAL:
         found = found.whole()  # how far events are apart is for the evaluating broker to say
-    return Division(found, fathers, published, deployed, schemas)
+    return Division(found, fathers, published, tuple(deployed), schemas)

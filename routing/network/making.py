@@ -5,7 +5,8 @@ from __future__ import annotations
 from routing.config import NodeConfig
 from routing.network.broker import Broker
 from routing.network.dividing import DividingBroker
-from routing.network.strategy import Strategy
+from routing.network.many import SinkTreesBroker
+from routing.network.strategy import Strategy, has_sink_trees
 from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
 
@@ -18,4 +19,5 @@ def make_broker(
     now: float = 0.0,
 ) -> Broker:
     """A broker of a network all of whose brokers have this strategy."""
-    return DividingBroker(config, overlay, engine, strategy, now)
+    kind = SinkTreesBroker if has_sink_trees(type(strategy)) else DividingBroker
+    return kind(config, overlay, engine, strategy, now)

@@ -12,7 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from routing.deployment import Deployed
+from routing.network.detecting import SinkTreesDetection
 from routing.network.divided import DividedDetection
+from routing.network.processing import Processing
 from routing.network.router import CLOSED, Router
 from routing.network.station import Division, Station
 from routing.overlay.channel import link_text
@@ -105,18 +107,18 @@ class DividedOverview(Overview):
         self._division = division
         self._moved = moved
 
-    @property
-    def _station(self) -> Station:
-        return self._detection.station
+    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
+        """The broker's part in the tree that is told of, and how the rules there are divided."""
+        return self._detection.station, self._division()
 
     @property
     def given(self) -> Mapping[str, int]:
         """The marks of the types here."""
-        return self._station.type_marks
+        return self._detection.station.type_marks
 
     def place(self, deployed: Deployed) -> str:
         """The broker that evaluates a rule; "" for this one."""
-        division = self._division()
+        _, division = self._tree(deployed)
         if division is None:
             return UNKNOWN
         place = division.partition.places.get(deployed.rule.name, UNKNOWN)
@@ -124,20 +126,21 @@ class DividedOverview(Overview):
 
     def absent(self, deployed: Deployed) -> list[str]:
         """The types that nobody in the network has advertised."""
-        division = self._division()
+        _, division = self._tree(deployed)
         waiting = {} if division is None else division.partition.waiting
         return sorted(waiting.get(deployed.rule.name, ()))
 
     def holders(self, deployed: Deployed, now: float) -> list[Holder]:
         """Own sources, and brokers below that forward a type, with the least mark."""
         found: list[Holder] = []
-        for name in self._types_here(deployed):
+        station, _ = self._tree(deployed)
+        for name in self._types_here(deployed, station):
             found += [
                 replace(source_holder(source, [name], now), promise=source.mark(name))
                 for source in self._detection.publishers(name)
                 if source.is_open and name in source.floors
             ]
-            for child, mark in self._station.said_of(name).items():
+            for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
                     stalls = now - self._moved.get((child, name), 0.0) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
@@ -146,9 +149,10 @@ class DividedOverview(Overview):
 
     def pending(self, deployed: Deployed, mark: int) -> bool:
         """Whether events wait here for a rule's mark."""
-        return self._station.front >= mark
+        station, _ = self._tree(deployed)
+        return station.front >= mark
 
-    def _types_here(self, deployed: Deployed) -> list[str]:
+    def _types_here(self, deployed: Deployed, station: Station) -> list[str]:
         """The types that a rule needs of sources and brokers below, through the rules here."""
         found: dict[str, None] = {}
         rules = [deployed]
@@ -159,9 +163,59 @@ class DividedOverview(Overview):
                     rules += [
                         one
                         for one in self._deployments.defining(used.name)
-                        if one.rule.name in self._station.rules
+                        if one.rule.name in station.rules
                     ]
         return sorted(found)
+
+
+class SinkTreesOverview(DividedOverview):
+    """A DividedOverview of a broker in many trees.
+
+    Of a rule it tells what it is in the tree of this broker's own sinks; else in one in which it is
+    evaluated here; else in the first that has it.
+    """
+
+    _detection: SinkTreesDetection
+
+    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
+        single = self._division()
+        if single is None or deployed.rule.name in single.partition.places:
+            return self._detection.station, single
+        trees = [
+            tree
+            for _, tree in sorted(self._detection.trees.items())
+            if deployed.rule.name in tree.rules
+        ]
+        if not trees:
+            return self._detection.station, None
+        here = [tree for tree in trees if deployed.rule.name in tree.station.rules]
+        own = [tree for tree in trees if tree.is_root]
+        tree = (*own, *here, *trees)[0]
+        return tree.station, tree.division
+
+    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule; one that no tree has waits for types, or is idle."""
+        facts = super().rule(deployed, mark, now)
+        single = self._division()
+        if single is None or facts["place"] != UNKNOWN:
+            return facts
+        published = frozenset[str]().union(*single.published.values())
+        needs = self._deployments.needs(deployed.rule.name)
+        absent = sorted(needs - published - {TIMER.name})
+        state = "waiting" if absent else "idle"
+        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
+
+
+def tree_facts(tree: Processing) -> Facts:
+    """One tree for sinks, and how the rules there are divided."""
+    return {
+        "root": tree.root,
+        "number": tree.generation.number,
+        "father": tree.father,
+        "children": sorted(tree.children),
+        "filters": list(tree.filters),
+        **division_facts(tree.division),
+    }
 
 
 def _joined(holders: Iterable[Holder]) -> list[Holder]:

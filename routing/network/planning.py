@@ -273,6 +273,7 @@ class PlanningBroker(TellingBroker):
     def _divide(self, found: Round) -> None:
         """At the root: the whole tree pauses."""
         detection, before = self._detection, self._division()
+        versions = {facts.name: facts.version for facts in self._known.rules}
         raise_all(detection.fronts, found.fronts.items())
         raise_all(detection.type_marks, found.marks.items())
         raise_all(detection.rule_marks, found.rules.items())
@@ -296,10 +297,10 @@ class PlanningBroker(TellingBroker):
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
         plan = Plan(*tree, nodes, absent)
-        after = self._divided(plan)
-        if found.pause.introduce or has_moved(before, after):
+        if found.pause.introduce or has_moved(versions, before, self._divided(plan)):
             due = tuple(sorted(self._due_in(found).items()))
             plan = Plan(*tree, nodes, absent, True, due)
+        plan = self._with_trees(plan, found)
         answered, self._answered = self._answered, []
         self._send_known()
         self._follow_plan(plan)
@@ -352,14 +353,15 @@ class PlanningBroker(TellingBroker):
         for child in children:
             self.overlay.send(child, plan, self._now)
         division = self._divided(plan)
+        again = dict(self._follow_trees(plan, division))
         self._detection.give_up(self._known.given_up)
-        if not plan.anew:
+        if plan.anew:
+            self._arrivals.begin_anew()
+            self._warn_of_what_was_given_up()
+            again.update(self._detection.begin_anew(division, dict(plan.due)))
+        else:
             self._detection.follow(division)
-            return
-        self._arrivals.begin_anew()
-        self._warn_of_what_was_given_up()
-        again = self._detection.begin_anew(division, dict(plan.due))
-        for sink in self._sinks:
+        for sink in self._sinks if again else ():
             sink.withdraw(again)
             self._sinks.touch(sink)
 
@@ -370,6 +372,14 @@ class PlanningBroker(TellingBroker):
             text = "the network changed; what was under way of events given up may be lost"
             self._log("warning", text, events=events)
 
+    def _with_trees(self, plan: Plan, found: Round) -> Plan:
+        """At the root: a plan with the trees of brokers with sinks, where there are any."""
+        return plan
+
+    def _follow_trees(self, plan: Plan, division: Division) -> Mapping[str, int]:
+        """Take part in these trees; gives, by source, from when on composite events come again."""
+        return {}
+
     def _division(self) -> Division | None:
         return None if self._plan is None else self._divided(self._plan)
 
@@ -378,13 +388,12 @@ class PlanningBroker(TellingBroker):
         return divided(type(self._strategy), ordering, plan.nodes, plan.absent, self._known)
 
 
-def has_moved(before: Division | None, after: Division) -> bool:
-    """Whether a rule that stays in force is evaluated elsewhere."""
+def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:
+    """Whether a rule that stays in force, as it was in that version, is evaluated elsewhere."""
     if before is None:
         return False
-    was = {one.rule.name: one.version for one in before.rules}
     old, new = before.partition.places, after.partition.places
     return any(
-        was.get(one.rule.name) == one.version and old.get(one.rule.name) != new[one.rule.name]
+        versions.get(one.rule.name) == one.version and old.get(one.rule.name) != new[one.rule.name]
         for one in after.rules
     )

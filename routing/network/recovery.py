@@ -13,7 +13,7 @@ from the beginning, and has no horizon but that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -89,6 +89,14 @@ def from_due_on(detections: Detections, due: Mapping[str, int]) -> Detections:
     if all(mask is None for mask in masks):
         return detections
     return _chosen(detections, masks)
+
+
+def chosen(detections: Detections, is_chosen: Callable[[EventBatch], bool]) -> Detections:
+    """The composite events of some of the batches."""
+    masks = [
+        None if is_chosen(batch) else np.zeros(len(batch), np.bool_) for batch in detections.batches
+    ]
+    return detections if all(mask is None for mask in masks) else _chosen(detections, masks)
 
 
 def is_due(batch: EventBatch, due: Mapping[str, int]) -> Bools | None:

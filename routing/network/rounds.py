@@ -28,6 +28,7 @@ class Round:
     due: dict[str, int] = field(default_factory=dict)
     sources: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
+    wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def is_answered_by(self, said: Paused) -> bool:
         """Whether that is said in answer to this pause."""
@@ -43,6 +44,7 @@ class Round:
         self.need(said.due)
         self.sources += said.sources
         self.known += [one for one in said.known if one not in self.known]
+        self.wants += said.wants
 
     def need(self, due: Times) -> None:
         """Somebody has the composite events of rules up to these times."""
@@ -61,6 +63,7 @@ class Round:
             _table(self.due),
             tuple(self.sources),
             tuple(self.known),
+            tuple(self.wants),
         )
 
 

@@ -9,6 +9,9 @@ whole network; all of its brokers must have the same one. docs/strategies.md has
 Law: what a partition names is complete. Each rule has one place, every type that a rule needs is
 forwarded on the whole way from those who advertise it to that place, whole or by fragments that
 routing.partition.derivation made, and the rules that define one type have one place.
+
+A strategy with ``sink_trees = True`` is asked for the single tree, and for each tree of a broker
+with sinks, with the rules that belong there (routing.network.sink_trees).
 """
 
 from __future__ import annotations
@@ -78,6 +81,26 @@ class Centralized:
         return Partition(places, fragments, {name: one for name, one in absent.items() if one})
 
 
+class DistributedMultipleTrees:
+    """As distributed-st, along one tree for each broker with sinks (7.3.2, Distributed (MT)).
+
+    What the sinks of a broker want is found along its own tree; what may be evaluated in one place
+    only, along the single tree.
+    """
+
+    name: ClassVar[str] = "distributed-mt"
+    sink_trees: ClassVar[bool] = True
+
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """As routing.partition.placement has it, over one tree of several."""
+        return DistributedSingleTree().divide(tree, published, rules)
+
+
 class DistributedSingleTree:
     """Rules go to the deepest brokers of the single tree that see all they need (7.3.5).
 
@@ -99,6 +122,11 @@ class DistributedSingleTree:
 
 def _whole(types: Iterable[EventType]) -> Fragment:
     return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
+
+
+def has_sink_trees(strategy: type[Strategy]) -> bool:
+    """Whether brokers with sinks have processing trees of their own."""
+    return getattr(strategy, "sink_trees", False)
 
 
 _STRATEGIES: dict[str, type[Strategy]] = {}
@@ -125,3 +153,4 @@ def make(name: str) -> Strategy:
 
 register(Centralized)
 register(DistributedSingleTree)
+register(DistributedMultipleTrees)

@@ -25,6 +25,7 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
+    Along,
     Answered,
     Asked,
     Code,
@@ -48,6 +49,7 @@ from routing.messages import (
     Message,
     Need,
     Needed,
+    Opened,
     Packet,
     Pause,
     Paused,
@@ -59,6 +61,7 @@ from routing.messages import (
     Remove,
     RuleFacts,
     ShowRule,
+    SinkTree,
     StatusRequest,
     Subscribe,
     Survey,
@@ -120,7 +123,16 @@ PLAIN: tuple[Message, ...] = (
     Paused("b1", 7, 3, (), known=(Known((TEMP,), ()), Known((), (), (("gone", 3),)))),
     Plan("b1", 7, 3, (("b1", "", ("Temp",)), ("b2", "b1", ()))),
     Plan("b1", 7, 3, (("b1", "", ()),), (("b9", ("Temp",)),), True, (("fire", -9),)),
+    Plan(
+        *("b1", 7, 3, (("b1", "", ()),)),
+        trees=(SinkTree("b1", 2, ("Fire()",)),),
+        links=(("b1", "b2", 5_000),),
+    ),
     Need(Needed.RELEASE, ("Temp",)),
+    Need(Needed.TREES, ("b1", "b2")),
+    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5),
+    Along("b2", 5, Forward((), (("Temp", 9),))),
+    Along("b2", 5, Flow((), None, (), (("fire", 9),))),
     Survey(9),
     Surveyed(9, (("fire", 5),)),
     Committed(9, (("fire", 5),)),
@@ -211,6 +223,8 @@ def facts(message: Message) -> object:
     """What compares equal, of messages whose columns do not."""
     if isinstance(message, Flow):
         return (message.batches, message.order, message.promises, message.marks)
+    if isinstance(message, Along):
+        return (message.root, message.mark, facts(message.message))
     if isinstance(message, Forward):
         return (message.batches, message.marks)
     return message
@@ -250,6 +264,10 @@ def test_events_cross_unchanged(seed: int) -> None:
     numbers = [one.ids.sequence.tolist() for one in forward.message.batches]
     assert numbers == [one.ids.sequence.tolist() for one in sent.batches]
     assert forward.message.marks == (("Temp", 4),)
+    along = wire.decode(wire.encode(Packet(1, 2, 3, Along("b1", 2, forward.message))))
+    assert isinstance(along, Packet)
+    assert isinstance(along.message, Along)
+    assert rows(along.message.message.batches) == rows(sent.batches)
     # Frames that a host hands over as views of its own memory, wherever they lie.
     shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
     again = wire.decode(shifted)

@@ -42,7 +42,7 @@ def faulty(path: Path, random: Random, seconds: float) -> Path:
     return path
 
 
-@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st", "distributed-mt"])
 @pytest.mark.parametrize("seed", [*range(FIRST, FIRST + COUNT), *FOUND])
 def test_nothing_is_lost_or_doubled_where_links_break(
     tmp_path: Path, seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch
@@ -65,7 +65,7 @@ def test_nothing_is_lost_or_doubled_where_links_break(
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
 
 
-@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st", "distributed-mt"])
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT // 2))
 def test_nothing_is_lost_where_brokers_without_clients_crash(
     tmp_path: Path, seed: int, strategy: str

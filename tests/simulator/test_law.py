@@ -27,7 +27,7 @@ CASES = int(os.environ.get("REXMQ_NETWORKS", "25"))
 SEEDS = list(itertools.islice(filter(usable, itertools.count()), CASES))
 
 
-@pytest.mark.parametrize("strategy", ["centralized", "distributed-st"])
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-st", "distributed-mt"])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strategy: str) -> None:
     found = usable(seed)

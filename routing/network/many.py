@@ -1,0 +1,319 @@
+"""A broker of a network with a processing tree for each broker that has sinks (thesis 7.3.2).
+
+Law 1: the single tree carries what is decided. In its answer to a pause each broker says what its
+sinks want; the root's plan names the brokers that have trees, with what they want of them, and the
+links that count. What follows from that each broker works out (division, sink_trees).
+
+Law 2: a tree goes on under its number while its plan is the same for all of its brokers, whatever
+else a plan changes. Otherwise it begins anew, under the number of the plan.
+
+Law 3: a broker whose sinks want something else asks for a plan; so does one at the end of a link
+that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
+is not there according to the link states belongs to no tree.
+
+Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from routing.config import NodeConfig
+from routing.link import Link
+from routing.messages import Along, Confirmed, Forward, Need, Needed, Opened, Pause, Plan, SinkTree
+from routing.network.covering import maximal
+from routing.network.detecting import Planned, SinkTreesDetection
+from routing.network.dividing import DividingBroker
+from routing.network.division import divided_for_sinks
+from routing.network.overview import SinkTreesOverview, tree_facts
+from routing.network.processing import Generation, Processing
+from routing.network.rounds import Round
+from routing.network.sink_trees import Kinds, kinds_of
+from routing.network.sink_trees import Link as Edge
+from routing.network.station import Division
+from routing.network.strategy import Strategy
+from routing.overlay.channel import Down, Up
+from routing.overlay.config import OverlayConfig
+from routing.overlay.graph import Part
+from rules.engine.engine import Detector
+
+
+class SinkTreesBroker(DividingBroker):
+    """A DividingBroker in trees for sinks beside the single one."""
+
+    _detecting = SinkTreesDetection
+    _overviewing = SinkTreesOverview
+    _detection: SinkTreesDetection
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        overlay: OverlayConfig,
+        engine: Detector,
+        strategy: Strategy,
+        now: float = 0.0,
+    ) -> None:
+        self._needs_trees = False
+        """At the root: whether somebody has asked for a plan because of trees."""
+        self._lost: set[frozenset[str]] = set()
+        """At the root: the links of trees that were lost since the last plan."""
+        self._looked_at: Part | None = None
+        """At the root: the network in which the links of trees were looked for last."""
+        self._asked_for: tuple[str, ...] | None = None
+        """What this broker has asked to get of its own tree, since the last plan."""
+        self._unplanned: list[tuple[Link, Confirmed]] = []
+        """The subscriptions that wait for a plan (Law 4)."""
+        self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
+        """What neighbours have opened last, by neighbour and root."""
+        self._last_mark = 0
+        super().__init__(config, overlay, engine, strategy, now)
+
+    def status(self, now: float) -> Mapping[str, Any]:
+        """What StatusRequest is answered with: here also of the trees for sinks."""
+        facts = dict(super().status(now))
+        trees = [tree_facts(tree) for _, tree in sorted(self._detection.trees.items())]
+        facts["network"] = {**facts["network"], "sink_trees": trees}
+        facts["forwards_for"] = {
+            root: tree.station.forwards
+            for root, tree in sorted(self._detection.trees.items())
+            if tree.station.forwards
+        }
+        return facts
+
+    # --- what sinks want ---
+
+    @property
+    def _kinds(self) -> Kinds:
+        return kinds_of(self._known)
+
+    @property
+    def _all_filters(self) -> list[str]:
+        return [one.text for sink in self._sinks for one in sink.interests]
+
+    @property
+    def _own_filters(self) -> Sequence[str]:
+        """What this broker's sinks want of the single tree."""
+        own = self._kinds.own
+        return [
+            one.text for sink in self._sinks for one in sink.interests if one.type_name not in own
+        ]
+
+    @property
+    def _is_wanted_planned(self) -> bool:
+        """Whether the own tree gives what this broker's sinks want of it."""
+        tree = self._detection.own
+        return self._wanted_of_tree == (() if tree is None else tree.filters)
+
+    @property
+    def _wanted_of_tree(self) -> tuple[str, ...]:
+        return self._kinds.own_filters(self._all_filters, self._advertisements.schemas)
+
+    def _know(self) -> None:
+        super()._know()
+        self._ask_for_tree()
+
+    def _ask_for_tree(self) -> None:
+        """Law 3, of sinks."""
+        wanted = self._wanted_of_tree
+        if self._is_planned and not self._is_wanted_planned and wanted != self._asked_for:
+            self._asked_for = wanted
+            self._need(Need(Needed.TREES))
+
+    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        if self._is_wanted_planned:
+            super()._confirm_subscription(link, answer)
+        else:
+            self._unplanned.append((link, answer))
+
+    def _confirm_planned(self) -> None:
+        if self._is_wanted_planned:
+            waiting, self._unplanned = self._unplanned, []
+            for link, answer in waiting:
+                if self._links.find(link.peer) is link:
+                    super()._confirm_subscription(link, answer)
+
+    # --- needs ---
+
+    @property
+    def _has_work(self) -> bool:
+        return self._needs_trees or super()._has_work
+
+    def _need(self, need: Need) -> None:
+        if need.what is Needed.TREES and self._router.is_root:
+            self._needs_trees = True
+            if need.names:
+                self._lost.add(frozenset(need.names))
+            self._tell_soon()
+        else:
+            super()._need(need)
+
+    def _note_link(self, change: Up | Down) -> None:
+        """Law 3, of links."""
+        if isinstance(change, Down):
+            for key in [key for key in self._openings if key[0] == change.name]:
+                del self._openings[key]
+        own = self.overlay.name
+        if any(tree.has_link(own, change.name) for tree in self._detection.trees.values()):
+            self._need(Need(Needed.TREES, (own, change.name)))
+
+    def _follow_overlay(self, now: float) -> None:
+        if self._router.is_root and self._looked_at is not self.overlay.part:
+            self._looked_at = self.overlay.part
+            if self._plan is not None and not _pairs(self._plan.links) <= _pairs(
+                self._standing_links(self._plan)
+            ):
+                self._needs_trees = True
+        super()._follow_overlay(now)
+
+    # --- plans (Law 1) ---
+
+    def _pause(self, pause: Pause) -> None:
+        if self._router.is_root:
+            self._needs_trees = False
+        super()._pause(pause)
+
+    def _answer_for_itself(self, found: Round) -> None:
+        super()._answer_for_itself(found)
+        wanted = maximal(self._all_filters, self._advertisements.schemas)
+        if wanted:
+            found.wants.append((self.overlay.name, wanted))
+
+    def _with_trees(self, plan: Plan, found: Round) -> Plan:
+        before = None if found.pause.introduce else self._plan
+        links = self._standing_links(plan)
+        if before is not None and _pairs(links) == _pairs(before.links):
+            links = before.links  # delays that are measured a little otherwise move no tree
+        due = tuple(sorted(self._due_in(found).items()))
+        plan = replace(plan, links=links, due=due)
+        schemas = self._advertisements.schemas
+        trees = []
+        for root, texts in sorted(found.wants):
+            filters = self._kinds.own_filters(texts, schemas)
+            if filters:
+                tree = SinkTree(root, plan.number, filters)
+                goes_on = before is not None and self._goes_on(tree, plan)
+                number = self._detection.trees[root].generation.number if goes_on else plan.number
+                trees.append(SinkTree(root, number, filters))
+        self._lost.clear()
+        return replace(plan, trees=tuple(trees))
+
+    def _goes_on(self, tree: SinkTree, plan: Plan) -> bool:
+        """Whether a plan changes nothing for a tree (Law 2)."""
+        old = self._detection.trees.get(tree.root)
+        return (
+            old is not None
+            and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
+            and old.filters == tree.filters
+            and not any(old.has_link(*link) for link in self._lost)
+            and old.division == self._divided_for(tree, plan)
+        )
+
+    def _standing_links(self, plan: Plan) -> tuple[Edge, ...]:
+        """The links between the brokers of a plan; those of the single tree in any case."""
+        names = {name for name, _, _ in plan.nodes}
+        single = [(name, father) for name, father, _ in plan.nodes if father]
+        found = {frozenset(pair): (*sorted(pair), _UNKNOWN_US) for pair in single}
+        for one, other, delay in self.overlay.part.edges:
+            pair = frozenset((one, other))
+            if pair <= names and (pair in found or pair not in self._lost):
+                found[pair] = (one, other, delay)
+        return tuple(sorted(found.values()))  # type: ignore[arg-type]
+
+    def _divided_for(self, tree: SinkTree, plan: Plan) -> Division:
+        kind, ordering = type(self._strategy), self._config.ordering
+        return divided_for_sinks(
+            kind,
+            ordering,
+            tree.root,
+            tree.filters,
+            plan.nodes,
+            plan.links,
+            plan.absent,
+            self._known,
+        )
+
+    def _follow_trees(self, plan: Plan, division: Division) -> Mapping[str, int]:
+        before = dict(self._detection.trees)
+        planned = [self._planned(tree, plan) for tree in plan.trees]
+        again = self._detection.follow_trees(planned, self._kinds, division, dict(plan.due))
+        new = [tree for root, tree in self._detection.trees.items() if before.get(root) is not tree]
+        self._open(new)
+        self._asked_for = None
+        self._told_version = -1  # what is wanted may be another than this plan has
+        self._confirm_planned()
+        return again
+
+    def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
+        generation = Generation(plan.root, plan.epoch, tree.number)
+        return tree.root, generation, tree.filters, self._divided_for(tree, plan)
+
+    def _open(self, trees: Iterable[Processing]) -> None:
+        """Tell children what may come, and see what fathers have said (processing, Law 3)."""
+        self._last_mark += 1
+        children: dict[str, list[Processing]] = {}
+        for tree in trees:
+            tree.mark = self._last_mark
+            for child in sorted(tree.children):
+                children.setdefault(child, []).append(tree)
+            if tree.father is not None:
+                self._look_whether_open(tree)
+        for child, own in sorted(children.items()):
+            generation = own[0].generation
+            roots = tuple((tree.root, tree.generation.number) for tree in own)
+            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark)
+            self.overlay.send(child, opened, self._now)
+
+    def _hear_opened(self, neighbour: str, opened: Opened) -> None:
+        for root, number in opened.trees:
+            generation = Generation(opened.centre, opened.epoch, number)
+            self._openings[neighbour, root] = generation, opened.mark
+            tree = self._detection.trees.get(root)
+            if tree is not None and tree.father == neighbour:
+                self._look_whether_open(tree)
+
+    def _look_whether_open(self, tree: Processing) -> None:
+        generation, mark = self._openings.get((tree.father or "", tree.root), (None, 0))
+        if generation == tree.generation:
+            tree.opened = mark
+
+    # --- events ---
+
+    def _hear_along(self, neighbour: str, along: Along) -> None:
+        tree = self._detection.trees.get(along.root)
+        if tree is not None and neighbour in tree.children and along.mark == tree.mark:
+            self._check_schemas(along.message.batches)
+            tree.take(neighbour, along.message)
+            if isinstance(along.message, Forward):
+                moved = ((neighbour, name) for name, _ in along.message.marks)
+                self._moved.update(dict.fromkeys(moved, self._now))
+
+    def _settle(self) -> None:
+        super()._settle()
+        for tree in self._detection.trees.values():
+            if tree.father is not None and tree.opened is not None:
+                for message in tree.take_messages():
+                    along = Along(tree.root, tree.opened, message)
+                    self.overlay.send(tree.father, along, self._now)
+
+    @property
+    def _fathers(self) -> Iterator[str]:
+        yield from super()._fathers
+        for tree in self._detection.trees.values():
+            if tree.father is not None:
+                yield tree.father
+
+
+def _pairs(links: Iterable[Edge]) -> set[frozenset[str]]:
+    return {frozenset((one, other)) for one, other, _ in links}
+
+
+_UNKNOWN_US = 1_000
+"""The delay of a link of the single tree that the link states do not have yet."""
+
+SinkTreesBroker.heard = {
+    **DividingBroker.heard,
+    Opened: SinkTreesBroker._hear_opened,
+    Along: SinkTreesBroker._hear_along,
+}

@@ -1,0 +1,174 @@
+"""A broker's part in the processing tree of one broker with sinks (thesis 7.3.2, 7.3.6).
+
+Law 1: it is of one *generation*: of the plan that this tree began with. While that lasts its rules,
+fragments and ways stay as they are; the next generation is another Processing.
+
+Law 2: everything goes up. What fragments let pass and what rules below find for rules above is
+forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
+the root offers anything to sinks.
+
+Law 3: nothing is sent before the father has opened this generation, and nothing is taken that does
+not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
+one that is ahead believes nothing of before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.model import TIME_MIN, EventBatch
+from routing.deployment import Deployed
+from routing.messages import Flow, Forward
+from routing.network.divided import DividedRouter
+from routing.network.recovery import from_due_on
+from routing.network.router import CLOSED, joined
+from routing.network.station import Division, Station
+from routing.overlay.trees import Tree
+from rules.engine.engine import Detections
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Which plan a tree began with: of which centre, in which epoch, and its number."""
+
+    centre: str
+    epoch: int
+    number: int
+
+
+class Processing:
+    """Owner of what one broker knows and does in one tree.
+
+    ``filters``: what the root's sinks want. ``due``: from when on composite events of rules have
+    to be found, since they began anew.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: str,
+        generation: Generation,
+        filters: tuple[str, ...],
+        division: Division,
+        station: Station,
+        due: Mapping[str, int],
+    ) -> None:
+        self.root = root
+        self.generation = generation
+        self.filters = filters
+        self.division = division
+        self.station = station
+        self.rules = {one.rule.name: one for one in division.rules}
+        self.father = division.fathers.get(name)
+        self.children = frozenset(
+            child for child, father in division.fathers.items() if father == name
+        )
+        self.mark = 0
+        """What children have to bear (Law 3)."""
+        self.opened: int | None = None
+        """What the father wants to see; None before it has opened this generation."""
+        self._due = {name: time for name, time in due.items() if name in self.rules}
+        self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        self._flows: list[tuple[str, Flow]] = []
+        """What children have sent since ``advance``."""
+        self._router = self._make_router(name)
+        station.follow(division)
+
+    def _make_router(self, name: str) -> DividedRouter:
+        router = DividedRouter(name)
+        router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
+        router.partners = set(router.branches)
+        router.follow_places(self.division.partition.places)
+        if self.father is not None:
+            router.want(self.father, self.filters)
+        defining: dict[str, list[Deployed]] = {}
+        for one in self.division.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one)
+        router.index(self.division.schemas, defining)
+        return router
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the tree is for this broker's own sinks."""
+        return self.father is None
+
+    def uses(self, name: str) -> bool:
+        """Whether rules of this tree use a type."""
+        return name in self._used
+
+    def has_link(self, one: str, other: str) -> bool:
+        """Whether the tree uses the link between two brokers."""
+        fathers = self.division.fathers
+        return fathers.get(one) == other or fathers.get(other) == one
+
+    # --- at the root: how far its sinks' composite events have come ---
+
+    def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
+        """Begin where the last generation was; gives, by source, what is news from when on."""
+        for name, mark in reached.items():
+            if name in self.rules:
+                self._router.reach(name, mark)
+        return self._router.begin_anew(self.rules.keys(), self._due)
+
+    def mark_of(self, name: str) -> int:
+        """Up to where the root has a rule's composite events."""
+        before = self._router.marks.get(name, TIME_MIN)
+        return max(before, self.station.mark(name)) if name in self.station.rules else before
+
+    def has_ended(self, name: str) -> bool:
+        """Whether nobody publishes anything any more for a rule."""
+        if name in self.station.rules:
+            return self.station.has_ended(name)
+        return name in self._router.ended
+
+    def due_mark(self, name: str) -> int:
+        """Up to where a rule's composite events are complete."""
+        return CLOSED if self.has_ended(name) else self.mark_of(name)
+
+    # --- events ---
+
+    def push(self, batches: Sequence[EventBatch]) -> None:
+        """Events of local sources."""
+        used = [batch for batch in batches if batch.type.name in self._used]
+        if used:
+            self.station.push(used)
+
+    def take(self, child: str, message: Forward | Flow) -> None:
+        """Take in what a child has sent; nothing comes of it before ``advance``."""
+        if isinstance(message, Forward):
+            self.station.take(child, message)
+        else:
+            self._flows.append((child, message))
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
+        """Evaluate what the marks allow; gives, at the root, what is for its sinks.
+
+        As Station.advance; None also where only marks have come that nobody waits for.
+        """
+        used = {name: mark for name, mark in own.items() if name in self._used}
+        detected = self.station.advance(used, clock, now)
+        if detected is not None and self.station.rules:
+            self._tell(detected)
+            detected = self._router.news(detected)
+        flows, self._flows = self._flows, []
+        for child, flow in flows:
+            if flow.batches:
+                self._router.pass_detected(flow.batches, flow.order, child)
+            if flow.marks:
+                self._router.pass_marks(flow.marks, child)
+        elsewhere = self._router.take_detected()
+        found = [one for one in (detected, elsewhere) if one is not None]
+        return joined(found) if found and self.is_root else None
+
+    def _tell(self, detections: Detections) -> None:
+        rules = self.station.rules
+        marks = {name: self.station.mark(name) for name in rules}
+        ended = {name for name in rules if self.station.has_ended(name)}
+        self._router.route_found(from_due_on(detections, self._due), marks, ended)
+
+    def take_messages(self) -> Iterator[Forward | Flow]:
+        """What is to be sent to the father, once it has opened this generation (Law 3)."""
+        yield from self.station.take_forwards()
+        for _, flow in self._router.take_flows():
+            yield flow
