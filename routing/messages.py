@@ -600,22 +600,43 @@ class Opened:
     """The sender takes what the receiver has for it in these trees of brokers with sinks.
 
     ``centre`` and ``epoch``: of the single tree whose root has planned them. ``trees``: roots, and
-    the numbers of the plans that they began with. ``mark`` is what Along has to bear from now on.
+    the numbers of the plans that they began with. ``mark`` is what Part has to bear from now on;
+    ``anew``: events are to be numbered anew, too.
     """
 
     centre: Name
     epoch: Sequence
     trees: tuple[tuple[Name, Sequence], ...]
     mark: Number
+    anew: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Along:
-    """What goes up the tree of that root, a broker with sinks; ``mark`` as in Opened."""
+class Part(Struct, array_like=True, frozen=True):
+    """What of a Shared is for one tree: a Forward, or a Flow of what was ``detected``.
+
+    ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
+    one of the message's, or the numbers of its events, less the message's first, as int32[n];
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
+    """
 
     root: Name
     mark: Number
-    message: Forward | Flow
+    picks: tuple[Number | bytes, ...]
+    marks: tuple[tuple[Name, Time], ...] = ()
+    detected: bool = False
+    order: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """What goes up the trees of brokers with sinks over one link, each event once.
+
+    Events are numbered as they go over a link; ``first``: the number of the first one here.
+    """
+
+    first: Sequence
+    batches: tuple[EventBatch, ...]
+    parts: tuple[Part, ...]
 
 
 Carried: TypeAlias = (
@@ -634,7 +655,7 @@ Carried: TypeAlias = (
     | Surveyed
     | Committed
     | Opened
-    | Along
+    | Shared
 )
 """What neighbours send one another that is not the overlay's own business."""
 Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried

@@ -29,7 +29,6 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
-    Along,
     Answered,
     Asked,
     Asking,
@@ -55,6 +54,7 @@ from routing.messages import (
     Number,
     Opened,
     Packet,
+    Part,
     Pause,
     Paused,
     Plan,
@@ -66,6 +66,7 @@ from routing.messages import (
     Request,
     Routed,
     RuleFacts,
+    Shared,
     ShowRule,
     StatusRequest,
     Subscribe,
@@ -254,19 +255,19 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     fresh: Number
 
 
-class _Along(msgspec.Struct, array_like=True, frozen=True):
-    root: Name
-    mark: Number
-    message: bytes
+class _Shared(msgspec.Struct, array_like=True, frozen=True):
+    first: SequenceNumber
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=10_000)]
 
 
-_KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD, _ALONG = 55, 57, 58, 59, 61, 63, 70
+_KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD, _SHARED = 55, 57, 58, 59, 61, 63, 70
 _ASKING = frozenset(get_args(Asking))
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
 _unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
 _unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
-_unpack_along = msgspec.msgpack.Decoder(_Along).decode
+_unpack_shared = msgspec.msgpack.Decoder(_Shared).decode
 _unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
 
 
@@ -335,17 +336,19 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
     return Forward(batches, plain.marks, plain.fresh)
 
 
-def _encode_along(message: Along) -> Frames:
-    inner, *body = encode(message.message)
-    return [_prefix(_ALONG) + _pack(_Along(message.root, message.mark, inner)), *body]
+def _encode_shared(message: Shared) -> Frames:
+    headers, body = encode_batches(message.batches)
+    first = _prefix(_SHARED) + _pack(_Shared(message.first, headers, message.parts))
+    return [first, body] if headers else [first]
 
 
-def _decode_along(data: Buffer, body: Buffer | None) -> Along:
-    plain = _unpack_along(data)
-    inner = decode((plain.message,) if body is None else (plain.message, body))
-    if not isinstance(inner, Forward | Flow):
-        raise WireError(f"{type(inner).__name__} along a tree")
-    return Along(plain.root, plain.mark, inner)
+def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
+    plain = _unpack_shared(data)
+    if not plain.batches:
+        _no_body(body)
+        return Shared(plain.first, (), plain.parts)
+    batches, _ = decode_batches(plain.batches, body)
+    return Shared(plain.first, batches, plain.parts)
 
 
 def _encode_asked(message: Asked) -> Frames:
@@ -443,7 +446,7 @@ CODECS: tuple[Codec, ...] = (
     _plain(66, Surveyed),
     _plain(67, Committed),
     _plain(69, Opened),
-    Codec(_ALONG, Along, _encode_along, _decode_along),
+    Codec(_SHARED, Shared, _encode_shared, _decode_shared),
 )
 _BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
     Packet: _encode_packet,

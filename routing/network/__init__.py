@@ -12,5 +12,6 @@ a broker as its strategy needs it.
 
 With trees for sinks (7.3.2) it is a :class:`routing.network.many.SinkTreesBroker`: ``sink_trees``
 says which rules belong there and which ways they have, ``division`` how they are divided,
-``processing`` is a broker's part in one of them, ``detecting`` in all.
+``processing`` is a broker's part in one of them, ``detecting`` in all, and ``sharing`` sees that an
+event crosses a link once for all of them.
 """

@@ -22,7 +22,17 @@ from typing import Any
 
 from routing.config import NodeConfig
 from routing.link import Link
-from routing.messages import Along, Confirmed, Forward, Need, Needed, Opened, Pause, Plan, SinkTree
+from routing.messages import (
+    Confirmed,
+    Forward,
+    Need,
+    Needed,
+    Opened,
+    Pause,
+    Plan,
+    Shared,
+    SinkTree,
+)
 from routing.network.covering import maximal
 from routing.network.detecting import Planned, SinkTreesDetection
 from routing.network.dividing import DividingBroker
@@ -30,6 +40,7 @@ from routing.network.division import divided_for_sinks
 from routing.network.overview import SinkTreesOverview, tree_facts
 from routing.network.processing import Generation, Processing
 from routing.network.rounds import Round
+from routing.network.sharing import ForTree, Keeper, Sharer
 from routing.network.sink_trees import Kinds, kinds_of
 from routing.network.sink_trees import Link as Edge
 from routing.network.station import Division
@@ -68,6 +79,9 @@ class SinkTreesBroker(DividingBroker):
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
         """What neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
+        self._sharers: dict[str, Sharer] = {}
+        self._keepers: dict[str, Keeper] = {}
+        """By neighbour: what both ends know of the events that go over the link (sharing)."""
         super().__init__(config, overlay, engine, strategy, now)
 
     def status(self, now: float) -> Mapping[str, Any]:
@@ -150,12 +164,16 @@ class SinkTreesBroker(DividingBroker):
             super()._need(need)
 
     def _note_link(self, change: Up | Down) -> None:
-        """Law 3, of links."""
-        if isinstance(change, Down):
-            for key in [key for key in self._openings if key[0] == change.name]:
-                del self._openings[key]
+        """Law 3, of links: nothing goes on over what may have lost something."""
+        for key in [key for key in self._openings if key[0] == change.name]:
+            del self._openings[key]
+        self._sharers.pop(change.name, None)
+        self._keepers.pop(change.name, None)
         own = self.overlay.name
-        if any(tree.has_link(own, change.name) for tree in self._detection.trees.values()):
+        trees = [one for one in self._detection.trees.values() if one.has_link(own, change.name)]
+        for tree in trees:
+            tree.close(change.name)
+        if trees:
             self._need(Need(Needed.TREES, (own, change.name)))
 
     def _follow_overlay(self, now: float) -> None:
@@ -262,10 +280,13 @@ class SinkTreesBroker(DividingBroker):
         for child, own in sorted(children.items()):
             generation = own[0].generation
             roots = tuple((tree.root, tree.generation.number) for tree in own)
-            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark)
+            anew = child not in self._keepers
+            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark, anew)
             self.overlay.send(child, opened, self._now)
 
     def _hear_opened(self, neighbour: str, opened: Opened) -> None:
+        if opened.anew or neighbour not in self._sharers:
+            self._sharers[neighbour] = Sharer()
         for root, number in opened.trees:
             generation = Generation(opened.centre, opened.epoch, number)
             self._openings[neighbour, root] = generation, opened.mark
@@ -280,22 +301,31 @@ class SinkTreesBroker(DividingBroker):
 
     # --- events ---
 
-    def _hear_along(self, neighbour: str, along: Along) -> None:
-        tree = self._detection.trees.get(along.root)
-        if tree is not None and neighbour in tree.children and along.mark == tree.mark:
-            self._check_schemas(along.message.batches)
-            tree.take(neighbour, along.message)
-            if isinstance(along.message, Forward):
-                moved = ((neighbour, name) for name, _ in along.message.marks)
-                self._moved.update(dict.fromkeys(moved, self._now))
+    def _hear_shared(self, neighbour: str, shared: Shared) -> None:
+        self._check_schemas(shared.batches)
+        if shared.first == 0:
+            self._keepers[neighbour] = Keeper()
+        keeper = self._keepers.get(neighbour)
+        if keeper is None:
+            return  # from before this broker has lost count, as has every tree over the link
+        for root, mark, message in keeper.take(shared):
+            tree = self._detection.trees.get(root)
+            if tree is not None and neighbour in tree.children and mark == tree.mark:
+                tree.take(neighbour, message)
+                if isinstance(message, Forward):
+                    moved = ((neighbour, name) for name, _ in message.marks)
+                    self._moved.update(dict.fromkeys(moved, self._now))
 
     def _settle(self) -> None:
         super()._settle()
+        up: dict[str, list[ForTree]] = {}
         for tree in self._detection.trees.values():
             if tree.father is not None and tree.opened is not None:
-                for message in tree.take_messages():
-                    along = Along(tree.root, tree.opened, message)
-                    self.overlay.send(tree.father, along, self._now)
+                found = ((tree.root, tree.opened, message) for message in tree.take_messages())
+                up.setdefault(tree.father, []).extend(found)
+        for father, messages in up.items():
+            for shared in self._sharers[father].share(messages):
+                self.overlay.send(father, shared, self._now)
 
     @property
     def _fathers(self) -> Iterator[str]:
@@ -315,5 +345,5 @@ _UNKNOWN_US = 1_000
 SinkTreesBroker.heard = {
     **DividingBroker.heard,
     Opened: SinkTreesBroker._hear_opened,
-    Along: SinkTreesBroker._hear_along,
+    Shared: SinkTreesBroker._hear_shared,
 }

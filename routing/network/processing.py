@@ -97,6 +97,12 @@ class Processing:
         """Whether rules of this tree use a type."""
         return name in self._used
 
+    def close(self, neighbour: str) -> None:
+        """The link to a neighbour was lost, or is anew: this generation is at its end."""
+        if neighbour == self.father:
+            self.opened = None
+        self.children -= {neighbour}
+
     def has_link(self, one: str, other: str) -> bool:
         """Whether the tree uses the link between two brokers."""
         fathers = self.division.fathers

@@ -25,7 +25,6 @@ from routing.messages import (
     Acknowledged,
     Acks,
     Advertise,
-    Along,
     Answered,
     Asked,
     Code,
@@ -51,6 +50,7 @@ from routing.messages import (
     Needed,
     Opened,
     Packet,
+    Part,
     Pause,
     Paused,
     Plan,
@@ -60,6 +60,7 @@ from routing.messages import (
     Rejected,
     Remove,
     RuleFacts,
+    Shared,
     ShowRule,
     SinkTree,
     StatusRequest,
@@ -130,9 +131,9 @@ PLAIN: tuple[Message, ...] = (
     ),
     Need(Needed.RELEASE, ("Temp",)),
     Need(Needed.TREES, ("b1", "b2")),
-    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5),
-    Along("b2", 5, Forward((), (("Temp", 9),))),
-    Along("b2", 5, Flow((), None, (), (("fire", 9),))),
+    Opened("b1", 7, (("b2", 3), ("b3", 4)), 5, True),
+    Shared(9, (), (Part("b2", 5, (), (("Temp", 9),)),)),
+    Shared(9, (), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
     Survey(9),
     Surveyed(9, (("fire", 5),)),
     Committed(9, (("fire", 5),)),
@@ -223,8 +224,8 @@ def facts(message: Message) -> object:
     """What compares equal, of messages whose columns do not."""
     if isinstance(message, Flow):
         return (message.batches, message.order, message.promises, message.marks)
-    if isinstance(message, Along):
-        return (message.root, message.mark, facts(message.message))
+    if isinstance(message, Shared):
+        return (message.first, message.batches, message.parts)
     if isinstance(message, Forward):
         return (message.batches, message.marks)
     return message
@@ -264,10 +265,12 @@ def test_events_cross_unchanged(seed: int) -> None:
     numbers = [one.ids.sequence.tolist() for one in forward.message.batches]
     assert numbers == [one.ids.sequence.tolist() for one in sent.batches]
     assert forward.message.marks == (("Temp", 4),)
-    along = wire.decode(wire.encode(Packet(1, 2, 3, Along("b1", 2, forward.message))))
-    assert isinstance(along, Packet)
-    assert isinstance(along.message, Along)
-    assert rows(along.message.message.batches) == rows(sent.batches)
+    part = Part("b1", 2, tuple(range(len(sent.batches))))
+    shared = wire.decode(wire.encode(Packet(1, 2, 3, Shared(4, sent.batches, (part,)))))
+    assert isinstance(shared, Packet)
+    assert isinstance(shared.message, Shared)
+    assert rows(shared.message.batches) == rows(sent.batches)
+    assert shared.message.parts == (part,)
     # Frames that a host hands over as views of its own memory, wherever they lie.
     shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
     again = wire.decode(shifted)
