@@ -16,7 +16,7 @@ Law 4: a name's versions count up for ever, so that no two deployments share com
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from matcher.model import TIME_MIN, EventType
 from routing.config import NodeConfig
@@ -29,12 +29,15 @@ from rules.pattern import TIMER, Rule, RuleSet
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments."""
+    """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments.
+
+    It stays the same rule while others that were deployed before it go, whatever it is counted as.
+    """
 
     rule: Rule
     since: int | None
     version: int
-    serial: int
+    serial: int = field(compare=False)
 
     @property
     def place(self) -> tuple[int, int]:
