@@ -14,9 +14,9 @@ from matcher.choose import make as make_matcher
 from matcher.compiling import is_kept
 from matcher.constraint import Filter
 from matcher.indexed import GATHERED_MIN
+from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
 from matcher.kernels.entering import index_insert_all
-from matcher.kernels.grouping import build_group
 from matcher.kernels.index import index_match
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load

@@ -2,8 +2,8 @@
 
 The cost of an event under an index is estimated from what is counted while it is matched:
 subsets of terms visited, keys probed, filters verified, groups and their terms evaluated, at so
-many nanoseconds each. What misses in caches cost is not in it, and differs between machines and
-hours; so where the estimates are near each other both kinds are tried for a moment.
+many nanoseconds each. What misses of caches cost differs between machines and hours; so where the
+estimates are near each other both kinds are tried for a moment.
 
 ``auto`` begins with access predicates, which no workload makes hopeless. Whenever its filters have
 doubled or halved in number since it last chose, it matches recent events against an index of
@@ -32,11 +32,14 @@ from matcher.pcm import PcmMatcher
 from matcher.rival import Rival
 from matcher.tabled import Found, TableMatcher
 
-COSTS_NS = np.array([7.5, 25.0, 15.0, 10.0, 10.0, 0.03, 6.0, 4.0])
-"""Nanoseconds for each of indexed.COUNT_NAMES, fitted to the rates of both
-kinds on the workloads 0 to 99 of benchmarks/choice.py."""
-GROWS = np.array([False, False, True, False, False, True, True, True])
-"""Which of them grow with the filters."""
+COSTS_NS = np.array([7.0, 26.0, 14.0, 10.0, 80.0, 0.0085, 0.6, 0.6, 4.0])
+EVENT_NS = 35.0
+"""Nanoseconds for each of indexed.COUNT_NAMES, and for an event, fitted to the times that both
+kinds took on the workloads 0 to 89 of benchmarks/choice.py, by least squares of their relative
+errors. A term of a group costs what its misses of caches do; what is done in cached memory, flips
+above all, is nearly free."""
+GROWS = np.array([False, False, True, False, False, True, False, True, True])
+"""Which of them grow with the filters. Flips do not: the more there are, the more maps are kept."""
 CLEAR = 3.0
 """Where one kind costs so many times as much as the other, by the estimate, it is not tried."""
 ROUND_NS, ROUNDS = 5e5, 3
@@ -144,13 +147,14 @@ class AutoMatcher(TableMatcher):
         """The index that costs less; ``scale``: how many times as many filters there are."""
         pair, prices = (one, other), COSTS_NS * np.where(GROWS, scale, 1.0)
         counts = [self._counts_of(index, events) for index in pair]
-        costs = [float(np.dot(own, prices)) for own in counts]
+        fixed = EVENT_NS * len(events)
+        costs = [float(np.dot(own, prices)) + fixed for own in counts]
         if 0 < max(costs) <= CLEAR * min(costs):
             few = events.take(slice(0, max(1, int(len(events) * ROUND_NS / max(costs)))))
             rounds = [[self._time(index, few) for index in pair] for _ in range(ROUNDS)]
             # What a sample takes grows to what all take as the estimate of it does.
             costs = [
-                min(times) * cost / float(np.dot(own, COSTS_NS))
+                min(times) * cost / (float(np.dot(own, COSTS_NS)) + fixed)
                 for times, cost, own in zip(zip(*rounds, strict=True), costs, counts, strict=True)
             ]
         return one if costs[0] <= costs[1] else other

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import numpy as np
 
 from matcher.model import AnyArray, Int64s
+from matcher.sorting import stable_order
 
 Texts: TypeAlias = tuple[Int64s, Int64s, Int64s, Int64s]
 """By text, where its hits begin (one more than there are texts); the hits, ascending for each;
 by text, its place among the operands of order; and by test of order, that of its operand. The
 first three are the beginnings of arrays that go on growing."""
-_SHORT = np.iinfo(np.int16).max
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,5 +69,4 @@ def type_order(types: Int64s) -> Int64s | None:
     """The order in which events of these types stand together; None if they do."""
     if len(types) == 0 or (types == types[0]).all():
         return None
-    short = types.astype(np.int16) if types.max() <= _SHORT else types  # is sorted much sooner
-    return np.argsort(short, kind="stable")
+    return stable_order(types)

@@ -16,20 +16,20 @@ from matcher.kernels.index import head_of, move_heads
 from matcher.kernels.layout import (
     ALIVE,
     BLOCK,
-    FREE,
     GROUP_COLUMNS,
     GROUP_KEY,
     GROUP_MAX,
-    LOG,
+    LAYER_FILLED,
     NEXT,
+    ROOM_OF,
     SIZE,
-    STATE,
 )
-from matcher.kernels.segments import segment
 from matcher.model import Int64s
 
 HEADS_MIN = 16
 BLOCKS_MIN = 64
+ROOM_BITS = 4
+"""Room for a block has a size of so many leading bits, so that it can be used again by others."""
 
 
 class Groups:
@@ -44,8 +44,7 @@ class Groups:
         self._groups = Growing(np.int64, GROUP_COLUMNS)
         self._free = -1
         self._keys = 0
-        self._state = np.zeros(STATE, np.int64)
-        self._state[FREE:] = -1
+        self._rooms: dict[int, list[int]] = {}  # of groups that are no more, by size
 
     @property
     def blocks(self) -> Int64s:
@@ -85,13 +84,12 @@ class Groups:
             self._free = int(self.groups[group, NEXT])
         else:
             group = self._groups.reserve(1)
-        log = (len(block) - 1).bit_length()
-        start = self._segment(log)
+        start, room = self._take_room(len(block))
         self.blocks[start : start + len(block)] = block
         place = self._head(key)
         following = int(self.heads[place, 1]) - 1
         size, alive, *others = about
-        self.groups[group] = (key, following, size, alive, start, log, *others)
+        self.groups[group] = (key, following, size, alive, start, room, *others)
         self.heads[place] = key, group + 1
         return group
 
@@ -106,9 +104,8 @@ class Groups:
             while self.groups[before, NEXT] != group:
                 before = int(self.groups[before, NEXT])
             self.groups[before, NEXT] = following
-        start, log = self.groups[group, BLOCK], self.groups[group, LOG]
-        self.blocks[start] = self._state[FREE + log]
-        self._state[FREE + log] = start
+        start, room = int(self.groups[group, BLOCK]), int(self.groups[group, ROOM_OF])
+        self._rooms.setdefault(room, []).append(start)
         self.groups[group, NEXT], self.groups[group, ALIVE] = self._free, 0
         self._free = group
         return bool(self.heads[place, 1])
@@ -129,15 +126,14 @@ class Groups:
     def bury(self, group: int, bit: int) -> bool:
         """Take a filter out; whether so few are left that the group should be built anew."""
         left, size = int(bury(self.blocks, self.groups, group, bit)), self.groups[group, SIZE]
-        return left <= GROUP_MAX and 4 * left < int(size)
+        return left <= GROUP_MAX and 2 * LAYER_FILLED * left < int(size)
 
-    def _segment(self, log: int) -> int:
-        """Room in the blocks."""
-        start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
-        while start < 0:
-            self._blocks.make_room(len(self.blocks) + (1 << log))
-            start = int(segment(self.blocks.reshape(-1, 1), self._state, log))
-        return start
+    def _take_room(self, words: int) -> tuple[int, int]:
+        """Where in the blocks there is room for so many words, and how much."""
+        unit = 1 << max(0, words.bit_length() - ROOM_BITS)
+        room = -(-words // unit) * unit
+        free = self._rooms.get(room)
+        return (free.pop() if free else self._blocks.reserve(room)), room
 
     def _head(self, key: int) -> int:
         """Where a key's head is; it is there after."""

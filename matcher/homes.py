@@ -14,12 +14,14 @@ import numpy as np
 
 from matcher.grouped import Groups
 from matcher.growing import Growing
-from matcher.kernels.grouping import arranged, build_group, type_hash
-from matcher.kernels.layout import ALIVE, GROUP_BITS_MAX, GROUP_MAX, MASK, TERM_MASK
+from matcher.kernels.building import build_group
+from matcher.kernels.grouping import arranged, type_hash
+from matcher.kernels.layout import ALIVE, GROUP_BITS_MAX, GROUP_MAX, LAYER_FILLED, MASK, TERM_MASK
 from matcher.model import AnyArray, Int64s
+from matcher.sorting import stable_order
 from matcher.table import FilterTable
 
-WIDE_MAX = GROUP_BITS_MAX // 2
+WIDE_MAX = GROUP_BITS_MAX // LAYER_FILLED
 """Filters of a group, where they come at once for many interfaces."""
 MANY_EACH = 32
 """So many filters an interface are dealt out."""
@@ -68,7 +70,7 @@ class Homes:
             together = alive + len(members)
             if (mask is None or own == mask) and alive <= len(members) and together <= self._most:
                 members = np.concatenate((members, self.dissolve(group)))
-        members = members[np.argsort(members & TERM_MASK, kind="stable")]
+        members = members[stable_order(members & TERM_MASK)]
         for part in self._parts(members):
             self._build(key, part)
 

@@ -18,6 +18,7 @@ matched as a whole (:mod:`matcher.kernels.groups`).
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -27,8 +28,13 @@ from matcher.encoded import EncodedEvents
 from matcher.growing import Growing
 from matcher.homes import Homes
 from matcher.kernels.buckets import place_of
-from matcher.kernels.entering import index_insert_all, index_remove, longest_signature
-from matcher.kernels.grouping import candidates_of, keep_entries
+from matcher.kernels.entering import (
+    index_insert_all,
+    index_remove,
+    longest_signature,
+    waiting_types,
+)
+from matcher.kernels.grouping import candidates_of, keep_entries, type_key
 from matcher.kernels.index import WORK, index_match
 from matcher.kernels.layout import (
     ALIVE,
@@ -40,14 +46,17 @@ from matcher.kernels.layout import (
     GROUP_MIN,
     HAS_GROUPS,
     HASH,
+    PROBING,
     SIGNED,
     SPAN,
     SPAN_COUNT,
     STATE,
+    WAITING,
 )
 from matcher.model import Int64s
 from matcher.prefixes import Prefixes
-from matcher.table import FilterTable
+from matcher.sorting import stable_order
+from matcher.table import INTERFACE, FilterTable
 from matcher.tabled import Found, TableMatcher
 
 ARENA_MIN = 64
@@ -61,6 +70,7 @@ COUNT_NAMES = (
     "terms evaluated",
     "filters combined",
     "flips applied",
+    "toggles applied",
     "filters found in groups",
 )
 
@@ -112,6 +122,9 @@ class Index:
         if filters.filters.size > keys.size:
             keys.reserve(filters.filters.size - keys.size)
             self._homes.make_room(filters.filters.size)
+        inserted = len(slots)
+        if inserted >= GROUP_MIN:
+            slots = self._by_type(slots)
         signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
         if not self._told_apart / 2 <= signed <= self._told_apart:
             terms = len(filters.vocabulary.terms)
@@ -138,12 +151,12 @@ class Index:
             if done == len(slots):
                 break
             self._grow()
-        if len(slots) < GROUP_MIN:
+        if inserted < GROUP_MIN:
             self._prefixes.follow(slots)
         else:
             self._prefixes.settle()
             self._buckets.pack()
-        self._gather(len(slots))
+        self._gather(inserted)
 
     def delete(self, slot: int) -> None:
         """Take a filter out."""
@@ -169,7 +182,7 @@ class Index:
 
     def _gather(self, inserted: int) -> None:
         """Make groups of what has gathered in buckets, after so many filters have come."""
-        least = max(2, int(GROUP_MIN * self._share))
+        least = self._least
         if inserted >= GROUP_MIN:
             counts = self._buckets.table[:, SPAN] & SPAN_COUNT
             for place in np.flatnonzero(counts >= least).tolist():
@@ -178,6 +191,31 @@ class Index:
             place = int(self._state[FULL]) - 1
             if int(self._buckets.table[place, SPAN]) & SPAN_COUNT >= GATHERED_MIN:
                 self._promote(place, least)
+
+    @property
+    def _least(self) -> int:
+        return max(2, int(GROUP_MIN * self._share))
+
+    def _by_type(self, slots: Int64s) -> Int64s:
+        """Make groups of filters that would wait under their types, without their ever being in a
+        bucket; those that are left.
+        """
+        table = self._filters
+        types = waiting_types(slots, table.rows.rows, table.filters.rows, self.by_access)
+        order = stable_order(types)
+        ordered = types[order]
+        begins = np.flatnonzero(np.diff(ordered, prepend=-2))
+        left = []
+        for begin, end in itertools.pairwise([*begins.tolist(), len(order)]):
+            part = slots[order[begin:end]]
+            if ordered[begin] < 0 or end - begin < self._least:
+                left.append(part)
+                continue
+            self._keys.rows[part] = 0
+            self._state[PROBING] |= WAITING
+            places = table.filters.rows[part, INTERFACE]
+            self._homes.make(int(type_key(ordered[begin])), part << 32 | places)
+        return np.concatenate(left) if left else slots[:0]
 
     def _promote(self, place: int, least: int) -> None:
         """Make groups of the filters of a bucket, where so many at least are of one class."""

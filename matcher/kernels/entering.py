@@ -18,6 +18,7 @@ from matcher.kernels.grouping import groupable, type_hash
 from matcher.kernels.hashing import key_of
 from matcher.kernels.layout import (
     BLOOM_BITS,
+    BY_PRESENCE,
     BY_RANK,
     BY_TEST,
     CROWDED,
@@ -155,6 +156,24 @@ def index_insert_all(
         if count_of(span) == 1 << (log_of_span(span) - 1):
             state[FULL] = place + 1
     return len(slots)
+
+
+@making
+def waiting_types(slots, rows, filters, by_access):
+    """By filter: the term of the type that it waits under, or -1 if it goes elsewhere."""
+    types = np.full(len(slots), -1, np.int64)
+    for number in range(len(slots)):
+        start, count = filters[slots[number], 0], filters[slots[number], 1]
+        own = rows[start : start + count]
+        accessible, term = False, -1
+        for row in range(count):
+            how = own[row, 0] >> 36
+            accessible |= (own[row, 0] >> 32) & 15 == SAME and how <= BY_TEST
+            if how == BY_PRESENCE:
+                term = own[row, 0] & TERM_MASK
+        if term >= 0 and not (by_access and accessible) and groupable(own):
+            types[number] = term
+    return types
 
 
 @kernel

@@ -55,6 +55,7 @@ from matcher.kernels.layout import (
     TERMS_EVALUATED,
     TEXT_SORT,
     TOGGLE_SLOTS,
+    TOGGLED,
     TOGGLES,
     TOGGLES_AT,
     TOLD,
@@ -210,7 +211,7 @@ def left_in_play(
         at, slots = block + blocks[record + TOGGLES_AT], blocks[record + TOGGLE_SLOTS]
         starts = 4 * (at + toggles)
         for place in range(hit_offsets[value], hit_offsets[value + 1]):
-            counts[FLIPPED] += toggle(blocks, small, at, slots, starts, hits[place], own)
+            counts[TOGGLED] += toggle(blocks, small, at, slots, starts, hits[place], own)
     keep(play, own)
 
 

@@ -285,6 +285,8 @@ def index_match(
                     else:
                         place = place_of(table, parts, probes[number])
                     spans[number] = table[place, SPAN]
+                    if stage == 0:
+                        spans[number] |= HAS_GROUPS  # it may have no bucket
                     prefetch(masks, first_of(spans[number]))
                     if every and probes[number] == typed:
                         spans[number] = 0  # was looked up

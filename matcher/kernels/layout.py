@@ -43,11 +43,11 @@ SPAN = 1
 count``; ``log`` is that of the segment's length plus one, 0 where there is no segment."""
 HAS_GROUPS = 1 << 31
 LOG_SHIFT, LOG_MASK, SPAN_COUNT = 26, 31, (1 << 26) - 1
-VISITED, PROBED, VERIFIED, EVALUATED, TERMS_EVALUATED, COMBINED, FLIPPED, TOLD = range(8)
+VISITED, PROBED, VERIFIED, EVALUATED, TERMS_EVALUATED, COMBINED, FLIPPED, TOGGLED, TOLD = range(9)
 """Places of the counts that a call of ``match`` gives: subsets, probes, candidates, groups,
-their terms, the filters of each of these, the flips and toggles of each, and the filters of
-groups that were found to match."""
-COUNTS = 8
+their terms, the filters of each of these, the flips and the toggles of each, and the filters of
+groups whose interfaces were selected one by one."""
+COUNTS = 9
 BLOOM_BITS = 8
 """Bits of the Bloom filter, at least, for each prefix of a signature that it learns."""
 SIGNATURE_MAX = 8
@@ -68,12 +68,12 @@ their misses overlap, too, and yet those of a selected interface need not be loo
 
 # --- groups -------------------------------------------------------------------------------------
 
-GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, LOG, MASK, TERMS, RUNS, LAYERS, WIDTH, BASE = range(12)
+GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, ROOM_OF, MASK, TERMS, RUNS, LAYERS, WIDTH, BASE = range(12)
 GROUP_COLUMNS = 12
 """Columns of ``groups``: the bucket's key, the next group of this key, its bits and how many of
-them are filters that are still there, where its block begins and the exponent of its length, the
-terms that all of its filters have, folded, how many terms it has, how many interfaces behind the
-layers; how many layers, of so many words each, and the word of the interfaces that they begin
+them are filters that are still there, where its block begins and how many words there is room for,
+the terms that all of its filters have, folded, how many terms it has, how many interfaces behind
+the layers; how many layers, of so many words each, and the word of the interfaces that they begin
 with."""
 TERM, SORT, LACK, VALUES, VALUES_AT, FIRSTS, CHECKS, FLIPS, TOGGLES, TOGGLES_AT = range(10)
 TOGGLE_SLOTS = 10
@@ -81,8 +81,10 @@ TERM_WORDS = 11
 """A term in a block (:mod:`matcher.kernels.groups`), and how many words it takes there."""
 GROUP_MIN, GROUP_MAX = 64, 2_048
 """Filters of a group: fewer are sooner verified one by one, more take too long to build."""
-GROUP_BITS_MAX = 16_384
-"""Bits of a group."""
+LAYER_FILLED = 4
+"""A layer of a group is worth it where one in so many of its bits is a filter."""
+GROUP_BITS_MAX = 49_152
+"""Bits of a group; numbers of 16 bits say which."""
 GROUP_ROWS_MAX = 8
 """Rows that a filter in a group may have."""
 GROUP_TERMS_MAX = 256
