@@ -10,11 +10,13 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import Flow, Known
+from routing.network.demand import Demand
 from routing.order import greatest_time
 from routing.parcel import Parcel
 from routing.partition.predicates import Predicate
-from routing.subscriptions import PER_TYPE_MAX, Interest, Interests, interest
+from routing.subscriptions import PER_TYPE_MAX, Interest, interest, parcel_of
 from rules.pattern import CANDIDATE
+from rules.subscription import Subscription
 
 Marks = tuple[tuple[str, int], ...]
 
@@ -32,8 +34,8 @@ class Branch:
         """What it was told that the root knows."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
-        self._interests = Interests()
-        self._types: frozenset[str] = frozenset()
+        self._interests: tuple[Interest, ...] = ()
+        self._demands: dict[str, Demand] = {}  # by the name of the type
         self._indexed: tuple[tuple[str, ...], list[EventType | None]] = (), []
         """The filters, and their types as far as they are known, for which that was worked out."""
         self._flows: list[Flow] = []
@@ -54,13 +56,9 @@ class Branch:
         known = [schemas.get(name) for name in named]
         if self._indexed != (self.filters, known):
             self._indexed = self.filters, known
-            chosen = _bounded(_checked(self.filters, schemas))
-            self._interests = Interests.of(
-                Interest(number, one.text, one.type_name, one.filter)
-                for number, one in enumerate(chosen)
-            )
-            self._types = frozenset(self._interests.type_names)
-        names = dict.fromkeys(self._interests.type_names)
+            self._interests = tuple(_checked(self.filters, schemas))
+            self._demand()
+        names = dict.fromkeys(one.type_name for one in self._interests)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
         self._marks = {
             rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
@@ -68,18 +66,36 @@ class Branch:
 
     @property
     def predicates(self) -> Iterator[Predicate]:
-        """What is wanted there of published events."""
-        for one in self._interests:
+        """What is wanted there of published events, or more."""
+        for one in _bounded(self._interests):
             if one.filter is not None:
                 yield Predicate.of(one.filter.type, one.filter.conditions, CANDIDATE)
+
+    def _demand(self) -> None:
+        by_type: dict[EventType, dict[str, Subscription]] = {}
+        for one in self._interests:
+            if one.filter is not None:
+                by_type.setdefault(one.filter.type, {})[one.text] = one.filter
+        before, self._demands = self._demands, {}
+        for event_type, filters in by_type.items():
+            demand = before.get(event_type.name)
+            if demand is None or demand.type != event_type:
+                demand = Demand(event_type)
+            demand.set(filters)
+            self._demands[event_type.name] = demand
 
     # --- what is about to be sent ---
 
     def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
         """Send what is wanted of these events, and give it; None for nothing."""
-        if all(batch.type.name not in self._types for batch in batches):
+        demands = [self._demands.get(batch.type.name) for batch in batches]
+        if not any(demands):
             return None  # which is common, and cheaper to find out than what is wanted of them
-        parcel = self._interests.match(batches, order)
+        patterns = [
+            [] if demand is None else demand.patterns(batch)
+            for demand, batch in zip(demands, batches, strict=True)
+        ]
+        parcel = parcel_of(batches, patterns, order)
         if parcel is not None:
             self._flows.append(Flow(parcel.batches, parcel.order))
         return parcel
@@ -178,10 +194,7 @@ def known_interest(text: str, schema: EventType | None) -> Interest | None:
 
 
 def _bounded(interests: Sequence[Interest]) -> list[Interest]:
-    """At most PER_TYPE_MAX a type: beyond that, all of its events are wanted.
-
-    What nobody wants after all is found out where it is delivered.
-    """
+    """At most PER_TYPE_MAX a type: beyond that, all of its events."""
     by_type: dict[str, list[Interest]] = {}
     for one in interests:
         by_type.setdefault(one.type_name, []).append(one)
