@@ -95,6 +95,10 @@ class EventType:
                 raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
         object.__setattr__(self, "names", names)
 
+    def __hash__(self) -> int:
+        # Schemas are keys of much that is remembered; equal ones have equal names.
+        return hash(self.name)
+
     @classmethod
     def of(cls, name: str, /, **kinds: str) -> EventType:
         """``EventType.of("Temp", area="string", value="float")``."""

@@ -76,6 +76,8 @@ class Deployments:
         self._needs: dict[str, frozenset[str]] = {}
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
         self._defining: dict[str, tuple[Deployed, ...]] = {}
+        self._published: frozenset[str] = frozenset()
+        """The defined types that were published when the needs were worked out."""
         self._serial = 0
         self.configure(config)
 
@@ -158,11 +160,13 @@ class Deployments:
         ended: Iterable[tuple[str, int]] = (),
     ) -> None:
         """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
-        self._rules = {deployed.rule.name: deployed for deployed in rules}
+        before, self._rules = self._rules, {deployed.rule.name: deployed for deployed in rules}
         self._versions.update(ended)
         self._versions.update((name, one.version) for name, one in self._rules.items())
         self._serial = max((one.serial for one in self._rules.values()), default=0)
-        self.rearrange(published)
+        advertised = frozenset(published)
+        if self._rules != before or advertised & self._defining.keys() != self._published:
+            self.rearrange(advertised)
 
     def restart(self, name: str, since: int) -> None:
         """Have a rule hold from another instant: the place that evaluates it has changed."""
@@ -180,6 +184,7 @@ class Deployments:
             for name, rules in defining.items()
         }
         advertised = frozenset(published)
+        self._published = advertised & uses.keys()
         self._needs = {
             name: _needs(deployed.rule, uses, advertised) for name, deployed in self._rules.items()
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -16,7 +16,6 @@ from routing.parcel import Parcel
 from routing.partition.predicates import Predicate
 from routing.subscriptions import PER_TYPE_MAX, Interest, interest, parcel_of
 from rules.pattern import CANDIDATE
-from rules.subscription import Subscription
 
 Marks = tuple[tuple[str, int], ...]
 
@@ -34,10 +33,14 @@ class Branch:
         """What it was told that the root knows."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
-        self._interests: tuple[Interest, ...] = ()
-        self._demands: dict[str, Demand] = {}  # by the name of the type
-        self._indexed: tuple[tuple[str, ...], list[EventType | None]] = (), []
-        """The filters, and their types as far as they are known, for which that was worked out."""
+        self.predicates: tuple[Predicate, ...] = ()
+        """What is wanted there of published events, or more."""
+        # By the names of types: what follows from the filters of each, which are looked at again
+        # when they or the type have changed.
+        self._indexed: dict[str, tuple[tuple[str, ...], EventType | None]] = {}
+        self._fitting: set[str] = set()  # that have filters which fit, as far as they are known
+        self._demands: dict[str, Demand] = {}
+        self._predicates: dict[str, tuple[Predicate, ...]] = {}
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
         self._marks: dict[str, int] = {}
@@ -52,37 +55,44 @@ class Branch:
         Every source that comes or goes changes the types for all brokers; what no filter here is
         of changes nothing.
         """
-        named = dict.fromkeys(name for text in self.filters if (name := type_named(text)))
-        known = [schemas.get(name) for name in named]
-        if self._indexed != (self.filters, known):
-            self._indexed = self.filters, known
-            self._interests = tuple(_checked(self.filters, schemas))
-            self._demand()
-        names = dict.fromkeys(one.type_name for one in self._interests)
+        by_type = _by_type(self.filters)
+        stale = [name for name in self._indexed if name not in by_type]
+        for name, texts in by_type.items():
+            wanted = texts, schemas.get(name)
+            if self._indexed.get(name) != wanted:
+                stale.append(name)
+                self._indexed[name] = wanted
+        for name in stale:
+            self._demand(name, by_type.get(name, ()))
+        if stale:
+            self.predicates = tuple(one for name in by_type for one in self._predicates[name])
+        names = (name for name in by_type if name in self._fitting)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
         self._marks = {
             rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
         }
 
-    @property
-    def predicates(self) -> Iterator[Predicate]:
-        """What is wanted there of published events, or more."""
-        for one in _bounded(self._interests):
-            if one.filter is not None:
-                yield Predicate.of(one.filter.type, one.filter.conditions, CANDIDATE)
-
-    def _demand(self) -> None:
-        by_type: dict[EventType, dict[str, Subscription]] = {}
-        for one in self._interests:
-            if one.filter is not None:
-                by_type.setdefault(one.filter.type, {})[one.text] = one.filter
-        before, self._demands = self._demands, {}
-        for event_type, filters in by_type.items():
-            demand = before.get(event_type.name)
-            if demand is None or demand.type != event_type:
-                demand = Demand(event_type)
-            demand.set(filters)
-            self._demands[event_type.name] = demand
+    def _demand(self, name: str, texts: Sequence[str]) -> None:
+        """The filters of a type, or the type, have changed."""
+        before = self._demands.pop(name, None)
+        self._fitting.discard(name)
+        self._predicates[name] = ()
+        if not texts:
+            del self._indexed[name], self._predicates[name]
+            return
+        _, schema = self._indexed[name]
+        interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
+        if not interests:
+            return
+        self._fitting.add(name)
+        filters = {one.text: one.filter for one in interests if one.filter is not None}
+        if schema is None or not filters:
+            return
+        demand = before if before is not None and before.type == schema else Demand(schema)
+        demand.set(filters)
+        self._demands[name] = demand
+        bounded = list(filters) if len(filters) <= PER_TYPE_MAX else [name]
+        self._predicates[name] = tuple(_predicate_of(text, schema) for text in bounded)
 
     # --- what is about to be sent ---
 
@@ -165,13 +175,14 @@ class Branch:
         )
 
 
-def _checked(filters: Iterable[str], schemas: Mapping[str, EventType]) -> list[Interest]:
-    """The filters that fit the types as they are known here; the others match nothing yet."""
-    found = ((text, type_named(text)) for text in filters)
-    interests = (
-        known_interest(text, schemas.get(name)) for text, name in found if name is not None
-    )
-    return [one for one in interests if one is not None]
+@lru_cache(maxsize=4_096)
+def _by_type(filters: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
+    """The filters by the type that they are of; texts that are no filters are left out."""
+    found: dict[str, list[str]] = {}
+    for text in filters:
+        if (name := type_named(text)) is not None:
+            found.setdefault(name, []).append(text)
+    return {name: tuple(texts) for name, texts in found.items()}
 
 
 @lru_cache(maxsize=65_536)
@@ -193,15 +204,9 @@ def known_interest(text: str, schema: EventType | None) -> Interest | None:
         return None
 
 
-def _bounded(interests: Sequence[Interest]) -> list[Interest]:
-    """At most PER_TYPE_MAX a type: beyond that, all of its events."""
-    by_type: dict[str, list[Interest]] = {}
-    for one in interests:
-        by_type.setdefault(one.type_name, []).append(one)
-    bounded = []
-    for name, same in by_type.items():
-        if len(same) > PER_TYPE_MAX and (first := same[0]).filter is not None:
-            every = replace(first.filter, conditions=())
-            same = [Interest(0, name, name, every)]
-        bounded += same[:PER_TYPE_MAX]
-    return bounded
+@lru_cache(maxsize=65_536)
+def _predicate_of(text: str, schema: EventType) -> Predicate:
+    """A filter that fits its type, as fragments ask for events."""
+    found = interest(0, text, {schema.name: schema}).filter
+    assert found is not None
+    return Predicate.of(schema, found.conditions, CANDIDATE)

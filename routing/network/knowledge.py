@@ -13,6 +13,7 @@ counts. What of the others does not go with it is left out, and named.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -27,6 +28,7 @@ from routing.schemas import flat_schema
 from rules.dependencies import arrange
 from rules.errors import RuleErrors
 from rules.language import load
+from rules.pattern import Rule
 
 Homes = Mapping[str, Iterable[str]]
 """The types that each broker's sources publish, or have published."""
@@ -61,10 +63,23 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
     schemas = {schema.name: schema for schema in types}
     found = []
     for serial, facts in enumerate(rules, start=1):
-        for rule in load(facts.text, file=facts.name, known=schemas).rules:
-            named = replace(rule, name=facts.name)
-            found.append(Deployed(named, facts.since, facts.version, serial))
+        known = (schemas[word] for word in _words(facts.text) if word in schemas)
+        for rule in _loaded(facts.name, facts.text, tuple(known)):
+            found.append(Deployed(rule, facts.since, facts.version, serial))
     return tuple(found)
+
+
+@lru_cache(maxsize=4_096)
+def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, ...]:
+    """The rules of a text. Types come and go, but mostly not those that it speaks of."""
+    rules = load(text, file=name, known={schema.name: schema for schema in known}).rules
+    return tuple(replace(rule, name=name) for rule in rules)
+
+
+@lru_cache(maxsize=4_096)
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text, the names of the types that it speaks of among them."""
+    return tuple(dict.fromkeys(re.findall(r"\w+", text)))
 
 
 @lru_cache(maxsize=64)

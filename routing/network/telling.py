@@ -120,9 +120,14 @@ class TellingBroker(Broker):
         if neighbour != self._router.father:
             return
         rules = rules_of(known)
-        types = [one for one in known.types if self._goes_with_own(one)]
+        before = frozenset(self._adopted)
+        types = [one for one in known.types if one in before or self._goes_with_own(one)]
+        after = frozenset(types)
         self._known = known
-        self._advertisements.exchange(self._adopted, types)
+        self._advertisements.exchange(
+            [one for one in self._adopted if one not in after],
+            [one for one in types if one not in before],
+        )
         self._adopted = tuple(types)
         self._deployments.adopt(rules, [schema.name for schema in types], known.ended)
         self._detection.give_up(known.given_up)

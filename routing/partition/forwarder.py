@@ -31,7 +31,7 @@ from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
 from routing.partition.history import History, Stored
 from routing.partition.predicates import Predicate
-from routing.partition.sieve import Sieve
+from routing.partition.sieve import sieve_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,7 +107,7 @@ class _Arrangement:
             of_type = users.setdefault(predicate.type.name, {})
             of_type.setdefault(predicate, _Users()).wanted = True
         self.users = users
-        self.sieves = {name: Sieve(predicates) for name, predicates in users.items()}
+        self.sieves = {name: sieve_of(tuple(predicates)) for name, predicates in users.items()}
 
 
 class Forwarder:

@@ -9,8 +9,8 @@ needs an aggregate, is tested where the rule is evaluated.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from matcher.model import EventType
 from rules.pattern import (
@@ -39,6 +39,17 @@ class Predicate:
 
     type: EventType
     conditions: tuple[Expression, ...] = ()
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Worked out once: predicates are looked up again whenever anything is arranged anew.
+        object.__setattr__(self, "_hash", hash((self.type, self.conditions)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Predicate, (self.type, self.conditions)  # another process hashes otherwise
 
     @classmethod
     def of(cls, type_: EventType, conditions: Iterable[Expression], event: int) -> Predicate:

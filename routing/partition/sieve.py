@@ -8,6 +8,7 @@ that are found, and those without one, are evaluated, each once for all fragment
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,12 @@ class Sieve:
                 present = set(column.tolist())
             for value in present & by_value.keys():
                 yield from by_value[value]
+
+
+@lru_cache(maxsize=4_096)
+def sieve_of(predicates: tuple[Predicate, ...]) -> Sieve:
+    """The sieve of these predicates. Most stay as they are when others come or go."""
+    return Sieve(predicates)
 
 
 def _constant(condition: Expression) -> tuple[int, Any] | None:

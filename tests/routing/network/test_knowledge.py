@@ -3,7 +3,7 @@
 from conversation import schema_of
 
 from routing.messages import Known, RuleFacts
-from routing.network.knowledge import digest_of, merged
+from routing.network.knowledge import digest_of, merged, rules_of
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
 X = schema_of("X(n: int)")
@@ -69,3 +69,13 @@ def test_digests_tell_apart_what_is_known() -> None:
     others = [Known((A,), ()), Known((A, X), ()), Known((A, X), (rule("r"),), (("s", 0),))]
     assert digest_of(known) == digest_of(Known((A, X), (rule("r"),)))
     assert digest_of(known) not in set(map(digest_of, others))
+
+
+def test_rules_are_those_of_the_types_as_they_are_known() -> None:
+    """What is remembered of a text is forgotten with a type that it speaks of, and no other."""
+    (rule_,) = rules_of(Known((A, X), (rule("r"),)))
+    (same,) = rules_of(Known((A, B, X), (rule("r"),)))
+    assert same.rule is rule_.rule
+    wider = schema_of("A(n: int, m: int)")
+    (changed,) = rules_of(Known((wider, X), (rule("r"),)))
+    assert [one.attributes for one in changed.rule.used_types] == [wider.attributes]

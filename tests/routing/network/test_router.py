@@ -1,12 +1,18 @@
 """Tables of the tree: what is told, and what is left out (routing.network.router)."""
 
+from random import Random
+
+import pytest
 from conversation import batches_of, schema_of
 
+from routing.messages import Known, RuleFacts
 from routing.network.branch import Branch
 from routing.network.divided import DividedRouter
+from routing.network.knowledge import rules_of
 from routing.overlay.trees import Tree
 from routing.subscriptions import PER_TYPE_MAX
 
+RULE = "define C(n: int) from A() as a where n = a.n"
 TEMP = schema_of("Temp(room: string, value: float)")
 
 
@@ -85,3 +91,30 @@ def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:
     branch.filters = ("Temp(depth > 3)", "Other()")
     branch.index({"Temp": TEMP}, {})
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: int) -> None:
+    random = Random(seed)
+    schemas = {name: schema_of(f"{name}(n: int)") for name in ("A", "B", "C")}
+    others = {"A": schema_of("A(m: int)")}
+    texts = [f"{name}(n > {limit})" for name in schemas for limit in range(3)] + ["A", "A(m = 1)"]
+    rules = rules_of(Known(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
+    batches = batches_of("A@1(1) B@2(2) C@3(9)", schemas)
+    branch = Branch("b")
+    for _ in range(20):
+        if random.random() < 0.7:
+            branch.filters = tuple(sorted(random.sample(texts, random.randrange(len(texts)))))
+        known = {name: one for name, one in schemas.items() if random.random() < 0.7}
+        if random.random() < 0.2:
+            known |= others
+        defining = {"C": rules} if random.random() < 0.5 else {}
+        anew = Branch("b")
+        anew.filters = branch.filters
+        for one in (branch, anew):
+            one.index(known, defining)
+        assert branch.predicates == anew.predicates
+        assert branch.rules == anew.rules
+        for batch in (one for one in batches if known.get(one.type.name) == one.type):
+            offered = [one.offer([batch], None) for one in (branch, anew)]
+            assert (offered[0] is None) == (offered[1] is None)
