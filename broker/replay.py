@@ -9,7 +9,6 @@ kept; sequence numbers are given anew, in order of time, so that a file can be p
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,13 +17,12 @@ import numpy as np
 
 from broker.client.publisher import Publisher
 from broker.errors import BrokerError
+from broker.pace import Pace
 from broker.recorded import RecordedEvents
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, Int64s, StringColumn
+from matcher.model import TIME_MAX, EventBatch, EventIds, Int64s, StringColumn
 
 SLICE_EVENTS_MAX = 4_096
 """Events published before all sources promise anew."""
-PACE_S = 0.01
-"""At a given pace, the seconds that a slice spans."""
 SOURCES_MAX = 100
 """Sources of a file that are publishers of their own."""
 
@@ -55,10 +53,10 @@ def replay(
     Raises BrokerError when there are more than SOURCES_MAX sources and no name.
     """
     published = 0
-    pace = None if speed is None else _Pace(speed)
+    pace = None if speed is None else Pace(speed)
     with ExitStack() as stack:
         publishers: dict[str, Publisher] = {}
-        for one in slices(events, None if speed is None else round(PACE_S * speed * MICROSECONDS)):
+        for one in slices(events, None if pace is None else pace.span):
             if pace is not None:
                 pace.wait(one.start)
             for source, batches in _by_source(one.batches, name):
@@ -86,7 +84,7 @@ def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:
         ready = np.flatnonzero(times < step.mark)
         # Within a source simultaneous events keep the order of their numbers (tesla.md E4).
         ready = ready[np.lexsort((numbers[ready], times[ready]))]
-        cuts = _cuts(times[ready], span)
+        cuts = cuts_of(times[ready], span)
         for first, last in itertools.pairwise(cuts):
             rows = ready[first:last]
             following = times[ready[last]] if last < len(ready) else min(step.mark, TIME_MAX - 1)
@@ -94,8 +92,10 @@ def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:
         waiting = [batch.take(batch.time >= step.mark) for batch in waiting]
 
 
-def _cuts(times: Int64s, span: int | None) -> list[int]:
-    """Where sorted times are cut: never between equal ones."""
+def cuts_of(times: Int64s, span: int | None) -> list[int]:
+    """Where sorted times are cut: never between equal ones, after ``span`` microseconds at most, or
+    after SLICE_EVENTS_MAX events where there is none.
+    """
     cuts = [0]
     while cuts[-1] < len(times):
         first = cuts[-1]
@@ -143,18 +143,3 @@ def _refuse_too_many(publishers: dict[str, Publisher]) -> None:
         raise BrokerError(
             f"the events have more than {SOURCES_MAX} sources; give --name to publish them as one"
         )
-
-
-class _Pace:
-    """Waits until the wall clock has come as far as event time, ``speed`` times as fast."""
-
-    def __init__(self, speed: float) -> None:
-        self._speed = speed
-        self._started_at = time.monotonic()
-        self._first: int | None = None
-
-    def wait(self, event_time: int) -> None:
-        if self._first is None:
-            self._first = event_time
-        due_s = (event_time - self._first) / MICROSECONDS / self._speed
-        time.sleep(max(0.0, self._started_at + due_s - time.monotonic()))

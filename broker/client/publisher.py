@@ -217,6 +217,11 @@ class Publisher(Scoped):
         """How many events the broker has refused so far."""
         return self._source.rejected
 
+    @property
+    def unacknowledged(self) -> int:
+        """How many events, the last ones, the broker is not yet known to have."""
+        return self._source.outbox.count + self._source.session.unacknowledged
+
     def close(self) -> None:
         """Wait until the broker has everything, promise that nothing follows, and leave.
 

@@ -1,21 +1,31 @@
 """How one task gets its events to a broker: with back-pressure, and to the next one if need be.
 
-Law: nothing is forgotten until a broker has confirmed it. Events are kept until the next
-confirmation is awaited, every CONFIRM_EVENTS; a broker that is lost meanwhile loses its turn, and
-the next in the list gets them all again under their ids. A broker that answers but takes nothing
-is waited for without end: that is back-pressure.
+Law: nothing is forgotten until a broker has acknowledged it. A broker that is lost meanwhile loses
+its turn, and the next in the list gets what was not acknowledged, under the same ids. A broker that
+answers but takes nothing is waited for without end: that is back-pressure.
+
+What the lost broker had taken, without its word having come back, is sent to another: that one
+knows it by its id only where it took it in itself. So between brokers of one network such events
+may take effect twice, at most those of one task that were under way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from broker.client.publisher import Publisher
 from broker.errors import BrokerUnreachable, PublishBlocked
 from matcher.model import EventBatch, EventType
 
-CONFIRM_EVENTS = 65_536
-"""Events kept for a broker that may come to be lost."""
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Events that are sent whole or not at all, and what is promised with them."""
+
+    events: EventBatch
+    promise: int | None
 
 
 class Delivery:
@@ -37,28 +47,36 @@ class Delivery:
         self._acks = acks
         self._batch_events = batch_events
         self._timeout_s = timeout_s
-        self._kept: list[tuple[list[EventBatch], int | None]] = []
-        self._kept_events = 0
+        self._kept: deque[Kept] = deque()
+        self._kept_events = 0  # no more than a publisher has under way, and a piece
         self._told: list[str] = []
         self.resent = 0
         self._publisher = self._next()
 
     def send(self, batches: Sequence[EventBatch], promise: int | None = None) -> None:
         """Send events; ``promise``: nothing earlier will follow (microseconds)."""
-        whole = sum(map(len, batches))
-        if whole == 0:
-            return
-        self._kept.append((list(batches), promise))
-        self._kept_events += whole
-        self._until_sent(lambda: self._publish(batches, promise))
-        if self._kept_events >= CONFIRM_EVENTS:
-            self.confirm()
+        pieces = [
+            batch.take(slice(start, start + self._batch_events))
+            for batch in batches
+            for start in range(0, len(batch), self._batch_events)
+        ]
+        for place, piece in enumerate(pieces):
+            kept = Kept(piece, promise if place == len(pieces) - 1 else None)
+            self._somewhere(lambda kept=kept: self._publish(kept))  # type: ignore[misc]
+            self._kept.append(kept)
+            self._kept_events += len(piece)
+            self._forget()
 
     def confirm(self) -> None:
         """Wait until a broker has everything."""
-        self._until_sent(self._wait)
-        self._kept.clear()
-        self._kept_events = 0
+        self._somewhere(self._wait)
+        self._forget()
+
+    @property
+    def unconfirmed(self) -> int:
+        """How many events no broker is known to have."""
+        self._forget()
+        return self._kept_events
 
     def finish(self) -> None:
         """Everything was published."""
@@ -69,21 +87,25 @@ class Delivery:
         """Leave; another attempt may go on."""
         self._publisher.pause()
 
-    def _publish(self, batches: Sequence[EventBatch], promise: int | None) -> None:
-        """In pieces, each of which is sent whole or not at all."""
-        for place, batch in enumerate(batches):
-            for start in range(0, len(batch), self._batch_events):
-                piece = batch.take(slice(start, start + self._batch_events))
-                self._patiently(lambda piece=piece: self._publisher.publish_batch(piece))  # type: ignore[misc]
-            if promise is not None and place == len(batches) - 1:
-                self._publisher.promise(promise)
+    def _publish(self, kept: Kept) -> None:
+        self._patiently(lambda: self._publisher.publish_batch(kept.events))
+        if kept.promise is not None:
+            self._publisher.promise(kept.promise)
 
     def _wait(self) -> None:
         self._patiently(self._publisher.wait)
 
-    def _patiently(self, step: object) -> None:
+    def _forget(self) -> None:
+        """Let go of what the broker has: all but the last events, in whole pieces.
+
+        Everything that is kept was published to this broker, in this order.
+        """
+        waiting = self._publisher.unacknowledged
+        while self._kept and self._kept_events - len(self._kept[0].events) >= waiting:
+            self._kept_events -= len(self._kept.popleft().events)
+
+    def _patiently(self, step: Callable[[], None]) -> None:
         """Do it again for as long as the broker answers and is only slow."""
-        assert callable(step)
         while True:
             try:
                 step()
@@ -92,22 +114,22 @@ class Delivery:
                 if not self._publisher.is_connected:
                     raise
 
-    def _until_sent(self, step: object) -> None:
-        """Do it; where the broker is lost, go to the next with all that was kept."""
-        assert callable(step)
+    def _somewhere(self, step: Callable[[], None]) -> None:
+        """Do it; where the broker is lost, at the next one, which gets what is kept before."""
         try:
             step()
             return
         except (PublishBlocked, BrokerUnreachable) as error:
             self._told.append(str(error))
+        self._forget()
         while True:
             self._publisher.pause()
             self._publisher = self._next()
             try:
-                for batches, promise in self._kept:
-                    self.resent += sum(map(len, batches))
-                    self._publish(batches, promise)
-                self._wait()
+                for kept in self._kept:
+                    self._publish(kept)
+                    self.resent += len(kept.events)
+                step()
                 return
             except (PublishBlocked, BrokerUnreachable) as error:
                 self._told.append(str(error))

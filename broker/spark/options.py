@@ -16,7 +16,8 @@ from broker.client.endpoint import endpoint_or_default
 TABLE: Mapping[str, tuple[str, str]] = {
     "broker": ("REXMQ_BROKER", "endpoints, separated by commas: the first that answers is used"),
     "source": ("spark", "the source of the events, unique among the network's clients"),
-    "type": ("", "the event type of the rows; needed to write"),
+    "type": ("", "the event type of the rows; needed to write, with typeColumn a list"),
+    "typecolumn": ("", "a column that names the type of each row, one of those of option type"),
     "time": ("time", "the column of the event time: timestamps, RFC 3339 text or seconds"),
     "id": ("", "columns that name a row, separated by commas; else all columns do"),
     "order": ("held", "held: rules wait for the commit; time: rows are sorted; none: no promises"),
@@ -24,13 +25,22 @@ TABLE: Mapping[str, tuple[str, str]] = {
     "onbad": ("refuse", "refuse or drop rows that are no events"),
     "acks": ("broker", "broker: sent again until the broker has them; none: sent once"),
     "batch": ("4096", "events in one message, at most"),
+    "speed": ("", "order time: so many seconds of event time a second; else at full speed"),
+    "writer": ("arrow", "arrow: columns at once; rows: Spark's row writers, which are slower"),
+    "metrics": (
+        "",
+        "a file on the driver, to which each batch adds its numbers as JSON",
+    ),
+    "credentials": ("", "refused: brokers have no security yet"),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "a filter such as Fire(value > 45); needed to read"),
     "for": ("", "how long to collect events; needed to read"),
     "form": ("", "for publish() alone"),
+    "origin": ("", "for publish() alone"),
 }
 """Names, defaults and meanings."""
 ORDERS = ("held", "time", "none")
+WRITERS = ("arrow", "rows")
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
@@ -38,11 +48,14 @@ _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How rows are published. ``disorder_s`` and ``timeout_s`` in seconds."""
+    """How rows are published. ``disorder_s`` and ``timeout_s`` in seconds, ``speed`` in seconds of
+    event time a second (None: as fast as it goes); ``origin`` as ``pacing`` has it.
+    """
 
     brokers: tuple[str, ...]
     source: str
-    type: str
+    types: tuple[str, ...]
+    type_column: str
     time: str
     ids: tuple[str, ...]
     order: str
@@ -51,31 +64,52 @@ class WriteOptions:
     acks: str
     batch_events: int
     timeout_s: float
+    speed: float | None
+    writer: str
+    metrics: str
     form: str
+    origin: str
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriteOptions:
         """From Spark's; ValueError names the option that makes no sense."""
         given = _checked(options)
-        if not given["type"] and not given["form"]:
+        if given["credentials"]:
+            raise ValueError(
+                "option credentials is of no use: brokers have no security yet, and whoever "
+                "reaches one may publish (docs/networks.md); leave it out"
+            )
+        types = _names(given["type"])
+        if not types and not given["form"]:
             raise ValueError("option type is missing: the event type of the rows")
+        if len(types) > 1 and not given["typecolumn"]:
+            raise ValueError(
+                f"option type names {len(types)} types: option typeColumn says which column tells "
+                f"them apart"
+            )
         batch = given["batch"]
         if not batch.isdecimal() or int(batch) < 1:
             raise ValueError(f"option batch is a number of events, not {batch!r}")
         disorder = given["disorder"]
+        order = _one_of("order", given["order"], ORDERS)
         return cls(
             _brokers(given["broker"]),
             given["source"],
-            given["type"],
+            types,
+            given["typecolumn"],
             given["time"],
-            tuple(name.strip() for name in given["id"].split(",") if name.strip()),
-            _one_of("order", given["order"], ORDERS),
+            _names(given["id"]),
+            order,
             seconds("disorder", disorder) if disorder else None,
             _one_of("onBad", given["onbad"], ("refuse", "drop")),
             _one_of("acks", given["acks"], ("broker", "none")),
             int(batch),
             seconds("timeout", given["timeout"]),
+            _speed(given["speed"], order),
+            _one_of("writer", given["writer"], WRITERS),
+            given["metrics"],
             given["form"],
+            given["origin"],
         )
 
 
@@ -126,8 +160,25 @@ def _checked(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _brokers(text: str) -> tuple[str, ...]:
-    named = tuple(one.strip() for one in text.split(",") if one.strip())
-    return named or (endpoint_or_default(None),)
+    return _names(text) or (endpoint_or_default(None),)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(one.strip() for one in text.split(",") if one.strip())
+
+
+def _speed(text: str, order: str) -> float | None:
+    if not text:
+        return None
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0.0 < speed < float("inf"):
+        raise ValueError(f"option speed is a positive number such as 60, not {text!r}")
+    if order != "time":
+        raise ValueError("option speed needs option order 'time': else rows come in any order")
+    return speed
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

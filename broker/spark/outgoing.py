@@ -1,7 +1,8 @@
 """From a writer's record batches to batches of events with ids.
 
-Two forms come in: rows of one type as the user has them (:class:`PlainRows`), and the wide form of
-``frames``, in which ``publish`` has put events of several types (:class:`WideRows`).
+Three forms come in: rows of one type as the user has them (:class:`PlainRows`), rows that name
+their types themselves (:class:`TypedRows`), and the wide form of ``frames``, in which ``publish``
+has put events of several types (:class:`WideRows`).
 
 Law: an id follows from the row alone. Without columns that name it, it is a hash of all of them,
 of 128 bits; rows that hold the same are then one event, wherever they stand
@@ -22,9 +23,9 @@ import pyarrow.compute as pc
 
 from broker.spark.frames import ID, TIME, TYPE, Form
 from broker.spark.task import column_of, strings_of
-from matcher.errors import SchemaError
+from matcher.errors import BadEvent, SchemaError
 from matcher.identity import hash_128
-from matcher.intake import Intake, Place
+from matcher.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.model import EventBatch, EventIds, EventType, StringColumn, digest_texts
 from matcher.tabular import from_arrow
 
@@ -56,6 +57,10 @@ class PlainRows:
         self._intake = Intake({self.type.name: self.type}, skip_bad=self.skip_bad)
         self.bad = self._intake.bad
 
+    def count_in(self, bad: Counter[str]) -> None:
+        """Count rows that are no events in ``bad``, together with others."""
+        self.bad = self._intake.bad = bad
+
     def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
         """See Rows."""
         names = batch.schema.names
@@ -72,6 +77,47 @@ class PlainRows:
         if len(events) != len(texts):  # rows were left out; the others bear their numbers
             texts = [texts[number - 1] for number in events.ids.sequence.tolist()]
         return [_named(events, texts)]
+
+
+@dataclass
+class TypedRows:
+    """Rows of several ``types``, each named by the row's ``column``; else as PlainRows."""
+
+    types: Sequence[EventType]
+    column: str
+    time: str
+    ids: Sequence[str]
+    skip_bad: bool
+
+    def __post_init__(self) -> None:
+        self.bad: Counter[str] = Counter()
+        self._readers = {
+            one.name: PlainRows(one, self.time, self.ids, self.skip_bad) for one in self.types
+        }
+        for reader in self._readers.values():
+            reader.count_in(self.bad)
+
+    def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
+        """See Rows."""
+        types = strings_of(batch.column(batch.schema.get_field_index(self.column)))
+        found = []
+        for code, name in enumerate(types.values):
+            rows = batch.filter(pa.array(types.codes == code))
+            if rows.num_rows == 0:
+                continue
+            reader = self._readers.get(name)
+            if reader is None:
+                self._refuse(name, rows.num_rows)
+            else:
+                found += reader.read(rows)
+        return found
+
+    def _refuse(self, name: str, count: int) -> None:
+        named = f"type {name!r}" if name else "no type"
+        reason = f"{named} in column {self.column}: expected {', '.join(self._readers)}"
+        if not self.skip_bad:
+            raise BadEvent(f"the frame: {count} rows of {reason}")
+        self.bad[reason if len(self.bad) < REASONS_MAX else OTHER_REASONS] += count
 
 
 @dataclass

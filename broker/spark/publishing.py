@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from time import time as time_now
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -24,7 +25,7 @@ from broker.spark.identity import identified
 from broker.spark.look import look
 from broker.spark.options import WriteOptions
 from broker.spark.source import register
-from broker.spark.writing import Target, text_of
+from broker.spark.target import Target, text_of
 from matcher.model import EventType
 
 PARTS_A_CORE = 2
@@ -55,6 +56,7 @@ def publish(
     parts: int | None = None,
     acks: str = "broker",
     timeout: str = "30 s",
+    speed: float | None = None,
     dry_run: bool = False,
 ) -> Published:
     """Publish frames of events, one a type, as one ``source``, in order of time.
@@ -62,7 +64,8 @@ def publish(
     ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
     types whose attributes are not just what the columns say. Rows that are no events are refused
     (BadEvent), or with ``on_bad="drop"`` left out; they are in the result either way. ``parts``:
-    into how many ranges of time; ``dry_run``: send nothing.
+    into how many ranges of time; ``speed``: so many seconds of event time a second, else as fast as
+    it goes; ``dry_run``: send nothing.
 
     Raises SchemaError, BadEvent, BrokerUnreachable, and what Spark makes of a task's error.
     """
@@ -83,6 +86,8 @@ def publish(
     report = Published(seen.whole.count, len(bounds) + 1, seen.bad, bad)
     if dry_run or not seen.whole.count:
         return report
+    if speed is not None and not 0.0 < speed < float("inf"):
+        raise ValueError(f"speed is a positive number, not {speed!r}")
     options = {
         "broker": broker,
         "source": source,
@@ -91,6 +96,8 @@ def publish(
         "timeout": timeout,
         "form": text_of(form),
     }
+    if speed is not None:
+        options |= {"speed": str(speed), "origin": f"{seen.whole.times[0]}@{time_now()}"}
     good = _named(wide.where(f.col(BAD).isNull()).drop(BAD), form)
     ranges = good.withColumn(CELL, slice_of(f.col(TIME), bounds))
     ordered = ranges.repartitionById(len(bounds) + 1, f.col(CELL)).sortWithinPartitions(TIME)

@@ -18,7 +18,7 @@ from broker.client.subscriber import Subscriber
 from broker.errors import BrokerUnreachable
 from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
-from broker.spark.writing import known_types
+from broker.spark.target import known_types
 from matcher.errors import SchemaError
 from matcher.model import EventBatch, EventType
 from matcher.tabular import to_arrow

@@ -18,7 +18,8 @@ from pyspark.sql.datasource import (
 
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of
-from broker.spark.writing import BatchWriter, StreamWriter, Target
+from broker.spark.target import Target
+from broker.spark.writing import BATCH_WRITERS, STREAM_WRITERS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,11 +54,13 @@ class RexmqDataSource(DataSource):
         """For ``df.write``."""
         if overwrite:
             raise ValueError('events cannot be overwritten: use mode("append")')
-        return BatchWriter(Target.of(WriteOptions.of(self.options), schema))
+        options = WriteOptions.of(self.options)
+        return BATCH_WRITERS[options.writer](Target.of(options, schema), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """For ``df.writeStream``."""
-        return StreamWriter(Target.of(WriteOptions.of(self.options), schema))
+        options = WriteOptions.of(self.options)
+        return STREAM_WRITERS[options.writer](Target.of(options, schema), schema)
 
 
 def register(session: SparkSession) -> None:

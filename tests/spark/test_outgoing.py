@@ -5,8 +5,10 @@ from random import Random
 import pyarrow as pa
 import pytest
 
+from broker.pace import Pace
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.outgoing import PlainRows, content_ids
+from broker.spark.writing import _write
 from matcher.errors import BadEvent
 from matcher.model import EventType
 
@@ -64,11 +66,58 @@ def test_ids_stay_with_their_rows_when_others_are_left_out():
         ({"type": "A", "batch": "0"}, "option batch is a number of events"),
         ({"type": "A", "timeout": "soon"}, "option timeout is a duration such as 30 s"),
         ({"type": "A", "tpye": "B"}, "no option is called 'tpye'"),
+        ({"type": "A, B"}, "option typeColumn says which column tells them apart"),
+        ({"type": "A", "speed": "fast", "order": "time"}, "option speed is a positive number"),
+        ({"type": "A", "speed": "60"}, "option speed needs option order 'time'"),
+        ({"type": "A", "writer": "csv"}, "option writer is arrow or rows, not 'csv'"),
+        ({"type": "A", "credentials": "me:secret"}, "brokers have no security yet"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(options, said):
     with pytest.raises(ValueError, match=said):
         WriteOptions.of(options)
+
+
+class Clock:
+    """A clock that only sleeping moves, and what it showed at each delivery."""
+
+    def __init__(self):
+        self.now, self.sent = 100.0, []
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def send(self, batches, promise):
+        times = [time for batch in batches for time in batch.time.tolist()]
+        self.sent.append((round(self.now, 6), times, promise))
+
+    resent = 0
+
+
+@pytest.mark.parametrize(("origin", "begun"), [(None, 100.0), ((-2_000_000, 101.0), 102.0)])
+def test_events_leave_when_they_are_due(origin, begun):
+    """At twice the speed, those of one instant together, whatever record batches they come in."""
+    times = [0.0, 0.0, 1.0, 1.0, 4.0, 4.004, 10.0]
+    batches = [
+        pa.record_batch({"time": some, "area": ["a"] * len(some), "value": [1.0] * len(some)})
+        for some in (times[:3], times[3:])
+    ]
+    clock = Clock()
+    rows = PlainRows(TEMP, "time", (), skip_bad=False)
+    written = _write(batches, rows, clock, Pace(2.0, origin, clock, clock.sleep), in_order=True)
+    sent = [(due, [time / 1e6 for time in some]) for due, some, _ in clock.sent]
+    assert sent == [
+        (begun, [0.0, 0.0]),
+        (begun + 0.5, [1.0]),
+        (begun + 0.5, [1.0]),
+        (begun + 2.0, [4.0, 4.004]),
+        (begun + 5.0, [10.0]),
+    ]
+    assert [promise for *_, promise in clock.sent] == [max(some) for _, some, _ in clock.sent]
+    assert (written.rows, written.latest) == (7, 10_000_000)
 
 
 def test_options_are_read_whatever_their_case():

@@ -62,6 +62,17 @@ def test_the_events_of_the_flights_are_those_of_the_demo(spark, raw, tmp_path, m
     assert (tmp_path / "report.csv").read_text().startswith("type,month,count\n")
 
 
+def test_rows_that_come_too_late_are_set_aside_with_the_reason(spark, raw, tmp_path):
+    pipeline = example("flights")
+    whole = pipeline.weather(spark, raw).where("reason is null")
+    rows = whole.where("time < timestamp'2013-07-01T00:00:00Z'").count()
+    assert 0 < rows < whole.count()
+    pipeline.flights = lambda *_: {}  # the weather alone is enough, and sooner made
+    quality = pipeline.make_events(spark, raw, tmp_path, "2013-07-01T00:00:00Z")
+    assert quality["Weather"]["rejected"][pipeline.LATE] == rows
+    assert quality["Weather"]["events"] == whole.count() - rows
+
+
 def test_what_is_generated_depends_on_the_seed_alone(spark):
     workload = example("generator").workload
     made = [

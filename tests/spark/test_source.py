@@ -1,20 +1,26 @@
 """The data source against a running broker: written once, refused in words, read back."""
 
+import json
 import random
 import threading
+import time
 
 import pytest
+from pyspark import TaskContext
+from two_brokers import two_brokers
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.process import BrokerProcess
 from broker.spark import detect, publish, register
 from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
-from broker.spark.writing import StreamWriter, Target
+from broker.spark.target import Target
+from broker.spark.writing import StreamWriter
 from matcher.model import EventType
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does", "ignore:the events have no column")
 READ = EventType.of("Read", area="string", value="float")
+HOLD = "rule held: define Held() from TypedA() as Now and last TypedB() within 1 s from Now"
 NOBODY = "tcp://127.0.0.1:9"
 PAIR = """
 rule {0}pair: define {0}Pair(area: string, first: float, second: float)
@@ -42,13 +48,29 @@ def written(frame, endpoint, name, **options):
     frame.write.format("rexmq").options(**{**given, **options}).mode("append").save()
 
 
-def received(subscriber, seconds=1.0):
+def received(subscriber, count, seconds=60.0):
+    """So many events; fewer where none comes for so many seconds."""
     events = []
-    while True:
+    while len(events) < count:
         try:
             events.append(subscriber.receive(timeout_s=seconds))
         except TimeoutError:
-            return events
+            break
+    return events
+
+
+def streamed(spark, schema, folder, **options):
+    """Write what is in ``folder``/in as a stream, until all of it is written."""
+    stream = spark.readStream.schema(schema).parquet(str(folder / "in"))
+    writer = stream.writeStream.format("rexmq").options(**options)
+    place = str(folder / "checkpoint")
+    query = writer.option("checkpointLocation", place).trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def none_follows(subscriber):
+    """Whether nothing comes of what was published before; what comes within a moment is seen."""
+    return received(subscriber, 1, seconds=0.5) == []
 
 
 def declared(manager, name):
@@ -63,14 +85,13 @@ def test_a_frame_written_twice_takes_effect_once(spark, endpoint):
         declared(manager, "Once")
     with Subscriber(endpoint, "Once()", "OncePair()") as subscriber:
         written(frame.repartition(3), endpoint, "Once")
-        first = received(subscriber)
+        first = received(subscriber, 118)
         written(frame.repartition(5), endpoint, "Once")
-        again = received(subscriber, 0.5)
+        assert none_follows(subscriber)
     of_pairs = [event for event in first if event.type == "OncePair"]
     assert len([event for event in first if event.type == "Once"]) == 60
     assert {event.source for event in first} == {"by Once", "rexmq/rule/Oncepair"}
     assert len(of_pairs) == 58
-    assert again == []
 
 
 def test_a_commit_that_fails_and_is_repeated_takes_effect_once(spark, endpoint, tmp_path):
@@ -89,7 +110,7 @@ def test_a_commit_that_fails_and_is_repeated_takes_effect_once(spark, endpoint, 
             return "failing"
 
         def streamWriter(self, schema, overwrite):  # noqa: N802
-            return Failing(Target.of(WriteOptions.of(self.options), schema))
+            return Failing(Target.of(WriteOptions.of(self.options), schema), schema)
 
     spark.dataSource.register(Source)
     frame = readings(spark, 80)
@@ -113,10 +134,11 @@ def test_a_commit_that_fails_and_is_repeated_takes_effect_once(spark, endpoint, 
     with Subscriber(endpoint, "Stream()", "StreamPair()") as subscriber:
         with pytest.raises(Exception, match="the commit fails"):
             run(2)
-        before = received(subscriber)
+        before = received(subscriber, 80)
         flag.touch()
         run(3)
-        after = received(subscriber)
+        after = received(subscriber, 76)
+        assert none_follows(subscriber)
     assert sum(event.type == "Stream" for event in before) == 80
     assert [event.type for event in before if event.type == "StreamPair"] == []
     assert {event.type for event in after} == {"StreamPair"}
@@ -127,18 +149,19 @@ def test_publishing_overlapping_partitions_finds_what_detect_finds(spark, endpoi
     """Sixteen ranges on two cores, from partitions that overlap; nothing is late."""
     frame = readings(spark, 400, seed=3).withColumnRenamed("ts", "time").repartition(16)
     rules = "event Ranged(area: string, value: float)\n" + PAIR.format("Ranged")
-    expected = detect({"Ranged": frame}, rules, cells=1)
+    expected = detect({"Ranged": frame}, rules, cells=1).collect()
     with RuleManager(endpoint) as manager:
         manager.add(rules)
         with Subscriber(endpoint, "RangedPair()") as subscriber:
             report = publish({"Ranged": frame}, endpoint, source="ranged", parts=16)
-            pairs = received(subscriber)
+            pairs = received(subscriber, len(expected))
+            assert none_follows(subscriber)
         sources = [one for one in manager.status()["sources"] if one["name"].startswith("ranged#")]
     assert (report.events, report.parts, dict(report.reasons)) == (400, 16, {})
     assert sum(one["late"] for one in sources) == 0
     assert {one["standing"] for one in sources} == {"closed"}
     assert sorted((event.time, *event.data.values()) for event in pairs) == sorted(
-        (round(one["time"].timestamp() * 1e6), *one["RangedPair"]) for one in expected.collect()
+        (round(one["time"].timestamp() * 1e6), *one["RangedPair"]) for one in expected
     )
 
 
@@ -177,7 +200,7 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, en
             written(frame, endpoint, "Fitting", brokr="x")
         with pytest.raises(Exception, match="are not in order of time: publish the frame with"):
             written(frame.coalesce(1), endpoint, "Fitting", order="time")
-        assert received(subscriber, 0.3) == []
+        assert none_follows(subscriber)
 
 
 def test_bad_rows_are_refused_or_dropped(spark, endpoint):
@@ -190,7 +213,7 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
         with pytest.raises(Exception, match="attribute area: expected string, found null"):
             written(frame, endpoint, "Partly")
         written(frame, endpoint, "Partly", onBad="drop")
-        assert [event.data["value"] for event in received(subscriber)] == [1.0, 4.0]
+        assert [event.data["value"] for event in received(subscriber, 2)] == [1.0, 4.0]
 
 
 def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
@@ -200,7 +223,7 @@ def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
         declared(manager, "Passed")
     with Subscriber(endpoint, "Passed()") as subscriber:
         written(frame, f"{NOBODY}, {endpoint}", "Passed", timeout="1 s")
-        assert len(received(subscriber)) == 10
+        assert len(received(subscriber, 10)) == 10
     with pytest.raises(Exception, match="no broker is left: no broker answers at"):
         written(frame, NOBODY, "Passed", timeout="500 ms")
 
@@ -234,3 +257,144 @@ def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
     assert times == sorted(set(times))
     with pytest.raises(Exception, match=r"known are: .*Read"):
         reader.option("subscribe", "Unheard()").load()
+
+
+def test_rows_name_their_types_and_each_is_checked(spark, endpoint):
+    register(spark)
+    with RuleManager(endpoint) as manager:
+        manager.add("event TypedA(area: string)\nevent TypedB(value: float)\n" + HOLD)
+    rows = [(1.0, "TypedA", "a", None), (2.0, "TypedB", None, 2.0), (3.0, "TypedC", "a", 1.0)]
+    rows += [(4.0, None, "a", 1.0), (5.0, "TypedB", "b", None), (6.0, "TypedA", "c", 5.0)]
+    schema = "ts double, kind string, area string, value double"
+    frame = spark.createDataFrame(rows, schema)
+    both = {"typeColumn": "kind", "source": "typed"}
+    with Subscriber(endpoint, "TypedA()", "TypedB()") as subscriber:
+        mistakes = {
+            "no column kind, which option typeColumn names": frame.withColumnRenamed("kind", "k"),
+            "column kind is of type bigint; expected names": frame.selectExpr(
+                "ts", "1L as kind", "area", "value"
+            ),
+            "no column value .float., which event TypedB has": frame.drop("value"),
+        }
+        for said, wrong in mistakes.items():
+            with pytest.raises(Exception, match=said):
+                written(wrong, endpoint, "TypedA, TypedB", **both)
+        with pytest.raises(Exception, match="the broker knows no event TypedC"):
+            written(frame, endpoint, "TypedA, TypedC", **both)
+        with pytest.raises(Exception, match="type 'TypedC' in column kind: expected TypedA, Typed"):
+            written(frame.where("kind = 'TypedC'"), endpoint, "TypedA, TypedB", **both)
+        written(frame, endpoint, "TypedA, TypedB", onBad="drop", **both)
+        events = received(subscriber, 3)
+    assert sorted((e.type, *e.data.values()) for e in events) == [
+        ("TypedA", "a"),
+        ("TypedA", "c"),
+        ("TypedB", 2.0),
+    ]
+
+
+def test_rows_and_arrow_give_one_event_the_same_id(spark, endpoint, tmp_path):
+    """Whatever kinds of columns there are; and the numbers of each write are told."""
+    register(spark)
+    with RuleManager(endpoint) as manager:
+        declared(manager, "Rowwise")
+    frame = readings(spark, 50).selectExpr(
+        "timestamp_micros(cast(1382832000000000 + ts * 120000000 as long)) as ts",  # clocks go back
+        "area",
+        "cast(value as float) as value",
+        "cast(ts as decimal(10, 2)) as exact",
+        "cast(null as date) as day",
+        "ts > 3 as later",
+    )
+    numbers = tmp_path / "numbers.jsonl"
+    with Subscriber(endpoint, "Rowwise()") as subscriber:
+        for writer in ("rows", "arrow"):
+            written(frame, endpoint, "Rowwise", writer=writer, metrics=str(numbers))
+        events = received(subscriber, 50)
+    assert len({event.id for event in events}) == 50
+    told = [json.loads(line) for line in numbers.read_text().splitlines()]
+    assert [(one["batch"], one["rows"], one["resent"], one["bad"]) for one in told] == [
+        (None, 50, 0, 0)
+    ] * 2
+    assert all(one["bytes"] > 50 * 8 for one in told)
+
+
+def test_a_stream_writes_rows_too(spark, endpoint, tmp_path):
+    register(spark)
+    frame = readings(spark, 20)
+    frame.coalesce(1).write.parquet(str(tmp_path / "in"))
+    with RuleManager(endpoint) as manager:
+        declared(manager, "StreamRows")
+    options = {"broker": endpoint, "type": "StreamRows", "time": "ts", "writer": "rows"}
+    numbers = tmp_path / "numbers.jsonl"
+    with Subscriber(endpoint, "StreamRows()") as subscriber:
+        streamed(spark, frame.schema, tmp_path, **options, metrics=str(numbers))
+        assert len(received(subscriber, 20)) == 20
+    (told,) = map(json.loads, numbers.read_text().splitlines())
+    assert (told["batch"], told["rows"], told["bad"]) == (0, 20, 0)
+
+
+def test_a_schema_that_drifts_in_mid_stream_is_told_by_its_column(spark, endpoint, tmp_path):
+    """A file without a column is refused, or its rows are counted; a restart looks again."""
+    register(spark)
+    with RuleManager(endpoint) as manager:
+        declared(manager, "Drifting")
+    frame = readings(spark, 10).coalesce(1)
+    options = {"broker": endpoint, "type": "Drifting", "time": "ts", "source": "drift"}
+    numbers = tmp_path / "numbers.jsonl"
+    with Subscriber(endpoint, "Drifting()") as subscriber:
+        frame.write.parquet(str(tmp_path / "in"))
+        streamed(spark, frame.schema, tmp_path, **options)
+        assert len(received(subscriber, 10)) == 10
+        frame.drop("value").write.mode("append").parquet(str(tmp_path / "in"))
+        with pytest.raises(Exception, match="attribute value: expected float, found null"):
+            streamed(spark, frame.schema, tmp_path, **options)
+        with pytest.raises(Exception, match=r"no column value .float., which event Drifting has"):
+            streamed(spark, frame.drop("value").schema, tmp_path, **options)
+        dropping = {**options, "onBad": "drop", "metrics": str(numbers)}
+        streamed(spark, frame.schema, tmp_path, **dropping)
+        frame.selectExpr("ts + 100 as ts", "area", "value").write.mode("append").parquet(
+            str(tmp_path / "in")
+        )
+        streamed(spark, frame.schema, tmp_path, **dropping)
+        assert len(received(subscriber, 10)) == 10
+    told = [json.loads(line) for line in numbers.read_text().splitlines()]
+    assert [(one["batch"], one["rows"], one["bad"]) for one in told] == [(1, 10, 10), (2, 10, 0)]
+
+
+def test_a_broker_that_stops_while_tasks_write_is_followed_by_the_next(spark, tmp_path):
+    """Two linked brokers; the first ends when what half of the tasks wrote is at the second."""
+    register(spark)
+    flag, half = tmp_path / "gone", 100
+
+    def waiting(batches):
+        while TaskContext.get().partitionId() > 1 and not flag.exists():
+            time.sleep(0.05)
+        yield from batches
+
+    numbers = spark.range(0, 2 * half, 1, 4).selectExpr(
+        "id / 1d as ts", "'a' as area", "id / 4d as value"
+    )
+    values = set()
+    with (
+        two_brokers() as (first, second),
+        Subscriber(second.endpoint, "Moved()") as subscriber,
+    ):
+
+        def ending():
+            values.update(event.data["value"] for event in received(subscriber, half, 300.0))
+            first.kill()
+            flag.touch()
+
+        thread = threading.Thread(target=ending)
+        thread.start()
+        try:
+            brokers = f"{first.endpoint}, {second.endpoint}"
+            gated = numbers.mapInArrow(waiting, numbers.schema)
+            written(gated, brokers, "Moved", order="none", timeout="2 s")
+        finally:
+            flag.touch()
+            thread.join()
+        assert len(values) == half
+        values.update(event.data["value"] for event in received(subscriber, half))
+        assert none_follows(subscriber)
+    assert values == {number / 4 for number in range(2 * half)}

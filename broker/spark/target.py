@@ -1,0 +1,212 @@
+"""Where rows go and as what: brokers and columns are looked at before anything is sent.
+
+Law: a column that does not fit the type as the broker knows it is named in an error, and nothing
+was sent. A type that the broker does not know is advertised as the columns say.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import types as spark
+
+from broker.client.manager import RuleManager
+from broker.client.publisher import Publisher
+from broker.errors import BrokerUnreachable
+from broker.spark.delivery import Delivery
+from broker.spark.frames import RESERVED, Form, kind_of
+from broker.spark.options import WriteOptions
+from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
+from matcher.errors import SchemaError
+from matcher.model import Attribute, EventType, Kind
+from routing.parts import part_name
+from rules.language import load
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go and as what; the same in every task."""
+
+    options: WriteOptions
+    types: tuple[EventType, ...]
+    form: Form | None
+
+    @classmethod
+    def of(cls, options: WriteOptions, schema: StructType) -> Target:
+        """Look at the brokers and the columns. Raises SchemaError, which names the column, and
+        BrokerUnreachable.
+        """
+        known = known_types(options.brokers, options.timeout_s)
+        if options.form:
+            form = form_of(options.form)
+            for event_type in form.types:
+                if known.get(event_type.name, event_type) != event_type:
+                    check_columns(known[event_type.name], _kinds(event_type))
+                    raise SchemaError(
+                        f"the broker knows {known[event_type.name]}; expected {event_type}"
+                    )
+            return cls(options, form.types, form)
+        _check_named(options, schema)
+        kinds: dict[str, tuple[Kind | None, str]] = {
+            field.name: (kind_of(field.dataType), field.dataType.simpleString())
+            for field in schema.fields
+        }
+        types = [known.get(name) or _type_of(name, options, schema) for name in options.types]
+        for event_type in types:
+            check_columns(event_type, kinds)
+        return cls(options, tuple(types), None)
+
+    def rows(self) -> Rows:
+        """A reader for one task."""
+        if self.form is not None:
+            return WideRows(self.form)
+        options = self.options
+        skip_bad = options.on_bad == "drop"
+        if options.type_column:
+            return TypedRows(self.types, options.type_column, options.time, options.ids, skip_bad)
+        return PlainRows(self.types[0], options.time, options.ids, skip_bad)
+
+    def delivery(self, part: int) -> Delivery:
+        """The publisher of one task."""
+        options = self.options
+        return Delivery(
+            options.brokers,
+            part_name(options.source, part),
+            self.types,
+            acks=options.acks,
+            batch_events=options.batch_events,
+            timeout_s=options.timeout_s,
+        )
+
+    def hold(self, part: int | None, promise: int | None = None, *, ends: bool = False) -> None:
+        """Let a part promise something, and leave; ``ends``: it has published everything."""
+        publisher = connected(self.options, part_name(self.options.source, part), self.types)
+        if promise is not None:
+            publisher.promise(promise)
+        if ends:
+            publisher.close()
+        else:
+            publisher.pause()
+
+
+def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> Publisher:
+    """A publisher at the first broker that answers; BrokerUnreachable when none does."""
+    told = []
+    for endpoint in options.brokers:
+        try:
+            return Publisher(
+                endpoint,
+                name=name,
+                types=types,
+                timeout_s=options.timeout_s,
+                connect_timeout_s=min(options.timeout_s, 5.0),
+            )
+        except BrokerUnreachable as error:
+            told.append(str(error))
+    raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+
+
+def known_types(brokers: Sequence[str], timeout_s: float) -> dict[str, EventType]:
+    """The types that the first broker to answer knows; BrokerUnreachable when none does."""
+    told = []
+    for endpoint in brokers:
+        try:
+            with RuleManager(endpoint, connect_timeout_s=min(timeout_s, 5.0)) as manager:
+                schemas = [known["schema"] for known in manager.status()["types"]]
+        except BrokerUnreachable as error:
+            told.append(str(error))
+        else:
+            return dict(load("\n".join(f"event {schema}" for schema in schemas)).schemas)
+    raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")
+
+
+def check_columns(event_type: EventType, kinds: Mapping[str, tuple[Kind | None, str]]) -> None:
+    """SchemaError, naming the column, unless the columns hold the type's attributes."""
+    for attribute in event_type.attributes:
+        if attribute.name not in kinds:
+            raise SchemaError(
+                f"no column {attribute.name} ({attribute.kind.value}), which event "
+                f"{event_type.name} has"
+            )
+        kind, named = kinds[attribute.name]
+        if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
+            raise SchemaError(
+                f"column {attribute.name} is of type {named}; event {event_type.name} has "
+                f"{attribute}"
+            )
+
+
+def _kinds(event_type: EventType) -> dict[str, tuple[Kind | None, str]]:
+    return {one.name: (one.kind, one.kind.value) for one in event_type.attributes}
+
+
+def _check_named(options: WriteOptions, schema: StructType) -> None:
+    """SchemaError for a column that an option names and that cannot serve."""
+    if options.time not in schema.names:
+        raise SchemaError(f"no column {options.time} holds the time of the events")
+    if isinstance(schema[options.time].dataType, spark.TimestampNTZType):
+        raise SchemaError(
+            f"column {options.time} holds times without a time zone; make timestamps of them "
+            f"(to_utc_timestamp)"
+        )
+    for name in options.ids:
+        if name not in schema.names:
+            raise SchemaError(f"no column {name}, which option id names")
+    column = options.type_column
+    if not column:
+        return
+    if column not in schema.names:
+        raise SchemaError(f"no column {column}, which option typeColumn names")
+    if kind_of(schema[column].dataType) is not Kind.STRING:
+        raise SchemaError(
+            f"column {column} is of type {schema[column].dataType.simpleString()}; expected names "
+            f"of types (string)"
+        )
+
+
+def _type_of(name: str, options: WriteOptions, schema: StructType) -> EventType:
+    """The type that the columns mean when the broker knows none of that name."""
+    if options.type_column:
+        raise SchemaError(
+            f"the broker knows no event {name}, and of rows of many types the columns do not say "
+            f"which are its; declare it in a rule file, or write a frame of each type"
+        )
+    attributes = []
+    for field in schema.fields:
+        if field.name in RESERVED or field.name == options.time:
+            continue
+        kind = kind_of(field.dataType)
+        if kind is None:
+            raise SchemaError(
+                f"column {field.name} is of type {field.dataType.simpleString()}; expected "
+                f"integers, floats, booleans or strings"
+            )
+        attributes.append(Attribute(field.name, kind))
+    return EventType(name, tuple(attributes))
+
+
+# --- the form of publish(), as an option -------------------------------------------------------
+
+
+def text_of(form: Form) -> str:
+    """A form as text that an option can hold."""
+    types = [
+        [one.name, [[attribute.name, attribute.kind.value] for attribute in one.attributes]]
+        for one in form.types
+    ]
+    return json.dumps(types)
+
+
+def form_of(text: str) -> Form:
+    """The inverse of text_of, as far as writers need it."""
+    types = [
+        EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
+        for name, attributes in json.loads(text)
+    ]
+    return Form.of(types, [])

@@ -1,0 +1,72 @@
+"""Delivery without Spark: what a lost broker has, the next is not sent; what it has not, it is."""
+
+import numpy as np
+from two_brokers import two_brokers
+
+from broker import Subscriber
+from broker.process import BrokerProcess
+from broker.spark.delivery import Delivery
+from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from routing.parts import part_name
+
+MOVED = EventType.of("Moved", value="int")
+HALF = 5_000
+
+
+def moved(first: int, count: int) -> EventBatch:
+    numbers = np.arange(first, first + count)
+    texts = StringColumn.from_strings([str(number) for number in numbers])
+    ids = EventIds(StringColumn.constant("", count), numbers, texts)
+    return EventBatch(MOVED, numbers * 1_000, ids, (numbers,))
+
+
+def delivered(subscriber: Subscriber, count: int) -> list[int]:
+    values: list[int] = []
+    while len(values) < count:
+        for batch in subscriber.receive_delivery(timeout_s=60).batches:
+            values += batch.columns[0].tolist()
+    return values
+
+
+def test_the_next_broker_gets_what_the_lost_one_had_not_confirmed():
+    """The first is linked to the second, and is killed when it has confirmed the first half."""
+    with (
+        two_brokers() as (first, second),
+        Subscriber(second.endpoint, "Moved()") as subscriber,
+    ):
+        delivery = Delivery(
+            [first.endpoint, second.endpoint],
+            part_name("mover", 0),
+            [MOVED],
+            acks="broker",
+            batch_events=512,
+            timeout_s=2.0,
+        )
+        delivery.send([moved(0, HALF)])
+        delivery.confirm()
+        assert delivery.unconfirmed == 0
+        values = delivered(subscriber, HALF)
+        first.kill()
+        delivery.send([moved(HALF, HALF)])
+        delivery.finish()
+        values += delivered(subscriber, HALF)
+        assert values == [*range(2 * HALF)]
+        assert delivery.resent <= HALF
+
+
+def test_what_was_confirmed_is_not_kept():
+    with BrokerProcess() as broker:
+        delivery = Delivery(
+            [broker.endpoint],
+            part_name("keeper", 0),
+            [MOVED],
+            acks="broker",
+            batch_events=100,
+            timeout_s=30.0,
+        )
+        for number in range(20):
+            delivery.send([moved(number * HALF, HALF)])
+            assert delivery.unconfirmed <= 65_536 + 100
+        delivery.confirm()
+        assert delivery.unconfirmed == 0
+        delivery.finish()
