@@ -54,7 +54,7 @@ SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
 HORIZON_EVENTS = 1024
 """Horizons are computed anew once this many events have come since the last time, or as many as
-there are accesses: that costs a time in proportion to them."""
+rules look back in accesses: that costs a time in proportion to them."""
 TICKS_MAX = 65_536
 """So many seconds of ticks are made at a time."""
 _NOTHING_STORED: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)
@@ -288,7 +288,7 @@ class CdpEngine:
         found = self._outlets.taken()
         if self._chooser is not None:
             self._choose(self._chooser)
-        if self._events_since_horizon >= max(HORIZON_EVENTS, len(self._linker.tables.accesses)):
+        if self._events_since_horizon >= max(HORIZON_EVENTS, self._linker.looks):
             self._set_horizons(TIME_MAX)
             self._forget_strings()
         return found

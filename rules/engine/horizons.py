@@ -44,6 +44,10 @@ class Lookbacks:
         self._places = RecordTable(PLACE)  # beside the table of rules
         self._holds = RecordTable(HOLD)
 
+    def __len__(self) -> int:
+        """How many rows there are, or were, of how far a rule looks back in an access."""
+        return len(self._holds)
+
     def add(self, rule: int, source: int, reaches: Mapping[int, int]) -> tuple[int, ...]:
         """Enter a rule that looks back so far, in microseconds, in each access; gives its holds."""
         place = self._places.add(source=source)

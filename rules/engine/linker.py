@@ -292,6 +292,11 @@ class Linker:
         is_used[[self.tables.type_numbers[name] for name in used]] = 1
         self.rules.array["stores"] = is_used[self.rules.array["type"]]
 
+    @property
+    def looks(self) -> int:
+        """In how many accesses rules look back, each rule counted: what horizons cost."""
+        return len(self._lookbacks)
+
     def horizons(self, until: int) -> Horizons:
         """From when on events are of use; see :meth:`Lookbacks.horizons`."""
         return self._lookbacks.horizons(until, self.groups, self.rules.array, self.tables)

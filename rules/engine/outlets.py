@@ -7,7 +7,8 @@ Law 1: what was given is not written again while anybody holds it. An outlet goe
 while there is room, so that single events cost no allocation, and gets other columns when there is
 none, in memory that a :class:`Pool` lends.
 
-Law 2: an outlet has room for about twice what an advance yields.
+Law 2: an outlet has room for about twice what an advance yields; for more only where that is
+little.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ ROOM_MIN = 16
 """Composite events that the first columns of an outlet have room for."""
 ROOM_SMALL = 1024
 """As long as advances yield little, columns are made anew so seldom as this many allow."""
+ADVANCES, ROOM_LARGE = 6, 8192
+"""Columns serve for about so many advances, unless that is more room than this."""
 _ADDRESSES = (
     "time",
     "digest",
@@ -127,7 +130,7 @@ class Outlets:
             likely = part.length + part.length // 4
             if part.capacity - part.end < likely and part.capacity > ROOM_SMALL:
                 self.forget(part.number)
-                self._expected[part.number] = likely
+                self._expected[part.number] = max(likely, min(ADVANCES * likely, ROOM_LARGE))
 
     def _named(self) -> Names:
         """What codes stand for at present."""

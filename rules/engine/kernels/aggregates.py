@@ -101,7 +101,7 @@ def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
     start = record.offset + record.head * ENTRY_WORDS
-    words = arrays.gathered(state)
+    words = arrays.gathered(state)[:]  # an array like the other one
     if high - low > len(words):
         words = np.empty(high - low, np.int64)
     count, failed, place = 0, 0, low

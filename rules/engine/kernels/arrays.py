@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 from numba import types as numba_types
+from numba.core import cgutils
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 from numba.np import arrayobj
@@ -23,9 +24,11 @@ from numba.np.numpy_support import from_dtype
 
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
+from rules.engine.kernels.views import View
 from rules.engine.tables import grown
 
-_arrayobj: Any = arrayobj  # it is not typed
+_arrayobj: Any = arrayobj  # they are not typed
+_cgutils: Any = cgutils
 _I = np.dtype(np.int64)
 
 DTYPES: Mapping[str, npt.DTypeLike] = {
@@ -132,7 +135,7 @@ def _view_at(context: Any, builder: Any, kind: Any, address: Any, length: Any) -
 
 
 def _array_type(dtype: npt.DTypeLike) -> Any:
-    return numba_types.Array(from_dtype(np.dtype(dtype)), 1, "C")
+    return View(from_dtype(np.dtype(dtype)))
 
 
 def _accessor(name: str) -> Any:
@@ -156,6 +159,32 @@ def _accessor(name: str) -> Any:
     return array
 
 
+def _prefetch(name: str) -> Any:
+    place, size = _PLACES[name], np.dtype(DTYPES[name]).itemsize
+
+    @intrinsic
+    def prefetch(_context: Any, _state: Any, _index: Any) -> tuple[Signature, Any]:
+        """Have the memory of one item of the array fetched: it is needed soon."""
+
+        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+            state, index = arguments
+            word, bytes_ = ir.IntType(64), ir.IntType(8).as_pointer()
+            words = builder.inttoptr(state, word.as_pointer())
+            start = builder.load(builder.gep(words, [ir.Constant(word, place)]))
+            address = builder.add(start, builder.mul(index, ir.Constant(word, size)))
+            hint = ir.IntType(32)
+            form = ir.FunctionType(ir.VoidType(), [bytes_, hint, hint, hint])
+            function = _cgutils.get_or_insert_function(builder.module, form, "llvm.prefetch.p0")
+            to_read, to_all_caches, of_data = (ir.Constant(hint, value) for value in (0, 3, 1))
+            pointer = builder.inttoptr(address, bytes_)
+            builder.call(function, [pointer, to_read, to_all_caches, of_data])
+            return context.get_dummy_value()
+
+        return numba_types.void(numba_types.int64, numba_types.int64), generate
+
+    return prefetch
+
+
 def _view(dtype: npt.DTypeLike) -> Any:
     kind = _array_type(dtype)
 
@@ -175,6 +204,10 @@ words_at = _view(np.int64)
 """``length`` int64 words at an address."""
 codes_at = _view(np.int32)
 bytes_at = _view(np.uint8)
+
+prefetch_heap = _prefetch("heap")
+prefetch_rule = _prefetch("rules")
+prefetch_straight = _prefetch("straight")
 
 types = _accessor("types")
 dispatch = _accessor("dispatch")

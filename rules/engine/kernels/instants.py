@@ -72,6 +72,8 @@ from rules.engine.kernels.straight import detect_straight
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
 """The phases of an instant."""
 
+LINE_WORDS = 8
+"""Words of a line of memory."""
 FIRST_ROWS = 16
 """Rows of a type's first ring."""
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
@@ -213,10 +215,15 @@ def enter(state: int, type_number: int, words, offset: int) -> int:  # type: ign
     if not counters[ROW_WRITTEN]:
         arrays.types(state)[type_number].tail = row + 1
         counters[ROW_WRITTEN] = 1
+        # The next row comes where the oldest stands, which nobody has looked at for long.
+        arrays.prefetch_heap(state, row_offset(state, type_number, row + 1))
     time = words[offset + ROW_TIME]
     step = 0
     for place in range(count):
         column = arrays.matched(state)[place]
+        rule = arrays.columns(state)[column].first_rule
+        if rule >= 0:
+            arrays.prefetch_rule(state, rule)
         access = arrays.columns(state)[column].first_access
         while access >= 0:
             step += 1
@@ -226,15 +233,17 @@ def enter(state: int, type_number: int, words, offset: int) -> int:  # type: ign
                     return status
                 counters[APPENDED] = step
             access = arrays.accesses(state)[access].next
-        rule = arrays.columns(state)[column].first_rule
         while rule >= 0:
+            following = arrays.rules(state)[rule].next
+            if following >= 0:
+                arrays.prefetch_rule(state, following)
             step += 1
             if step > counters[APPENDED]:
                 status = trigger(state, rule, time, row)
                 if status != DONE:
                     return status
                 counters[APPENDED] = step
-            rule = arrays.rules(state)[rule].next
+            rule = following
     counters[ROW_WRITTEN] = 0
     if time < arrays.types(state)[type_number].taken_in:
         begin_anew(state, type_number, time)
@@ -351,6 +360,10 @@ def trigger(state: int, rule: int, time: int, row: int) -> int:
     if time < record.floor or time < group.evaluated:
         return DONE
     if time < group.mark:
+        if record.straight >= 0:  # it is evaluated a few rules from now
+            arrays.prefetch_straight(state, record.straight)
+            arrays.prefetch_straight(state, record.straight + LINE_WORDS)
+            arrays.prefetch_straight(state, record.straight + 2 * LINE_WORDS)
         return DONE if push_trigger(state, rule, row) else GROW_TRIGGERS
     if arrays.types(state)[arrays.columns(state)[record.column].type].ticks:
         return DONE

@@ -34,7 +34,7 @@ from rules.engine.kernels.summaries import forget_from, forget_stale, forget_sum
 FIRST_CAPACITY = 4
 """Entries of a new list."""
 SELDOM = 7
-"""A row with none of these bits makes an access without keys sweep."""
+"""A row with none of these bits sweeps although it makes no list."""
 
 
 @part
@@ -207,6 +207,8 @@ def insert_entry(state: int, number: int, type_number: int, time: int, row: int)
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
     if record.head + record.length == record.capacity:
+        prune(state, number, arrays.accesses(state)[record.access].horizon)
+        record = lists[number]
         if record.head > 0 and 2 * record.head >= record.capacity:
             start = record.offset
             shift = record.head * ENTRY_WORDS
@@ -351,32 +353,51 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
     return first, second
 
 
+@part
+def extend(state: int, number: int, time: int, row: int) -> bool:
+    """Put an entry behind the others of a list; False, and no change, where it is not so simple."""
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
+    end = record.head + record.length
+    if end == record.capacity:
+        return False
+    place = record.offset + end * ENTRY_WORDS
+    if record.length > 0 and heap[place - ENTRY_WORDS] >= time:
+        return False
+    heap[place] = time
+    heap[place + 1] = row
+    record.length += 1
+    return True
+
+
 @kernel
 def append(state: int, access: int, type_number: int, time: int, row: int) -> int:
     """Enter a row into its list of an access; sweep other lists in passing.
 
     Two for each new one: were it one, then as long as every event makes a list, the sweep would
-    follow the newest lists and never come back to the oldest. An access without keys makes none,
-    and few of its rows are enough to come round.
+    follow the newest lists and never come back to the oldest. Where none is made, few rows are
+    enough to come round. The list itself is pruned when it is full: to look at the oldest entry
+    each time would fetch memory that nothing else needs.
     """
     record = arrays.accesses(state)[access]
     if time < record.horizon:
         return DONE
-    start = row_offset(state, type_number, row)
-    first, second = row_key(arrays.heap(state), record, start)
-    number = find_list(state, access, first, second)
+    first, second, number = np.int64(0), np.int64(0), record.list
+    if record.keys > 0:
+        first, second = row_key(arrays.heap(state), record, row_offset(state, type_number, row))
+        number = find_list(state, access, first, second)
     count = 1
     if number < 0:
         number = make_list(state, access, first, second)
         count = 2
         if number < 0:
             return -number
-    status = insert_entry(state, number, type_number, time, row)
-    if status == DONE:
-        prune(state, number, record.horizon)
-        if record.keys > 0 or row & SELDOM == 0:
-            sweep(state, count)
-    return status
+    if not extend(state, number, time, row):
+        status = insert_entry(state, number, type_number, time, row)
+        if status != DONE:
+            return status
+    if count > 1 or row & SELDOM == 0:
+        sweep(state, count)
+    return DONE
 
 
 @kernel
