@@ -527,12 +527,14 @@ class Paused:
 class SinkTree(Struct, array_like=True, frozen=True):
     """A processing tree whose root is a broker that has sinks (7.3.2).
 
-    ``number``: that of the plan which it began with. ``filters``: what the root's sinks want of it.
+    ``number``: that of the plan which it began with. ``filters``: what the root's sinks want of it;
+    ``mixed``: whether they want composite events of the single tree, too.
     """
 
     root: Name
     number: Sequence
     filters: tuple[Text, ...]
+    mixed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import Any
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.deployment import Deployed
+from routing.messages import SinkTree
 from routing.network.divided import DividedDetection
 from routing.network.processing import Generation, Processing
 from routing.network.recovery import chosen
@@ -28,8 +29,8 @@ from routing.network.station import Division, Station
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
-Planned = tuple[str, Generation, tuple[str, ...], Division]
-"""A tree: its root, its generation, what the root's sinks want, and how its rules are divided."""
+Planned = tuple[SinkTree, Generation, Division]
+"""A tree, its generation, and how its rules are divided."""
 
 
 class SinkTreesDetection(DividedDetection):
@@ -37,6 +38,7 @@ class SinkTreesDetection(DividedDetection):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self._router.has_company = True
         self.trees: dict[str, Processing] = {}
         """By root."""
         self._begun: frozenset[str] = frozenset()
@@ -91,7 +93,7 @@ class SinkTreesDetection(DividedDetection):
                 yield name, station.mark(name)
         own = self.own
         if own is not None:
-            for name in sorted(wanted & own.rules.keys()):
+            for name in sorted(wanted & own.wanted):
                 if not own.has_ended(name):
                     yield name, own.mark_of(name)
         for name in self._idle:
@@ -120,11 +122,14 @@ class SinkTreesDetection(DividedDetection):
         """
         before, reached = self.trees, self._reached()
         self.trees = {}
-        for root, generation, filters, divided in trees:
+        for planned, generation, divided in trees:
+            root, filters, mixed = planned.root, planned.filters, planned.mixed
             old = before.get(root)
             if old is None or old.generation != generation:
                 station = self._station_of(old)
-                old = Processing(self._name, root, generation, filters, divided, station, due)
+                old = Processing(
+                    *(self._name, root, generation, filters, mixed), divided, station, due
+                )
             self.trees[root] = old
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree

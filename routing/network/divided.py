@@ -50,6 +50,8 @@ class DividedRouter(Router):
         """The neighbour from whose side each rule's marks come."""
         self._told: dict[str, int] = {}
         self._places: Mapping[str, str] = {}
+        self.has_company = False
+        """Whether what sinks get along other trees, too, waits for all marks of this one."""
         self.partners: set[str] = set()
         """The neighbours that follow the same plan; events go to no others."""
         self.ended: set[str] = set()
@@ -148,7 +150,8 @@ class DividedRouter(Router):
     ) -> None:
         for branch in self.branches.values():
             if branch.neighbour != sender and branch.neighbour in self.partners:
-                every = len({self._places.get(one.rule.name) for one in branch.rules}) > 1
+                places = {self._places.get(one.rule.name) for one in branch.rules}
+                every = self.has_company or len(places) > 1
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
 

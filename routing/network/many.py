@@ -33,6 +33,7 @@ from routing.messages import (
     Shared,
     SinkTree,
 )
+from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.detecting import Planned, SinkTreesDetection
 from routing.network.dividing import DividingBroker
@@ -210,10 +211,12 @@ class SinkTreesBroker(DividingBroker):
         for root, texts in sorted(found.wants):
             filters = self._kinds.own_filters(texts, schemas)
             if filters:
-                tree = SinkTree(root, plan.number, filters)
-                goes_on = before is not None and self._goes_on(tree, plan)
-                number = self._detection.trees[root].generation.number if goes_on else plan.number
-                trees.append(SinkTree(root, number, filters))
+                mixed = any(type_named(text) in self._kinds.routed for text in texts)
+                tree = SinkTree(root, plan.number, filters, mixed)
+                if before is not None and self._goes_on(tree, plan):
+                    number = self._detection.trees[root].generation.number
+                    tree = SinkTree(root, number, filters, mixed)
+                trees.append(tree)
         self._lost.clear()
         return replace(plan, trees=tuple(trees))
 
@@ -223,7 +226,7 @@ class SinkTreesBroker(DividingBroker):
         return (
             old is not None
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
-            and old.filters == tree.filters
+            and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
             and old.division == self._divided_for(tree, plan)
         )
@@ -265,7 +268,7 @@ class SinkTreesBroker(DividingBroker):
 
     def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
         generation = Generation(plan.root, plan.epoch, tree.number)
-        return tree.root, generation, tree.filters, self._divided_for(tree, plan)
+        return tree, generation, self._divided_for(tree, plan)
 
     def _open(self, trees: Iterable[Processing]) -> None:
         """Tell children what may come, and see what fathers have said (processing, Law 3)."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from matcher.model import TIME_MIN, EventBatch
 from routing.deployment import Deployed
 from routing.messages import Flow, Forward
+from routing.network.branch import type_named
 from routing.network.divided import DividedRouter
 from routing.network.recovery import from_due_on
 from routing.network.router import CLOSED, joined
@@ -40,7 +41,7 @@ class Generation:
 class Processing:
     """Owner of what one broker knows and does in one tree.
 
-    ``filters``: what the root's sinks want. ``due``: from when on composite events of rules have
+    ``filters`` and ``mixed`` as in SinkTree. ``due``: from when on composite events of rules have
     to be found, since they began anew.
     """
 
@@ -50,6 +51,7 @@ class Processing:
         root: str,
         generation: Generation,
         filters: tuple[str, ...],
+        mixed: bool,
         division: Division,
         station: Station,
         due: Mapping[str, int],
@@ -57,9 +59,15 @@ class Processing:
         self.root = root
         self.generation = generation
         self.filters = filters
+        self.mixed = mixed
         self.division = division
         self.station = station
         self.rules = {one.rule.name: one for one in division.rules}
+        types = {type_named(text) for text in filters}
+        self.wanted = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in types
+        )
+        """The rules whose composite events the root's sinks get; others serve these."""
         self.father = division.fathers.get(name)
         self.children = frozenset(
             child for child, father in division.fathers.items() if father == name
@@ -79,6 +87,7 @@ class Processing:
         router = DividedRouter(name)
         router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
         router.partners = set(router.branches)
+        router.has_company = self.mixed
         router.follow_places(self.division.partition.places)
         if self.father is not None:
             router.want(self.father, self.filters)

@@ -126,7 +126,12 @@ def told(seed: int, strategy: str, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     return story.told
 
 
-@pytest.mark.parametrize("seed", range(12))
+FOUND = (341, 403)
+"""Seeds that failed once: marks of the single tree that were not told because nothing had been sent
+along it; a rule that had served others, and counted as never heard of once it was subscribed to."""
+
+
+@pytest.mark.parametrize("seed", [*range(10), *FOUND])
 def test_a_story_has_one_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = told(seed, "centralized", monkeypatch)
     for strategy in ("distributed-st", "distributed-mt"):
