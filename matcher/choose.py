@@ -64,6 +64,7 @@ class AutoMatcher(TableMatcher):
         self._rival: Rival | None = None
         self._chosen_for = FILTERS_MIN // 2
         self._came_at_once = 0  # filters, since it last chose
+        self._settled_for = -1  # changes of the table after which there was nothing to choose
         self._choosing = Lock()
         self._counts = np.zeros(COUNTS, np.int64)
 
@@ -81,12 +82,8 @@ class AutoMatcher(TableMatcher):
             self._rival.delete(slot)
 
     def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
-        if self._has_outgrown_its_choice() and self._choosing.acquire(blocking=False):
-            try:  # what another thread may have done meanwhile
-                if self._has_outgrown_its_choice():
-                    self._go_on_choosing(events)
-            finally:
-                self._choosing.release()
+        if self._settled_for != self.table.changes:
+            self._settle(events)
         return self._index.run(events, begin, found, self._counts)
 
     def _bytes(self) -> int:
@@ -101,6 +98,17 @@ class AutoMatcher(TableMatcher):
 
     def _has_outgrown_its_choice(self) -> bool:
         return not self._chosen_for / 2 <= len(self) <= self._chosen_for * 2
+
+    def _settle(self, events: EncodedEvents) -> None:
+        """Filters have come or gone: choose anew, if that is due, or go on with it."""
+        if not self._has_outgrown_its_choice():
+            self._settled_for = self.table.changes
+        elif self._choosing.acquire(blocking=False):
+            try:  # what another thread may have done meanwhile
+                if self._has_outgrown_its_choice():
+                    self._go_on_choosing(events)
+            finally:
+                self._choosing.release()
 
     def _go_on_choosing(self, events: EncodedEvents) -> None:
         recent = events.take(slice(0, EVENTS_MAX))

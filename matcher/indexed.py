@@ -53,6 +53,7 @@ from matcher.kernels.layout import (
     STATE,
     WAITING,
 )
+from matcher.kernels.views import words_of
 from matcher.model import Int64s
 from matcher.prefixes import Prefixes
 from matcher.sorting import stable_order
@@ -95,7 +96,9 @@ class Index:
         self._state = np.zeros(STATE, np.int64)
         self._state[FREE:] = -1
         self._prefixes = Prefixes(table, self._keys, self._state)
-        self._scratch: list[tuple[Int64s, Int64s]] = []  # one for each thread that matches
+        self._scratch: list[Int64s] = []
+        self._words: tuple[Int64s, int] = (np.empty(0, np.int64), 0)  # and their address
+        self._words_for = -1
 
     @property
     def bytes(self) -> int:
@@ -118,14 +121,15 @@ class Index:
 
     def insert(self, slots: Int64s) -> None:
         """Put filters into their buckets."""
+        self._words_for = -1
         filters, keys = self._filters, self._keys
         if filters.filters.size > keys.size:
             keys.reserve(filters.filters.size - keys.size)
             self._homes.make_room(filters.filters.size)
-        inserted = len(slots)
+        inserted, state = len(slots), self._state
         if inserted >= GROUP_MIN:
             slots = self._by_type(slots)
-        signed = max(int(self._state[SIGNED]), len(slots) // (8 if self.by_access else 1))
+        signed = max(state.item(SIGNED), len(slots) // (8 if self.by_access else 1))
         if not self._told_apart / 2 <= signed <= self._told_apart:
             terms = len(filters.vocabulary.terms)
             self._longest = int(longest_signature(int(signed / self._share), terms))
@@ -138,7 +142,7 @@ class Index:
                 self._masks.rows,
                 self._arena.rows,
                 self._prefixes.bits,
-                self._state,
+                state,
                 filters.rows.rows,
                 filters.filters.rows,
                 keys.rows,
@@ -160,6 +164,7 @@ class Index:
 
     def delete(self, slot: int) -> None:
         """Take a filter out."""
+        self._words_for = -1
         if self._homes.rows[slot] < 0:
             buckets, keys = self._buckets, self._keys.rows
             index_remove(
@@ -182,15 +187,15 @@ class Index:
 
     def _gather(self, inserted: int) -> None:
         """Make groups of what has gathered in buckets, after so many filters have come."""
-        least = self._least
         if inserted >= GROUP_MIN:
+            least = self._least
             counts = self._buckets.table[:, SPAN] & SPAN_COUNT
             for place in np.flatnonzero(counts >= least).tolist():
                 self._promote(place, least)
-        elif self._state[FULL]:
-            place = int(self._state[FULL]) - 1
-            if int(self._buckets.table[place, SPAN]) & SPAN_COUNT >= GATHERED_MIN:
-                self._promote(place, least)
+            return
+        place = self._state.item(FULL) - 1
+        if place >= 0 and self._buckets.table.item(place, SPAN) & SPAN_COUNT >= GATHERED_MIN:
+            self._promote(place, self._least)
 
     @property
     def _least(self) -> int:
@@ -250,41 +255,52 @@ class Index:
         self, events: EncodedEvents, begin: int, found: Found, counts: Int64s
     ) -> tuple[int, int]:
         """As ``TableMatcher._run``; ``counts`` int64[COUNTS] is added to, as COUNT_NAMES says."""
-        filters, groups = self._filters, self._homes.groups
-        scratch = self._take_scratch()
+        if self._words_for != self._filters.changes:
+            self._look()
+        (_, address), scratch = self._words, self._take_scratch()
         reached: tuple[int, int] = index_match(
+            address,
+            self._filters.live_interfaces,
             events.offsets,
             events.cells,
             begin,
-            events.texts,
-            self._buckets.table,
-            self._buckets.parts,
-            self._masks.rows,
-            self._arena.rows,
-            self._prefixes.bits,
-            self._state,
-            filters.rows.rows,
-            filters.identifiers.rows,
-            filters.vocabulary.sorts,
-            *scratch,
-            groups.blocks,
-            groups.groups,
-            groups.heads,
+            *events.texts,
+            scratch,
             *found,
-            filters.live_interfaces,
             counts,
         )
         self._scratch.append(scratch)
         return reached
 
-    def _take_scratch(self) -> tuple[Int64s, Int64s]:
-        """An array of -1 by term, and one of WORK."""
-        terms = len(self._filters.vocabulary.ranks)
+    def _look(self) -> None:
+        """See where the arrays are now; they stay there until filters come or go."""
+        filters, groups = self._filters, self._homes.groups
+        words = words_of(
+            {
+                "table": self._buckets.table,
+                "parts": self._buckets.parts,
+                "masks": self._masks.rows,
+                "arena": self._arena.rows,
+                "bloom": self._prefixes.bits,
+                "state": self._state,
+                "rows": filters.rows.rows,
+                "identifiers": filters.identifiers.rows,
+                "sorts": filters.vocabulary.sorts,
+                "blocks": groups.blocks,
+                "groups": groups.groups,
+                "heads": groups.heads,
+            }
+        )
+        self._words, self._words_for = (words, words.ctypes.data), filters.changes
+
+    def _take_scratch(self) -> Int64s:
+        """What a call of the kernel needs for itself, of which each thread has its own."""
+        size = WORK + len(self._filters.vocabulary.ranks)
         try:
-            at, work = self._scratch.pop()
+            scratch = self._scratch.pop()
         except IndexError:
-            at, work = np.full(terms, -1, np.int64), np.empty(WORK, np.int64)
-        return (at if len(at) >= terms else np.full(terms, -1, np.int64)), work
+            scratch = np.empty(0, np.int64)
+        return scratch if len(scratch) >= size else np.full(size, -1, np.int64)
 
 
 class IndexedMatcher(TableMatcher):

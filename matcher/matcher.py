@@ -10,10 +10,10 @@ their definition, and a randomised suite holds the others to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.constraint import Filter
 from matcher.mixed import FilterBatch, MixedEvents
@@ -22,8 +22,7 @@ from matcher.model import EventBatch, Int64s, UInt64s
 Events: TypeAlias = EventBatch | MixedEvents
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matches:
+class Matches(Struct, frozen=True, eq=False):
     """Who wants each of n events.
 
     ``bits`` uint64[n, words]: bit s of row i says that place s of ``interfaces`` int64[s] wants

@@ -54,7 +54,7 @@ class Prefixes:
     def follow(self, slots: Int64s) -> None:
         """A few filters have come, and are in ``bits``: go on with the younger one, if need be."""
         if self._younger is None:
-            if 2 * int(self._state[LEARNT]) * BLOOM_BITS < 64 * len(self.bits):
+            if 2 * self._state.item(LEARNT) * BLOOM_BITS < 64 * len(self.bits):
                 return
             self._begin()
         for slot in slots.tolist():

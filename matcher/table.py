@@ -69,6 +69,8 @@ class FilterTable:
         self.identifiers = Growing(np.int64)
         self.interfaces = Growing(np.int64)
         self.live_interfaces = 0
+        self.changes = 0
+        """How often filters have come or gone: until it is more, all arrays are where they are."""
         self._numbering: Numbering[int] = Numbering()  # of interfaces
         self._slots = Places()
         self._free_slots: list[int] = []
@@ -107,13 +109,15 @@ class FilterTable:
         """Add one filter; its slot. ValueError for an identifier that is taken."""
         if identifier in self._slots:
             raise ValueError(f"there is a filter {identifier} already")
+        self.changes += 1
         packed = [self._row(constraint) for constraint in filter_.constraints]
         if filter_.type is not None:
             term = self.vocabulary.use_term(filter_.type, TYPE_SORT)
             packed.append((word_of(term, SAME, BY_PRESENCE), 0))
         start = self._run(len(packed))
-        if packed:
-            self.rows.rows[start : start + len(packed)] = packed
+        rows = self.rows.rows
+        for place, row in enumerate(packed, start):  # sooner done than all at once
+            rows[place] = row
         slot = self._free_slots.pop() if self._free_slots else self._new_slots(1)
         self._slots.add(identifier, slot)
         self.identifiers.rows[slot] = identifier
@@ -123,6 +127,7 @@ class FilterTable:
 
     def remove(self, identifier: int) -> None:
         """Forget a filter, which no matcher uses any more."""
+        self.changes += 1
         slot = self._slots.pop(identifier)
         start, count, place, _ = self.filters.rows[slot].tolist()
         for word, operand in self.rows.rows[start : start + count].tolist():
@@ -172,6 +177,7 @@ class FilterTable:
     def add_all(self, batch: FilterBatch) -> Int64s:
         """Add many; their slots. Raises before anything is added (ValueError, FilterError)."""
         self._check(batch)
+        self.changes += 1
         count, offsets = len(batch), batch.cells.offsets
         rows, lengths = self._pack(batch), np.diff(offsets)
         starts = self.rows.size + offsets[:-1]

@@ -61,14 +61,15 @@ class TableMatcher(ABC):
     def __init__(self) -> None:
         self.table = FilterTable()
         self._room = FOUND_ROOM
+        self._one = np.zeros(1, np.int64)  # slot, that is added alone
 
     def __len__(self) -> int:
         return len(self.table)
 
     def add(self, identifier: int, interface: int, filter_: Filter) -> None:
         """Add one filter; ValueError for an identifier that is taken."""
-        slot = self.table.add(identifier, interface, filter_)
-        self._insert(np.array([slot], np.int64))
+        self._one[0] = self.table.add(identifier, interface, filter_)
+        self._insert(self._one)
 
     def add_all(self, filters: FilterBatch) -> None:
         """Add many; ValueError, and nothing is added, for an identifier that is taken."""

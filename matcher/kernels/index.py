@@ -46,6 +46,20 @@ from matcher.kernels.relations import holds
 from matcher.kernels.results import hit
 from matcher.kernels.rows import copy_row
 from matcher.kernels.signatures import signature_probes
+from matcher.kernels.views import (
+    arena_in,
+    blocks_in,
+    bloom_in,
+    groups_in,
+    heads_in,
+    identifiers_in,
+    masks_in,
+    parts_in,
+    rows_in,
+    sorts_in,
+    state_in,
+    table_in,
+)
 
 _DEPTHS = 2 * PROBES + CANDIDATES
 _KEYS = _DEPTHS + SIGNATURE_MAX
@@ -224,16 +238,21 @@ def match_buckets(
 
 @kernel
 def index_match(
-    offsets, cells, begin, texts, table, parts, masks, arena, bloom, state, rows, identifiers,
-    sorts, at, work,
-    blocks, groups, heads, bits, found, ends, wanted, interfaces, counts,
+    words, interfaces, offsets, cells, begin, hit_offsets, hits, ranks, test_ranks, scratch, bits,
+    found, ends, wanted, counts,
 ):  # fmt: skip
     """Look the events' signatures and values up, and verify what stands in the buckets.
 
-    ``at``: scratch of -1 by term; ``work``: scratch of WORK. Gives the event where
-    ``found`` had no more room, and how many numbers are in it; ``ends`` says up to where they are
-    of each event.
+    ``words``: of the index's arrays (:mod:`matcher.kernels.views`); ``offsets`` to ``test_ranks``:
+    the events; ``scratch``: of WORK, and behind it -1 by term. Gives the event where ``found`` had
+    no more room, and how many numbers are in it; ``ends`` says up to where they are of each event.
     """
+    texts = (hit_offsets, hits, ranks, test_ranks)
+    table, parts, masks, arena = table_in(words), parts_in(words), masks_in(words), arena_in(words)
+    bloom, state, rows, sorts = bloom_in(words), state_in(words), rows_in(words), sorts_in(words)
+    blocks, groups, heads = blocks_in(words), groups_in(words), heads_in(words)
+    identifiers = identifiers_in(words)
+    work, at = scratch[:WORK], scratch[WORK:]
     size = 0
     probes, spans = work[:PROBES], work[PROBES : 2 * PROBES]
     candidates, depths, keys = work[2 * PROBES : _DEPTHS], work[_DEPTHS:_KEYS], work[_KEYS:_PLAY]
