@@ -53,6 +53,7 @@ class Advertisements:
 
     def __init__(self, config: NodeConfig) -> None:
         self._types: dict[str, KnownType] = {}
+        self._schemas: Mapping[str, EventType] | None = None  # until a type comes or goes
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -72,7 +73,9 @@ class Advertisements:
     @property
     def schemas(self) -> Mapping[str, EventType]:
         """The known schemas by name."""
-        return {name: known.schema for name, known in self._types.items()}
+        if self._schemas is None:
+            self._schemas = {name: known.schema for name, known in self._types.items()}
+        return self._schemas
 
     def check(self, types: Iterable[EventType], source_name: str) -> None:
         """Refusal when a source may not advertise these types; changes nothing."""
@@ -94,6 +97,7 @@ class Advertisements:
 
     def advertise(self, source: Source, schema: EventType, floor: int) -> None:
         """Add an advertisement that was checked; nothing before ``floor`` is taken."""
+        self._schemas = None
         known = self._types.get(schema.name)
         if known is None:
             known = self._types[schema.name] = KnownType(schema)
@@ -112,6 +116,7 @@ class Advertisements:
 
     def exchange(self, gone: Iterable[EventType], new: Iterable[EventType]) -> None:
         """Rules that named types (each once for every rule) are gone, and others have come."""
+        self._schemas = None
         names = []
         for schema in gone:
             self._types[schema.name].mentions -= 1
@@ -137,4 +142,5 @@ class Advertisements:
         ]
         for name in gone:
             del self._types[name]
+            self._schemas = None
         return gone

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Annotated, Any, cast, get_args, get_type_hints
 
 import msgspec
@@ -272,11 +273,22 @@ _unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
 
 
 def _encode_known(message: Known) -> Frames:
-    return [_prefix(_KNOWN) + _pack(_flat_known(message))]
+    return [_known_bytes(message)]
 
 
 def _decode_known(data: Buffer, body: Buffer | None) -> Known:
     _no_body(body)
+    return _known_from(bytes(data))
+
+
+# What is known is told on as it is, to all, whenever anything of it changes.
+@lru_cache(maxsize=16)
+def _known_bytes(message: Known) -> bytes:
+    return _prefix(_KNOWN) + _pack(_flat_known(message))
+
+
+@lru_cache(maxsize=16)
+def _known_from(data: bytes) -> Known:
     return _known_of(_unpack_known(data))
 
 

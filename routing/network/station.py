@@ -293,11 +293,7 @@ class Station:
 
     def _is_used(self, name: str) -> bool:
         """Whether a rule that is evaluated here, or a fragment, has looked at events of a type."""
-        return self._forwarder.looks_at(name) or any(
-            used.name == name
-            for deployed in self._rules.values()
-            for used in deployed.rule.used_types
-        )
+        return self._forwarder.looks_at(name) or name in self._used
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types to be given up, each once (Law 3)."""

@@ -21,7 +21,7 @@ passes later does for the sake of a rule, and the two are told apart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 
@@ -70,6 +70,11 @@ class _Users:
     wanted: bool = False
     looking: list[tuple[Evaluation, int]] = field(default_factory=list)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody asks for it any more."""
+        return not any(getattr(self, one.name) for one in fields(self))
+
 
 class _Arrangement:
     """What follows from the fragments in force: made anew when they change."""
@@ -108,6 +113,24 @@ class _Arrangement:
             of_type.setdefault(predicate, _Users()).wanted = True
         self.users = users
         self.sieves = {name: sieve_of(tuple(predicates)) for name, predicates in users.items()}
+
+    def want(self, before: Sequence[Predicate], after: Sequence[Predicate]) -> None:
+        """Others are wanted from now on; nothing else is arranged anew."""
+        was, will_be = frozenset(before), frozenset(after)
+        for predicate in (*before, *after):
+            if (predicate in was) is (predicate in will_be):
+                continue
+            name = predicate.type.name
+            of_type = self.users.setdefault(name, {})
+            users = of_type.setdefault(predicate, _Users())
+            users.wanted = predicate in will_be
+            if users.is_idle:
+                del of_type[predicate]
+            if of_type:
+                self.sieves[name] = sieve_of(tuple(of_type))
+            else:
+                del self.users[name]
+                self.sieves.pop(name, None)
 
 
 class Forwarder:
@@ -173,8 +196,8 @@ class Forwarder:
         """Let published events of these pass that come from now on (Law 5), and of no others."""
         wanted = tuple(dict.fromkeys(predicates))
         if wanted != self._wanted:
-            self._wanted = wanted
-            self._rearrange()
+            before, self._wanted = self._wanted, wanted
+            self._arrangement.want(before, wanted)
 
     def _rearrange(self) -> None:
         leaving = [one.evaluation for one in self._leaving]

@@ -13,6 +13,9 @@ from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventTyp
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
+from routing.partition.predicates import Predicate
+from rules.pattern import CANDIDATE
+from rules.subscription import parse_subscription
 
 CASES = 400
 
@@ -192,3 +195,26 @@ def test_what_is_simultaneous_with_the_last_is_sent_too():
     node.push(events_of(B, 1, [1, 2, 2, 2], [7, 7, 8, 9]))
     node.push(events_of(A, 1, [3], [7]))
     assert ids(node.advance(4 * MICROSECONDS)) == ["A#1", "B#2", "B#3", "B#4"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_wanted_step_by_step_is_what_is_wanted_at_once(seed: int):
+    """Whatever was wanted before, and whether or not a rule is there as well (Law 5)."""
+    random, schemas = Random(seed), {one.name: one for one in (A, B, C)}
+    made = [forwarder(JOIN, "A", "B") if seed % 2 else Forwarder() for _ in range(2)]
+    stepwise, at_once = made
+    filters = [f"{name}{of}" for name in schemas for of in ("", "(v > 1)", "(v = 2)", "(v = 3)")]
+    found = [parse_subscription(text, schemas) for text in filters]
+    predicates = [Predicate.of(one.type, one.conditions, CANDIDATE) for one in found]
+    for _ in range(10):
+        wanted = random.sample(predicates, random.randrange(len(predicates)))
+        stepwise.want(wanted)
+    at_once.want(wanted)
+    values = [random.randrange(5) for _ in range(20)]
+    for one in made:
+        for type_ in schemas.values():
+            one.push(events_of(type_, 1, list(range(20)), values))
+    ours, theirs = (one.advance(TIME_MAX) for one in made)
+    assert ids(ours) == ids(theirs)
+    assert ours.marks == theirs.marks
+    assert [stepwise.looks_at(name) for name in schemas] == [at_once.looks_at(n) for n in schemas]
