@@ -15,9 +15,12 @@ from timeline import batches
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, Event, EventBatch, EventType
+from routing.order import greatest_time
+from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
-from routing.partition.placement import Partition, Tree, partition
+from routing.partition.placement import NOTHING_PULLED, Partition, Tree, partition
+from routing.partition.pulls import Pulls, roles_at
 from rules.pattern import RuleSet
 
 
@@ -35,6 +38,7 @@ class Source:
 class Message:
     batches: Sequence[EventBatch]
     marks: Mapping[str, int]
+    answers: Answers = ()
 
 
 class Node:
@@ -44,6 +48,9 @@ class Node:
         self.name = name
         self.engine = make(engine)
         self.forwarder = Forwarder()
+        self.pulls = Pulls()
+        self.front = TIME_MIN
+        self.given: dict[str, int] = {}  # the marks that engine and forwarder were given
         self.marks: dict[str, dict[str, int]] = {}  # by type, then by who gave them
         self.rules = [rule for rule in whole.rules if divided.places[rule.name] == name]
         self.ranks = {RULE_SOURCE + rule.name: rank for rank, rule in enumerate(whole.rules)}
@@ -56,10 +63,16 @@ class Node:
         for batch in message.batches:
             self.engine.push(batch)
             self.forwarder.push(batch)
+            self.pulls.see(batch)
+            self.front = max(self.front, greatest_time(batch))
         for name, mark in message.marks.items():
             if sender in self.marks.get(name, ()):  # or it has withdrawn since
                 self.marks[name][sender] = mark
+        self.pulls.take(sender, message.answers)
         marks = {name: min(given.values()) for name, given in self.marks.items() if given}
+        self.pulls.learn(marks)
+        for name, mark in self.pulls.limits():
+            marks[name] = min(marks.get(name, end), mark)
         detected = self.engine.advance({**marks, "Timer": end})
         self.found += detected.events()
         for batch in detected.batches:
@@ -67,8 +80,22 @@ class Node:
         for rule in self.rules:
             name = rule.defines.name
             marks[name] = min(marks.get(name, end), self.engine.mark(rule.name))
+        self.given = marks
         forwarded = self.forwarder.advance(marks)
-        return Message(forwarded.batches, forwarded.marks)
+        answers = self.forwarder.answers(marks, self.pulls.mark)
+        return Message(forwarded.batches, forwarded.marks, answers)
+
+    def passed(self, rule: str) -> int:
+        """Up to where a rule or its fragment has been evaluated here."""
+        if rule in {one.name for one in self.rules}:
+            return self.engine.mark(rule)
+        types = self.forwarder.fragments[rule].types
+        return min((self.given.get(name, TIME_MIN) for name in types), default=TIME_MIN)
+
+    def hear(self, asked: Asked) -> None:
+        self.pulls.hear(asked)
+        for name, spans, horizon in asked:
+            self.forwarder.ask(name, spans, horizon)
 
 
 class ProcessingTree:
@@ -86,6 +113,7 @@ class ProcessingTree:
         since: int,
         end: int,
         forwarder: Callable[[], Forwarder] = Forwarder,
+        masters: Mapping[str, int] = NOTHING_PULLED,
     ):
         self.random = random
         self.tree = tree
@@ -93,18 +121,32 @@ class ProcessingTree:
         self.rules = rules
         self.schemas = schemas
         self.end = end
+        self.masters = masters
         self.partition = self.divided()
         self.nodes = {
             name: Node(name, rules, self.partition, engine, since) for name in tree.depths
         }
         self.links: dict[str, deque[Message]] = {name: deque() for name in tree.fathers}
+        self.down: dict[str, deque[Asked]] = {name: deque() for name in tree.fathers}
         self.promised: dict[str, Mapping[str, int]] = {}  # by node
-        self.carried = 0
+        self.carried = self.awakenings = 0
         for node in self.nodes.values():
             node.forwarder = forwarder()
             for rule, fragment in self.partition.fragments.get(node.name, {}).items():
                 node.forwarder.deploy(rule, fragment)
+        self._follow_pulls()
         self._expect_marks()
+
+    def _expect_again(self) -> None:
+        """Which child forwards what unasked has changed; what one has said stays said."""
+        for child, father in self.tree.fathers.items():
+            fragments = self.partition.fragments.get(child, {}).values()
+            pushed = frozenset[str]().union(*(fragment.pushed for fragment in fragments))
+            given = self.nodes[father].marks
+            for name in pushed:
+                given.setdefault(name, {}).setdefault(child, TIME_MIN)
+            for name in given.keys() - pushed:
+                given[name].pop(child, None)
 
     def _expect_marks(self) -> None:
         for number, source in enumerate(self.sources):
@@ -112,7 +154,7 @@ class ProcessingTree:
                 self.nodes[source.node].marks.setdefault(name, {})[f"source {number}"] = TIME_MIN
         for child, father in self.tree.fathers.items():
             for fragment in self.partition.fragments.get(child, {}).values():
-                for name in fragment.forwards:
+                for name in fragment.pushed:
                     self.nodes[father].marks.setdefault(name, {})[child] = TIME_MIN
 
     def divided(self) -> Partition:
@@ -120,7 +162,12 @@ class ProcessingTree:
         advertised: dict[str, frozenset[str]] = {}
         for source in self.sources:
             advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
-        return partition(self.tree, advertised, self.rules.rules)
+        return partition(self.tree, advertised, self.rules.rules, self.masters)
+
+    def _follow_pulls(self) -> None:
+        for name, node in self.nodes.items():
+            below = self.tree.children.get(name, ())
+            node.pulls.follow(roles_at(name, below, self.partition), TIME_MIN)
 
     def run(self) -> list[Event]:
         """The composite events that all nodes have found."""
@@ -132,6 +179,7 @@ class ProcessingTree:
         moves: list[Callable[[], None]] = [
             lambda child=child: self._deliver(child) for child, link in self.links.items() if link
         ]
+        moves += [lambda child=child: self._awake(child) for child in self.down if self.down[child]]
         for number, source in enumerate(self.sources):
             if source.events or any(source.marks.get(name) != self.end for name in source.types):
                 moves.append(lambda number=number: self._publish(number))
@@ -152,9 +200,20 @@ class ProcessingTree:
     def _deliver(self, child: str) -> None:
         self._take(self.tree.fathers[child], child, self.links[child].popleft())
 
+    def _awake(self, child: str) -> None:
+        self.nodes[child].hear(self.down[child].popleft())
+        self._look(child)
+
+    def _look(self, name: str) -> None:
+        """Nothing has come but what is known already."""
+        self._take(name, "", Message((), {}))
+
     def _take(self, name: str, sender: str, message: Message) -> None:
         sent = self.nodes[name].take(sender, message, self.end)
         if name != self.tree.root:
             self.carried += sum(map(len, sent.batches))
             self.links[name].append(sent)
             self.promised[name] = sent.marks
+        for child, asked in self.nodes[name].pulls.take_asked().items():
+            self.down[child].append(asked)
+            self.awakenings += 1

@@ -14,7 +14,8 @@ from timeline import batches
 import rules
 from matcher.model import MICROSECONDS, Event
 from routing.partition.forwarder import Forwarder
-from routing.partition.placement import Tree
+from routing.partition.placement import NOTHING_PULLED, Tree
+from routing.partition.pulling import masters_of
 from rules.pattern import RuleSet
 
 
@@ -81,6 +82,7 @@ class TreeCase:
         forwarder: type = Forwarder,
         engine: str = "naive",
         kind: type[ProcessingTree] = ProcessingTree,
+        pulled: bool = False,
     ) -> ProcessingTree:
         return kind(
             self.random,
@@ -92,7 +94,19 @@ class TreeCase:
             since=self.since,
             end=self.end,
             forwarder=forwarder,
+            masters=self.masters() if pulled else NOTHING_PULLED,
         )
+
+    def masters(self) -> dict[str, int]:
+        """A master for most of the rules, any that may be."""
+        random = Random(f"masters {self}")
+        defined = {rule.defines.name for rule in self.rules.rules}
+        found = {rule.name: masters_of(rule, defined) for rule in self.rules.rules}
+        return {
+            name: random.choice(numbers)
+            for name, numbers in found.items()
+            if numbers and random.random() < 0.9
+        }
 
     @property
     def hops(self) -> int:

@@ -39,6 +39,7 @@ from routing.partition.fragment import (
     Role,
 )
 from routing.partition.predicates import Equalities, Predicate, equality, subjects
+from routing.partition.pulling import Pull
 from routing.partition.windows import Distances, Span, reach
 from rules.pattern import (
     CANDIDATE,
@@ -58,12 +59,18 @@ from rules.pattern import (
 )
 
 
-def fragment_of(rule: Rule, present: frozenset[str], sole: frozenset[str]) -> Fragment | None:
+def fragment_of(
+    rule: Rule, present: frozenset[str], sole: frozenset[str], pull: Pull | None = None
+) -> Fragment | None:
     """The fragment of a rule for a node; None when the node has nothing to forward for it.
 
     ``present`` names the types that are advertised in the node's subtree, and ``sole`` those of
-    them that are advertised nowhere else. The rule's ``strict`` flags are decided.
+    them that are advertised nowhere else. The rule's ``strict`` flags are decided. With ``pull`` a
+    node that does not see all masters looks at nothing but static conditions: what it is asked for
+    is near a master already, and else it would wait for what is itself waiting to be asked for.
     """
+    if pull is not None and pull.master.type.name not in sole:
+        sole = frozenset()
     ways = rule.alternatives or (rule,)
     consumed = frozenset(_types(way)[number].name for way in ways for number in way.consuming)
     whole = _joined([_Derivation(way, present, sole & present, consumed).whole() for way in ways])
@@ -78,7 +85,7 @@ def fragment_of(rule: Rule, present: frozenset[str], sole: frozenset[str]) -> Fr
         return None
     if all(isinstance(role, Plain) for role in ordered):
         members, links = (), ()
-    return Fragment(members, links, ordered, whole.reach)
+    return Fragment(members, links, ordered, whole.reach, pull)
 
 
 def reach_of(rule: Rule) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s, StringColumn
 from routing.partition.assignments import Assignments, Attributes, KeyOf
 from routing.partition.fragment import Chosen, Fragment, Joined, Near
+from routing.partition.gate import Gate
 from routing.partition.history import Stored
 from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
@@ -35,6 +36,8 @@ class Evaluation:
     def __init__(self, fragment: Fragment) -> None:
         self.fragment = fragment
         self.mark = TIME_MIN
+        pull, kept = fragment.pull, fragment.kept
+        self.gate = Gate(pull, kept) if pull is not None and kept else None
         self._places = {predicate: place for place, predicate in enumerate(fragment.bound)}
         self._predicates = fragment.bound
         self._pending: list[tuple[int, int, int, tuple[Any, ...]]] = []  # a heap

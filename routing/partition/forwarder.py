@@ -13,22 +13,28 @@ fragments reach.
 Law 4: a fragment that takes the place of another starts with the events that are still there, and
 the other stays for as long as the fragment reaches. To send more than is needed is never wrong.
 
-Law 5: what subscribers above want of published events passes like the rest (``want``), so that it
+Law 5: of rules that are pulled (7.3.7) slaves wait until they are asked for, in windows around
+masters. They are given no marks, since nobody knows before what will be asked for; the network has
+other ways to say up to where it has been answered (pulls).
+
+Law 6: what subscribers above want of published events passes like the rest (``want``), so that it
 travels once though a rule above needs it too. It passes as it comes or not at all: an event that
 passes later does for the sake of a rule, and the two are told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.order import greatest_time
+from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
+from routing.partition.gate import Gate
 from routing.partition.history import History, Stored
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
@@ -38,7 +44,7 @@ from routing.partition.sieve import sieve_of
 class Forwarded:
     """What is to be sent at once: events, and then the marks of their types (Law 2).
 
-    ``fresh`` are published events that pass as they come, ``late`` all others (Law 5).
+    ``fresh`` are published events that pass as they come, ``late`` all others (Law 6).
     """
 
     fresh: tuple[EventBatch, ...]
@@ -63,11 +69,13 @@ class _Leaving:
 @dataclass(slots=True, eq=False)
 class _Users:
     """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
-    they are wanted, and the evaluations that look at them, each with the predicate's place there.
+    they are wanted, the gates that keep them until they are asked for, and the evaluations that
+    look at them, each with the predicate's place there.
     """
 
     passes: bool = False
     wanted: bool = False
+    gates: list[Gate] = field(default_factory=list)
     looking: list[tuple[Evaluation, int]] = field(default_factory=list)
 
     @property
@@ -81,38 +89,56 @@ class _Arrangement:
 
     def __init__(
         self,
-        in_force: Sequence[Evaluation],
-        leaving: Sequence[Evaluation] = (),
+        in_force: Mapping[str, Evaluation],
+        leaving: Sequence[_Leaving] = (),
         wanted: Sequence[Predicate] = (),
     ) -> None:
-        self.running = running = (*in_force, *leaving)
+        self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
         # Which types are forwarded, and in what company fragments look at each (Law 2).
         self.company: dict[str, set[frozenset[str]]] = {}
-        for evaluation in in_force:
+        for evaluation in in_force.values():
             fragment = evaluation.fragment
-            for name in sorted(fragment.forwards):
+            for name in sorted(fragment.pushed):
                 company = self.company.setdefault(name, set())
                 if name in fragment.binds:
                     company.add(fragment.binds)
         self.bound = {name for one in running for name in one.fragment.binds}
+        self.gates = [one.gate for one in in_force.values() if one.gate is not None]
+        self.stored = self.bound.union(*(one.fragment.kept for one in in_force.values()))
         self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
-        users: dict[str, dict[Predicate, _Users]] = {}
         for evaluation in running:
             fragment = evaluation.fragment
             if fragment.binds:
                 reach = max(self.reach.get(fragment.binds, 0), fragment.reach)
                 self.reach[fragment.binds] = reach
-            for predicate in fragment.plain:
-                of_type = users.setdefault(predicate.type.name, {})
-                of_type.setdefault(predicate, _Users()).passes = True
+        self.users: dict[str, dict[Predicate, _Users]] = {}
+        for evaluation in running:
             for place, predicate in enumerate(evaluation.predicates):
-                of_type = users.setdefault(predicate.type.name, {})
-                of_type.setdefault(predicate, _Users()).looking.append((evaluation, place))
+                self._users_of(predicate).looking.append((evaluation, place))
+        for evaluation in in_force.values():
+            self._let_pass(evaluation)
+        for one in leaving:
+            kept = in_force[one.name].fragment.kept  # it is for the new fragment to see to these
+            for predicate in one.evaluation.fragment.plain:
+                if predicate.type.name not in kept:
+                    self._users_of(predicate).passes = True
         for predicate in wanted:
-            of_type = users.setdefault(predicate.type.name, {})
-            of_type.setdefault(predicate, _Users()).wanted = True
-        self.users = users
-        self.sieves = {name: sieve_of(tuple(predicates)) for name, predicates in users.items()}
+            self._users_of(predicate).wanted = True
+        self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
+
+    def _let_pass(self, evaluation: Evaluation) -> None:
+        """What passes by itself, at once or when it is asked for."""
+        kept, gate = evaluation.fragment.kept, evaluation.gate
+        for predicate in evaluation.fragment.plain:
+            users = self._users_of(predicate)
+            if gate is not None and predicate.type.name in kept:
+                users.gates.append(gate)
+            else:
+                users.passes = True
+
+    def _users_of(self, predicate: Predicate) -> _Users:
+        of_type = self.users.setdefault(predicate.type.name, {})
+        return of_type.setdefault(predicate, _Users())
 
     def want(self, before: Sequence[Predicate], after: Sequence[Predicate]) -> None:
         """Others are wanted from now on; nothing else is arranged anew."""
@@ -121,8 +147,7 @@ class _Arrangement:
             if (predicate in was) is (predicate in will_be):
                 continue
             name = predicate.type.name
-            of_type = self.users.setdefault(name, {})
-            users = of_type.setdefault(predicate, _Users())
+            users, of_type = self._users_of(predicate), self.users[name]
             users.wanted = predicate in will_be
             if users.is_idle:
                 del of_type[predicate]
@@ -143,7 +168,7 @@ class Forwarder:
     def __init__(self) -> None:
         self._evaluations: dict[str, Evaluation] = {}  # by rule
         self._leaving: list[_Leaving] = []
-        self._arrangement = _Arrangement(())
+        self._arrangement = _Arrangement({})
         self._waiting: dict[Evaluation, None] = {}  # they have events to look at
         self._marks: dict[str, int] = {}
         self._given: dict[str, int] = {}  # the marks that went up
@@ -163,7 +188,7 @@ class Forwarder:
 
     @property
     def wanted(self) -> tuple[Predicate, ...]:
-        """What passes because it is wanted (Law 5)."""
+        """What passes because it is wanted (Law 6)."""
         return self._wanted
 
     def looks_at(self, name: str) -> bool:
@@ -180,8 +205,10 @@ class Forwarder:
             known = (self._marks.get(one, TIME_MIN) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(_Leaving(name, old, until))
+            if old.gate is not None:
+                self._history.touch(old.gate.release(old.fragment.kept - fragment.kept))
         self._evaluations[name] = new
-        alone = _Arrangement((new,))
+        alone = _Arrangement({name: new})
         for stored in self._history:
             self._sift(stored, alone)
         self._rearrange()
@@ -193,20 +220,50 @@ class Forwarder:
         self._rearrange()
 
     def want(self, predicates: Iterable[Predicate]) -> None:
-        """Let published events of these pass that come from now on (Law 5), and of no others."""
+        """Let published events of these pass that come from now on (Law 6), and of no others."""
         wanted = tuple(dict.fromkeys(predicates))
         if wanted != self._wanted:
             before, self._wanted = self._wanted, wanted
             self._arrangement.want(before, wanted)
 
     def _rearrange(self) -> None:
-        leaving = [one.evaluation for one in self._leaving]
-        in_force = list(self._evaluations.values())
-        self._arrangement = _Arrangement(in_force, leaving, self._wanted)
+        self._arrangement = _Arrangement(self._evaluations, self._leaving, self._wanted)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
         self._marks = {name: self._marks.get(name, TIME_MIN) for name in names}
+
+    # --- what is pulled ----------------------------------------------------------------------
+
+    def ask(self, name: str, spans: Spans, horizon: int) -> None:
+        """What a rule's fragment keeps around these spans of masters is to be sent (Law 5).
+
+        Windows of masters that are earlier than ``horizon`` will not be asked for any more. A rule
+        that keeps nothing here is none of this node's business.
+        """
+        evaluation = self._evaluations.get(name)
+        if evaluation is not None and evaluation.gate is not None:
+            self._history.touch(evaluation.gate.ask(spans, horizon))
+
+    def answers(self, marks: Mapping[str, int], below: Callable[[str], int]) -> Answers:
+        """What is to be answered behind all that ``advance`` has given.
+
+        ``marks``: up to where types are here, those that come only if they are asked for apart;
+        ``below``: up to where those below have answered what a rule has asked for.
+        """
+        found = []
+        for name, one in self._evaluations.items():
+            if one.gate is not None and one.gate.is_open:
+                here = (marks.get(kept, TIME_MAX) for kept in one.fragment.kept)
+                answer = one.gate.answer(min(below(name), *here))
+                if answer is not None:
+                    found.append((name, *answer))
+        return tuple(found)
+
+    def close(self) -> None:
+        """What was asked for will be asked for again, as far as it is needed."""
+        for gate in self._arrangement.gates:
+            gate.close()
 
     # --- events ------------------------------------------------------------------------------
 
@@ -221,7 +278,7 @@ class Forwarder:
             return
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
-        if name in self._arrangement.bound:
+        if name in self._arrangement.stored:
             self._sift(self._history.add(batch, fresh=fresh), self._arrangement)
             return
         users = self._arrangement.users[name]
@@ -241,6 +298,8 @@ class Forwarder:
         for predicate, places in arrangement.sieves[name].sift(stored.batch):
             if users[predicate].passes or (users[predicate].wanted and stored.fresh):
                 stored.passing[places] = True
+            for gate in users[predicate].gates:
+                gate.take(stored, places)
             for evaluation, place in users[predicate].looking:
                 evaluation.take(place, stored, places)
                 self._waiting[evaluation] = None
@@ -296,5 +355,9 @@ class Forwarder:
         for binds, reach in self._arrangement.reach.items():
             horizon = group_marks.get(binds, TIME_MIN) - reach
             for name in binds:
+                horizons[name] = min(horizons.get(name, horizon), horizon)
+        for gate in self._arrangement.gates:
+            gate.forget()
+            for name, horizon in gate.horizons.items():
                 horizons[name] = min(horizons.get(name, horizon), horizon)
         self._history.forget(horizons)

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from routing.partition.predicates import Predicate
+from routing.partition.pulling import Pull
 from routing.partition.windows import Span
 from rules.pattern import Policy
 
@@ -113,13 +114,14 @@ Role: TypeAlias = Plain | Joined | Near | Chosen
 @dataclass(frozen=True, slots=True)
 class Fragment:
     """What one node forwards for one rule. ``reach``: events further apart, in microseconds, have
-    nothing to do with each other.
+    nothing to do with each other. ``pull``: how the rule is pulled, if it is (7.3.7).
     """
 
     members: tuple[Member, ...]
     links: tuple[Link, ...]
     roles: tuple[Role, ...]
     reach: int
+    pull: Pull | None = None
 
     def whole(self) -> Fragment:
         """What passes if nothing but static conditions counts."""
@@ -130,6 +132,27 @@ class Fragment:
     def plain(self) -> tuple[Predicate, ...]:
         """What passes without further ado."""
         return tuple(role.predicate for role in self.roles if isinstance(role, Plain))
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The types whose events wait until they are asked for: slaves that pass plainly.
+
+        What passes by other roles is near a master already, and is sent as it comes to be.
+        """
+        if self.pull is None:
+            return frozenset()
+        return frozenset(one.type.name for one in self.plain) - {self.pull.master.type.name}
+
+    @property
+    def asks(self) -> bool:
+        """Whether the node is the one that asks those below, since it sees every master itself."""
+        master = None if self.pull is None else self.pull.master.type
+        return any(member.predicate.type == master for member in self.members)
+
+    @property
+    def pushed(self) -> frozenset[str]:
+        """The types of which events may pass unasked."""
+        return self.forwards - self.kept
 
     @property
     def binds(self) -> frozenset[str]:

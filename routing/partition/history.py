@@ -71,6 +71,11 @@ class History:
             stored.passing[row - stored.first] = True
             self._touched[stored.first] = stored
 
+    def touch(self, stored: Iterable[Stored]) -> None:
+        """The ``passing`` of these has changed."""
+        for one in stored:
+            self._touched[one.first] = one
+
     def take_passing(self) -> Iterator[tuple[EventBatch, bool]]:
         """The events that pass and have not been sent, in the order in which they came.
 

@@ -6,13 +6,14 @@ docstrings of ``fragment``; the other forwarder is held to it by tests.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from matcher.model import TIME_MIN, EventBatch
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from routing.partition.asking import Answers, Spans
 from routing.partition.forwarder import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
 from routing.partition.predicates import Predicate
@@ -51,10 +52,24 @@ class NaiveForwarder:
         self._rows: list[_Row] = []
         self._sent: set[_Row] = set()
         self._marks: dict[str, int] = {}
+        self._asked: dict[str, list[Spans]] = {}
+        """All that was ever asked for, by rule."""
 
     def deploy(self, name: str, fragment: Fragment) -> None:
         """Evaluate a fragment from now on."""
         self._fragments[name] = fragment
+
+    def ask(self, name: str, spans: Spans, horizon: int) -> None:
+        """What a rule's fragment keeps around these spans of masters is to be sent."""
+        self._asked.setdefault(name, []).append(spans)
+
+    def answers(self, marks: Mapping[str, int], below: Callable[[str], int]) -> Answers:
+        """What is to be answered: always up to where things are."""
+        return tuple(
+            (name, len(asked), min([below(name), *(marks.get(one, TIME_MAX) for one in kept)]))
+            for name, asked in self._asked.items()
+            if name in self._fragments and (kept := self._fragments[name].kept)
+        )
 
     def push(self, batch: EventBatch) -> None:
         """Take events in."""
@@ -75,9 +90,10 @@ class NaiveForwarder:
         """Give what has now to be sent, and up to where it is complete."""
         self._marks = _marks_of(marks, self._fragments.values(), self._marks)
         passing = set()
-        for fragment in self._fragments.values():
+        for name, fragment in self._fragments.items():
+            asked = self._asked.get(name, [])
             mark = min((self._marks[name] for name in fragment.binds), default=TIME_MIN)
-            passing |= {row for row in self._rows if _passes_plainly(row, fragment)}
+            passing |= {row for row in self._rows if _passes_plainly(row, fragment, asked)}
             passing |= _Evaluation(fragment, [row for row in self._rows if row.time < mark]).passing
         new = [row for row in self._rows if row in passing and row not in self._sent]
         self._sent |= passing
@@ -89,8 +105,17 @@ class NaiveForwarder:
         return Forwarded((), tuple(batches), _marks_after(self._marks, self._fragments.values()))
 
 
-def _passes_plainly(row: _Row, fragment: Fragment) -> bool:
-    return any(map(row.fits, fragment.plain))
+def _passes_plainly(row: _Row, fragment: Fragment, asked: Sequence[Spans]) -> bool:
+    if not any(map(row.fits, fragment.plain)):
+        return False
+    if row.type not in fragment.kept or fragment.pull is None:
+        return True
+    (around,) = (one for one in fragment.pull.around if one.type == row.type)
+    return any(
+        first - around.before <= row.time <= last + around.after
+        for spans in asked
+        for first, last in spans
+    )
 
 
 class _Evaluation:
@@ -200,9 +225,10 @@ def _marks_of(
 
 def _marks_after(marks: Mapping[str, int], fragments: Collection[Fragment]) -> dict[str, int]:
     """The marks that go up (Law 2)."""
-    after = {name: marks[name] for fragment in fragments for name in sorted(fragment.forwards)}
+    after = {name: marks[name] for fragment in fragments for name in sorted(fragment.pushed)}
     for fragment in fragments:
         if fragment.binds:
             mark = min(marks[name] for name in fragment.binds)
-            after.update((name, min(after[name], mark)) for name in fragment.binds)
+            own = fragment.binds & fragment.pushed
+            after.update((name, min(after[name], mark)) for name in own)
     return after

@@ -20,8 +20,12 @@ from functools import cached_property
 
 from routing.partition.derivation import fragment_of
 from routing.partition.fragment import Fragment
+from routing.partition.pulling import Pull, pull_of
 from rules.dependencies import arrange
 from rules.pattern import TIMER, Rule, uses_of
+
+NOTHING_PULLED: Mapping[str, int] = {}
+"""The masters of no rule: all is sent as it comes."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,17 @@ class Partition:
     """Where the rules of a tree are evaluated, and what is forwarded for them.
 
     ``places``: the node of each rule, by name; ``fragments``: by node, then by rule;
-    ``waiting``: for each rule that cannot fire yet, the types that nobody advertises.
+    ``waiting``: for each rule that cannot fire yet, the types that nobody advertises; ``pulls``:
+    the rules that are pulled, and how (7.3.7).
     """
 
     places: Mapping[str, str]
     fragments: Mapping[str, Mapping[str, Fragment]]
     waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    pulls: Mapping[str, Pull] = field(default_factory=dict)
 
     def whole(self) -> Partition:
-        """The same, but fragments let pass all that satisfies static conditions."""
+        """The same, but fragments let pass all that satisfies static conditions, unasked."""
         fragments = {
             node: {name: one.whole() for name, one in own.items()}
             for node, own in self.fragments.items()
@@ -96,11 +102,15 @@ class Change:
 
 
 def partition(
-    tree: Tree, advertised: Mapping[str, frozenset[str]], rules: Sequence[Rule]
+    tree: Tree,
+    advertised: Mapping[str, frozenset[str]],
+    rules: Sequence[Rule],
+    masters: Mapping[str, int] = NOTHING_PULLED,
 ) -> Partition:
     """Divide rules over a tree.
 
-    ``advertised``: for each node, the types that its local sources publish. Raises RuleErrors for
+    ``advertised``: for each node, the types that its local sources publish; ``masters``: of each
+    rule that is to be pulled, the number of its master (pulling.masters_of). Raises RuleErrors for
     rules that cannot be deployed together (S12).
     """
     advertisers = _Advertisers(tree, advertised)
@@ -114,6 +124,11 @@ def partition(
         for rule in group:
             places[rule.name] = place
         advertisers.add(group[0].defines.name, place)
+    pulls = {
+        rule.name: pull
+        for rule in arranged.rules
+        if rule.name in masters and (pull := pull_of(rule, masters[rule.name])) is not None
+    }
     fragments: dict[str, dict[str, Fragment]] = {}
     for rule in arranged.rules:
         absent = frozenset(name for name in _needs(rule) if not advertisers.of(name))
@@ -121,10 +136,10 @@ def partition(
             waiting[rule.name] = absent
         for node in _below(tree, places[rule.name]):
             present, sole = advertisers.seen(node, _needs(rule))
-            fragment = fragment_of(rule, present, sole)
+            fragment = fragment_of(rule, present, sole, pulls.get(rule.name))
             if fragment is not None:
                 fragments.setdefault(node, {})[rule.name] = fragment
-    return Partition(places, fragments, waiting)
+    return Partition(places, fragments, waiting, pulls)
 
 
 def changes(old: Partition, new: Partition) -> Mapping[str, Change]:
@@ -147,6 +162,7 @@ def without(partition: Partition, names: Iterable[str]) -> Partition:
             for node, fragments in partition.fragments.items()
         },
         {name: types for name, types in partition.waiting.items() if name not in gone},
+        {name: pull for name, pull in partition.pulls.items() if name not in gone},
     )
 
 

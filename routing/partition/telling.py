@@ -60,7 +60,7 @@ class _Telling:
     def role(self, role: Role) -> str:
         match role:
             case Plain():
-                return f"all {self.event(role.predicate)}"
+                return f"all {self.event(role.predicate)}{self.around(role.predicate)}"
             case Joined():
                 member = self.fragment.members[role.member]
                 return f"{self.event(member.predicate)} as {self.name(role.member)}"
@@ -74,6 +74,16 @@ class _Telling:
                 duration = elapsed_text(role.duration)
                 line = f"{which}{role.policy.value} {event} within {duration} from {other}"
                 return line + self.shared(role, other)
+
+    def around(self, predicate: Predicate) -> str:
+        """Around which events it is asked for, if it waits for that."""
+        pull, name = self.fragment.pull, predicate.type.name
+        if pull is None or name not in self.fragment.kept:
+            return ""
+        (window,) = (one for one in pull.around if one.type == name)
+        before, after = elapsed_text(window.before), elapsed_text(window.after)
+        master = self.event(pull.master)
+        return f" that are asked for, from {before} before to {after} after {master}"
 
     def name(self, member: int) -> str:
         told = self.fragment.members[member]

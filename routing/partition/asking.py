@@ -1,0 +1,105 @@
+"""What nodes say to one another about rules that are pulled (thesis 7.3.7).
+
+What is asked for are spans of masters, and the windows around them: Awakenings, numbered one after
+the other for each rule and link. An answer, a number and a mark, says: of all masters before the
+mark that were asked for up to that number, everything before the mark has been sent. That is the
+thesis's End, for many windows at once, and for parts of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from matcher.model import TIME_MAX
+
+Spans = tuple[tuple[int, int], ...]
+"""First and last times of masters, both included."""
+
+
+class Span(NamedTuple):
+    """The same, and a mark: for instants before it nothing depends on these masters any more."""
+
+    first: int
+    last: int
+    mark: int
+
+
+def starting(spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
+    """Spans on whose masters nothing depends before they begin."""
+    return (Span(first, last, first) for first, last in spans)
+
+
+Asked = tuple[tuple[str, Spans, int], ...]
+"""What an Awakening says: rules, spans of masters, and from when on there may be more."""
+Answers = tuple[tuple[str, int, int], ...]
+"""Rules, the number of the last Awakening that was heeded, and the mark."""
+
+
+@dataclass(slots=True)
+class _Open:
+    """A span of masters that has not been answered whole, and up to where it has."""
+
+    number: int
+    first: int
+    last: int
+    mark: int
+
+
+class OpenSpans:
+    """The spans of one rule and one link that are not answered.
+
+    ``after``: how far beyond a master anything is asked for, in microseconds.
+    """
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self._open: list[_Open] = []
+        self.number = 0
+        """How many Awakenings there were."""
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @property
+    def mark(self) -> int:
+        """Up to where all has been answered; TIME_MAX when nothing is open."""
+        return min((one.mark for one in self._open), default=TIME_MAX)
+
+    @property
+    def spans(self) -> Iterator[Span]:
+        """All that are open."""
+        return (Span(one.first, one.last, one.mark) for one in self._open)
+
+    def add(self, spans: Iterable[Span]) -> None:
+        """One more Awakening."""
+        self.number += 1
+        self._open += (_Open(self.number, *span) for span in spans)
+
+    def answer(self, number: int, mark: int) -> bool:
+        """What was asked for up to a number is answered up to a mark; whether that is news."""
+        is_news = False
+        left = []
+        for one in self._open:
+            if one.number <= number and mark > one.last + self.after:
+                is_news = True
+                continue
+            if one.number <= number and one.mark < mark:
+                one.mark, is_news = mark, True
+            left.append(one)
+        self._open = left
+        return is_news
+
+
+def united(spans: Iterable[Span], slack: int = 0) -> list[Span]:
+    """Spans in order, those that are no further apart than ``slack`` made one."""
+    found: list[Span] = []
+    for one in sorted(spans):
+        before = found[-1] if found else None
+        if before is not None and one.first <= before.last + slack:
+            mark = min(before.mark, one.mark)
+            found[-1] = Span(before.first, max(before.last, one.last), mark)
+        else:
+            found.append(one)
+    return found

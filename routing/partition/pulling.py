@@ -1,0 +1,127 @@
+"""Which events of a rule wait until they are asked for, and how far around (thesis 7.3.7).
+
+One numbered event of a rule is its *master*: its type is sent as it comes, and the other types, the
+*slaves*, only in the windows around events of the master. No match is without a master, so:
+
+Law 1: whatever a match with a master at time t may be made of, and whatever may decide otherwise
+about it (what would be selected, negated or aggregated instead), lies in the windows around t. They
+are those of all uses of a type, whole, and follow from the rule's time constraints like the windows
+of fragments. So what is evaluated over the masters that have come and what was asked for around
+them has the same matches as over everything: none can be without a master that has come, and what
+decides about it was asked for with that master.
+
+Law 2: types that only serve negations and aggregates are never masters: a rule that waits for
+nothing to happen would never be woken. Neither is what rules define, whose marks depend on those
+of the types that would wait for it, nor Timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+
+from matcher.model import EventType
+from routing.partition.predicates import Predicate, subjects
+from routing.partition.windows import Distances, Span, reach
+from rules.pattern import (
+    TERMINATOR,
+    TIMER,
+    Constraint,
+    Rule,
+    Selected,
+    uses_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Of a slave type: the microseconds before and after a master in which it is asked for."""
+
+    type: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """The master of a rule, and the windows of all of the rule's other types around it.
+
+    ``reach``: as in Fragment.
+    """
+
+    master: Predicate
+    around: tuple[Around, ...]
+    reach: int
+
+    @property
+    def slack(self) -> int:
+        """Masters no further apart than that, in microseconds, have windows that meet."""
+        return min(one.before + one.after for one in self.around)
+
+    def after(self, names: Container[str]) -> int:
+        """How far beyond a master events of some types are asked for, in microseconds."""
+        return max(one.after for one in self.around if one.type in names)
+
+
+def masters_of(rule: Rule, defined: Container[str]) -> tuple[int, ...]:
+    """The numbered events that may be a rule's master. ``defined``: the types that rules define.
+
+    In a rule that is several (X2) they are those of one type in all of them.
+    """
+    found = []
+    for number in range(1 + len(rule.selected)):
+        types = {_type_of(way, number) for way in rule.alternatives or (rule,)}
+        (name, *others) = (type_.name for type_ in types)
+        if not others and name not in defined and name != TIMER.name:
+            found.append(number)
+    return tuple(found)
+
+
+def pull_of(rule: Rule, master: int) -> Pull | None:
+    """How a rule is pulled by one of its ``masters_of``; None when it has no other types."""
+    ways = rule.alternatives or (rule,)
+    predicates = dict.fromkeys(_predicate_of(way, master) for way in ways)
+    own = _type_of(rule, master)
+    predicate = next(iter(predicates)) if len(predicates) == 1 else Predicate(own)
+    before: dict[str, int] = {}
+    after: dict[str, int] = {}
+    for way in ways:
+        for name, span in _spans(way, master):
+            before[name] = max(before.get(name, 0), span.most)
+            after[name] = max(after.get(name, 0), -span.least)
+    around = tuple(
+        Around(name, before[name], after[name])
+        for name in sorted(before)
+        if name not in (own.name, TIMER.name)
+    )
+    far = max(reach(way, Distances.of(way), [use.window for use in uses_of(way)]) for way in ways)
+    return Pull(predicate, around, far) if around else None
+
+
+def _spans(rule: Rule, master: int) -> Iterator[tuple[str, Span]]:
+    """For each use of a type, the bounds of t(master) - t."""
+    distances = Distances.of(rule)
+    for number in range(1 + len(rule.selected)):
+        yield _type_of(rule, number).name, distances.between(number, master)
+    for use in uses_of(rule):
+        if isinstance(use, Selected) and rule.together is not None:
+            continue  # its window means nothing (X1)
+        yield use.type.name, distances.from_window(use.window, master)
+
+
+def _type_of(rule: Rule, number: int) -> EventType:
+    return rule.terminator if number == TERMINATOR else rule.selected[number - 1].type
+
+
+def _predicate_of(rule: Rule, number: int) -> Predicate:
+    """What every event of a match with that number satisfies by itself."""
+    own = rule.conditions if number == TERMINATOR else rule.selected[number - 1].conditions
+    conditions = [
+        *own,
+        *(
+            clause.condition
+            for clause in rule.clauses
+            if isinstance(clause, Constraint) and subjects(clause.condition) == frozenset({number})
+        ),
+    ]
+    return Predicate.of(_type_of(rule, number), conditions, number)

@@ -1,0 +1,208 @@
+"""What a node asks of those below for the sake of rules that are pulled, and what was answered
+(thesis 7.3.7, 7.3.8; architecture.md 4.5).
+
+The node that sees all masters of a rule *asks*: the one that evaluates the rule, and those below it
+whose fragments join the master with others. It asks as soon as a master comes. Every other node
+*passes on* what it is asked for. Below are the children that keep something of the rule.
+
+Law 1: a node that asks has all that it needs of a slave type up to the mark of the masters, or to
+where an open span begins or has been answered (asking), whichever is least. Where no span is open
+nothing has to be said, however far time goes on.
+
+Law 2: a master may come behind its own mark, when it has waited below for another event (4.2). It
+counts for instants from the mark on only, and what it is asked for with is no further behind than
+the rule reaches. So much is still there: the horizon is that far behind the mark.
+
+Law 3: nothing waits in a circle. The marks of masters are those of what is sent unasked, and
+answers depend on nothing but what lies below.
+
+Law 4: where rules are divided anew, while nothing is under way, asking begins anew too: for a
+stretch of time that may hold masters, as far back as the rule may still look. So another master
+holds for all instants that have not been evaluated; what was one before waits from then on, and has
+been sent up to there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from routing.partition.asking import Answers, Asked, OpenSpans, Span, Spans, starting, united
+from routing.partition.placement import Partition
+from routing.partition.pulling import Pull
+from routing.partition.sieve import Sieve
+
+
+@dataclass(slots=True, eq=False)
+class _Pulled:
+    """One rule at one node; see Role. ``passed`` is the mark of the masters where it asks."""
+
+    pull: Pull
+    asks: bool
+    below: Mapping[str, frozenset[str]]
+    told: dict[str, OpenSpans] = field(default_factory=dict)
+    new: list[Span] = field(default_factory=list)
+    passed: int = TIME_MIN
+    horizon: int = TIME_MIN
+    told_horizon: int = TIME_MIN
+
+    @property
+    def mark(self) -> int:
+        """Up to where those below have answered, and have been asked at all."""
+        unasked = (span.mark for span in self.new)
+        return min((*unasked, *(one.mark for one in self.told.values())), default=TIME_MAX)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A node's part in a rule that is pulled: whether it ``asks``, else it passes on what it is
+    asked for, and the children that keep something of the rule, with the types.
+
+    ``start``: a node that asks takes all times from then to its front for masters (Law 4).
+    """
+
+    pull: Pull
+    asks: bool
+    below: Mapping[str, frozenset[str]]
+    start: int = TIME_MIN
+
+
+def roles_at(
+    node: str,
+    children: Iterable[str],
+    partition: Partition,
+    passed: Callable[[str], int] = lambda rule: TIME_MIN,
+) -> dict[str, Role]:
+    """A node's part in all rules that are pulled.
+
+    ``passed``: up to where a rule, or the node's fragment of it, has been evaluated there.
+    """
+    roles = {}
+    for rule, pull in sorted(partition.pulls.items()):
+        below = {
+            child: fragment.kept
+            for child in children
+            if (fragment := partition.fragments.get(child, {}).get(rule)) and fragment.kept
+        }
+        if below:
+            own = partition.fragments.get(node, {}).get(rule)
+            asks = partition.places[rule] == node if own is None else own.asks
+            roles[rule] = Role(pull, asks, below, max(passed(rule) - pull.reach, TIME_MIN))
+    return roles
+
+
+class Pulls:
+    """Owner of what one node has asked for in one tree, and of what was answered."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, _Pulled] = {}
+        self._sieves: dict[str, Sieve] = {}
+        self._waiting: dict[str, list[_Pulled]] = {}
+
+    def follow(self, roles: Mapping[str, Role], front: int) -> None:
+        """Rules are divided in another way (Law 4). ``front``: the greatest time of an event."""
+        self._rules = {}
+        for name, role in sorted(roles.items()):
+            one = _Pulled(role.pull, role.asks, role.below)
+            one.told = {
+                child: OpenSpans(role.pull.after(names))
+                for child, names in sorted(role.below.items())
+            }
+            if role.asks and TIME_MIN < front >= role.start:
+                one.new += starting([(role.start, front)])
+            self._rules[name] = one
+        self._waiting = {}
+        for one in self._rules.values():
+            if one.asks:
+                self._waiting.setdefault(one.pull.master.type.name, []).append(one)
+        self._sieves = {
+            name: Sieve(dict.fromkeys(one.pull.master for one in waiting))
+            for name, waiting in self._waiting.items()
+        }
+
+    # --- what has to be asked for ---
+
+    def see(self, batch: EventBatch) -> None:
+        """Events have come here: masters among them are to be asked for."""
+        sieve = self._sieves.get(batch.type.name)
+        if sieve is None:
+            return
+        for predicate, places in sieve.sift(batch):
+            times = np.unique(batch.time[places]).tolist()
+            for one in self._waiting[batch.type.name]:
+                if one.pull.master == predicate:
+                    one.new += (
+                        Span(time, time, max(time, one.passed))
+                        for time in times
+                        if time >= one.horizon
+                    )
+
+    def hear(self, asked: Asked) -> None:
+        """The father asks."""
+        for name, spans, horizon in asked:
+            one = self._rules.get(name)
+            if one is not None and not one.asks:
+                one.new += starting(spans)
+                one.horizon = max(horizon, one.horizon)
+
+    def learn(self, marks: Mapping[str, int], beyond: int = TIME_MAX) -> None:
+        """Up to where types have come that are sent unasked (Law 3); TIME_MAX for those of which
+        nothing more will come. Were they to begin anew, it would be ``beyond``.
+        """
+        for one in self._rules.values():
+            if one.asks:
+                one.passed = max(marks.get(one.pull.master.type.name, TIME_MIN), one.passed)
+                one.horizon = max(one.horizon, min(one.passed, beyond) - one.pull.reach)
+
+    def take_asked(self) -> dict[str, Asked]:
+        """What is to be asked for, by child."""
+        found: dict[str, list[tuple[str, Spans, int]]] = {}
+        for name, one in self._rules.items():
+            if not one.new and not _is_due(one):
+                continue
+            spans, one.new = united(one.new, one.pull.slack), []
+            one.told_horizon = one.horizon
+            for child, told in one.told.items():
+                told.add(spans)
+                asked = tuple((first, last) for first, last, _ in spans)
+                found.setdefault(child, []).append((name, asked, one.horizon))
+        return {child: tuple(entries) for child, entries in found.items()}
+
+    # --- what is answered ---
+
+    def take(self, child: str, answers: Answers) -> None:
+        """A child has answered."""
+        for name, number, mark in answers:
+            one = self._rules.get(name)
+            if one is not None and child in one.told:
+                one.told[child].answer(number, mark)
+
+    def limits(self) -> Iterator[tuple[str, int]]:
+        """Types of which some wait below until this node asks, and up to where it has all of them
+        that it needs (Law 1); a type comes once for each rule.
+        """
+        for one in self._rules.values():
+            if one.asks:
+                mark = min(one.passed, one.mark)
+                for name in sorted(frozenset().union(*one.below.values())):
+                    yield name, mark
+
+    def mark(self, rule: str) -> int:
+        """Up to where those below have answered what was asked for; TIME_MAX when nothing is open.
+
+        What has come and was not asked for yet, because ``take_asked`` has yet to say so, is open.
+        """
+        one = self._rules.get(rule)
+        return TIME_MAX if one is None else one.mark
+
+
+def _is_due(one: _Pulled) -> bool:
+    """Whether those below have to be told that time goes on, so that they can forget."""
+    if not one.asks:
+        return one.horizon > one.told_horizon
+    if one.told_horizon == TIME_MIN:  # they have just begun, and have nothing yet
+        one.told_horizon = one.horizon
+    return one.horizon - one.pull.reach >= one.told_horizon

@@ -1,0 +1,281 @@
+"""Rules that are pulled (thesis 7.3.7, 7.3.8): the law, and what it would be broken by.
+
+Masters are chosen at random, also ones that nobody would choose.
+"""
+
+import os
+
+import numpy as np
+import pytest
+from processing_tree import ProcessingTree
+from sharp_cases import SharpCase
+from tree_cases import TreeCase, rows
+
+import rules
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    TIME_MIN,
+    EventBatch,
+    EventIds,
+    EventType,
+    StringColumn,
+)
+from routing.partition.asking import OpenSpans, Span, starting, united
+from routing.partition.derivation import fragment_of
+from routing.partition.forwarder import Forwarded, Forwarder
+from routing.partition.naive import NaiveForwarder
+from routing.partition.placement import changes
+from routing.partition.pulling import Around, masters_of, pull_of
+from routing.partition.pulls import Pulls, Role, roles_at
+from rules.pattern import Rule
+
+COUNT = int(os.environ.get("REXMQ_TREES", "300"))
+FIRST = int(os.environ.get("REXMQ_SEED", "0"))
+
+
+@pytest.mark.parametrize("kind", [TreeCase, SharpCase])
+@pytest.mark.parametrize("forwarder", [NaiveForwarder, Forwarder])
+@pytest.mark.timeout(3600)
+def test_a_tree_that_pulls_detects_what_one_engine_does(forwarder: type, kind: type[TreeCase]):
+    """Its oracle's forwarders do, and those that are used."""
+    count = COUNT // (2 if forwarder is Forwarder else 10) // (5 if kind is TreeCase else 1)
+    fired = asked = 0
+    for seed in range(FIRST, FIRST + count):
+        case = kind(seed)
+        network = case.distributed(forwarder, pulled=True)
+        got, expected = rows(network.run()), rows(case.centralised())
+        assert got == expected, f"seed {seed} {network.masters}\n{case}\n{network.partition}"
+        fired, asked = fired + bool(expected), asked + network.awakenings
+    assert fired > count / 3
+    assert asked > 0
+
+
+class ChangingMasters(ProcessingTree):
+    """A tree whose rules get other masters now and then, or none, while nothing is under way."""
+
+    def __init__(self, *arguments, **options) -> None:
+        super().__init__(*arguments, **options)
+        self.changed = 0
+
+    def _moves(self):
+        moves = super()._moves()
+        return [*moves, self._change] if moves and self.random.random() < 0.3 else moves
+
+    def _change(self) -> None:
+        while waiting := [
+            *(lambda child=child: self._deliver(child) for child, one in self.links.items() if one),
+            *(lambda child=child: self._awake(child) for child, one in self.down.items() if one),
+        ]:
+            self.random.choice(waiting)()
+        defined = {rule.defines.name for rule in self.rules.rules}
+        self.masters = {
+            rule.name: self.random.choice(numbers)
+            for rule in self.rules.rules
+            if (numbers := masters_of(rule, defined)) and self.random.random() < 0.8
+        }
+        before, self.partition = self.partition, self.divided()
+        for name, change in changes(before, self.partition).items():
+            self.changed += len(change.deploy)
+            for rule, fragment in change.deploy.items():
+                self.nodes[name].forwarder.deploy(rule, fragment)
+            for rule in change.remove:
+                self.nodes[name].forwarder.remove(rule)
+        for name, node in self.nodes.items():
+            below = self.tree.children.get(name, ())
+            node.forwarder.close()
+            roles = roles_at(name, below, self.partition, node.passed)
+            node.pulls.follow(roles, node.front)
+        self._expect_again()
+        for name in self.nodes:
+            self._look(name)
+
+
+@pytest.mark.parametrize("kind", [TreeCase, SharpCase])
+@pytest.mark.timeout(3600)
+def test_masters_may_change_at_any_instant(kind: type[TreeCase]):
+    count, changed = COUNT // (20 if kind is TreeCase else 4), 0
+    for seed in range(FIRST, FIRST + count):
+        case = kind(seed)
+        network = case.distributed(kind=ChangingMasters, pulled=True)
+        got, expected = rows(network.run()), rows(case.centralised())
+        assert got == expected, f"seed {seed} {network.masters}\n{case}\n{network.partition}"
+        changed += network.changed
+    assert changed > count
+
+
+A, B, C, D = (EventType.of(name, v="int") for name in "ABCD")
+KNOWN = {one.name: one for one in (A, B, C, D)}
+CHAIN = "A() and last B() within 5 s from A and last C() within 3 s from B"
+
+
+def rule_of(text: str) -> Rule:
+    return rules.load(f"define X() from {text}", known=KNOWN).rules[0]
+
+
+def around(text: str, master: int) -> dict[str, tuple[float, float]]:
+    """By type, the seconds before and after the master."""
+    pull = pull_of(rule_of(text), master)
+    assert pull is not None
+    return {one.type: (one.before / MICROSECONDS, one.after / MICROSECONDS) for one in pull.around}
+
+
+def test_what_a_single_selection_may_choose_is_asked_for_over_its_whole_window():
+    """A B that comes up to 8 s after a C hides one that would go with it, though it goes with none
+    itself: it is 3 s from C at the most where they match.
+    """
+    assert around(CHAIN, 2) == {"A": (0, 8), "B": (5, 8)}
+    assert around(CHAIN, 0) == {"B": (5, 0), "C": (8, 0)}
+    assert around(CHAIN, 1) == {"A": (0, 5), "C": (3, 0)}
+
+
+def test_a_type_that_is_used_twice_is_asked_for_in_both_windows():
+    text = CHAIN + " and not C() between B and A and Count(C() within 9 s from A) > 2"
+    assert around(text, 1) == {"A": (0, 5), "C": (9, 5)}
+
+
+def test_what_comes_together_is_asked_for_on_both_sides():
+    rule = rule_of("all A() as a, B() as b within 4 s")
+    pull = pull_of(rule, 1)
+    assert pull is not None
+    assert pull.around == (Around("A", 4 * MICROSECONDS, 4 * MICROSECONDS),)
+
+
+def test_negations_aggregates_timers_and_composite_events_are_never_masters():
+    """A rule that waits for nothing to happen would never be woken."""
+    text = "A() and each B() within 5 s from A and not C() within 5 s from A"
+    assert masters_of(rule_of(f"{text} and Count(D() within 5 s from A) = 0"), ()) == (0, 1)
+    assert masters_of(rule_of(text), {"B"}) == (0,)
+    assert masters_of(rule_of("Timer(S = 0) as t and each B() within 5 s from t"), ()) == (1,)
+    assert masters_of(rule_of("A() or B() as e and each C() within 5 s from e"), ()) == (1,)
+
+
+def test_a_rule_of_one_type_is_not_pulled():
+    assert pull_of(rule_of("A() as a and each A() as b within 5 s from a"), 0) is None
+
+
+def events_of(type_: EventType, *seconds: int) -> EventBatch:
+    count, times = len(seconds), np.array(seconds, np.int64)
+    ids = EventIds(StringColumn.constant(type_.name, count), times)
+    return EventBatch(type_, times * MICROSECONDS, ids, (np.zeros(count, np.int64),))
+
+
+def spans(*seconds: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    return tuple((first * MICROSECONDS, last * MICROSECONDS) for first, last in seconds)
+
+
+def sent(forwarded: Forwarded) -> list[str]:
+    return sorted(
+        f"{one.type}@{one.time // MICROSECONDS}" for b in forwarded.batches for one in b.events()
+    )
+
+
+def slave() -> Forwarder:
+    """What keeps C of CHAIN for B."""
+    rule = rule_of(CHAIN)
+    fragment = fragment_of(rule, frozenset("C"), frozenset("C"), pull_of(rule, 1))
+    assert fragment is not None
+    assert (fragment.kept, fragment.pushed) == ({"C"}, set())
+    made = Forwarder()
+    made.deploy("X", fragment)
+    return made
+
+
+def answers(node: Forwarder, second: int) -> tuple[tuple[str, int, int], ...]:
+    found = node.answers({"C": second * MICROSECONDS}, lambda rule: TIME_MAX)
+    return tuple((rule, number, mark // MICROSECONDS) for rule, number, mark in found)
+
+
+def test_a_slave_sends_what_it_is_asked_for_when_it_has_it_and_says_once_that_it_has():
+    node = slave()
+    node.push(events_of(C, 1, 4, 5))
+    assert sent(node.advance({"C": 6 * MICROSECONDS})) == []
+    assert answers(node, 6) == ()  # nobody has asked
+    node.ask("X", spans((7, 8)), 0)
+    assert sent(node.advance({})) == ["C@4", "C@5"]
+    assert answers(node, 6) == ()  # it is not as far as the first master
+    node.push(events_of(C, 8, 9))
+    assert sent(node.advance({"C": 10 * MICROSECONDS})) == ["C@8"]
+    assert answers(node, 10) == (("X", 1, 10),)
+    assert answers(node, 12) == ()
+
+
+def test_a_slave_keeps_what_may_be_asked_for_and_no_more():
+    node = slave()
+    for second in range(0, 20_000, 10):
+        node.push(events_of(C, *range(second, second + 10)))
+        node.advance({"C": (second + 10) * MICROSECONDS})
+        if second < 4_000:
+            assert len(node) == second + 10  # nothing is ever dropped before a horizon is known
+        else:
+            node.ask("X", (), second * MICROSECONDS)
+    assert len(node) < 2_000
+    node.ask("X", spans((19_993, 19_993)), 0)
+    assert sent(node.advance({})) == [f"C@{second}" for second in range(19_990, 19_994)]
+
+
+def master(*children: str) -> Pulls:
+    """What asks children for C of CHAIN around B."""
+    pull = pull_of(rule_of(CHAIN), 1)
+    assert pull is not None
+    made = Pulls()
+    role = Role(pull, True, dict.fromkeys(children, frozenset("C")))
+    made.follow({"X": role}, TIME_MIN)
+    return made
+
+
+def limit(pulls: Pulls) -> int:
+    """Up to where, in seconds, the types that wait below may be taken for complete."""
+    return min(mark for _, mark in pulls.limits()) // MICROSECONDS
+
+
+def learn(pulls: Pulls, second: int) -> None:
+    pulls.learn({"B": second * MICROSECONDS})
+
+
+def test_the_mark_of_what_waits_passes_a_master_when_all_children_have_answered():
+    node = master("k1", "k2")
+    learn(node, 20)
+    assert limit(node) == 20  # there was no master
+    node.see(events_of(B, 25))
+    learn(node, 30)
+    assert limit(node) == 25
+    (asked,) = set(node.take_asked().values())
+    assert asked == (("X", spans((25, 25)), 22 * MICROSECONDS),)  # 8 s before the mark
+    node.take("k1", (("X", 1, 40 * MICROSECONDS),))
+    assert limit(node) == 25
+    node.take("k2", (("X", 1, 25 * MICROSECONDS),))  # which is not beyond the window
+    assert limit(node) == 25
+    node.take("k2", (("X", 1, 25 * MICROSECONDS + 1),))
+    assert limit(node) == 30
+
+
+def test_a_master_may_come_behind_its_mark():
+    """It has waited for another event below; what was evaluated before does not depend on it."""
+    node = master("k1")
+    learn(node, 30)
+    node.see(events_of(B, 26))
+    assert limit(node) == 30
+    learn(node, 32)
+    assert limit(node) == 30
+    assert node.take_asked()["k1"][0][1] == spans((26, 26))
+    node.take("k1", (("X", 1, 28 * MICROSECONDS),))  # C from 23 to 26, all of it
+    assert limit(node) == 32
+
+
+def test_an_answer_to_what_was_asked_before_answers_nothing_else():
+    told = OpenSpans(after=0)
+    told.add(starting([(5, 5)]))
+    told.add(starting([(7, 9)]))
+    told.answer(1, 20)
+    assert told.mark == 7
+    told.answer(2, 8)
+    assert told.mark == 8
+    told.answer(2, 10)
+    assert (told.mark, len(told)) == (TIME_MAX, 0)
+
+
+def test_masters_whose_windows_meet_are_asked_for_together():
+    masters = [Span(9, 9, 9), Span(1, 1, 4), Span(3, 4, 3)]
+    assert united(masters, slack=2) == [Span(1, 4, 3), Span(9, 9, 9)]
+    assert united(reversed(masters), slack=5) == [Span(1, 9, 3)]
