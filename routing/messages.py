@@ -589,12 +589,26 @@ class Forward:
     The first ``fresh`` batches are published events that come the first time, and in the order of
     their sources; the others come for the sake of rules alone. ``marks``: types, and up to where
     the receiver has all of their events that it needs; one beyond everything says that nobody
-    below publishes the type any more.
+    below publishes the type any more. ``answers``: rules, the number of the last Awakening of the
+    plan that spoke of them, and a mark: of all masters before it that were asked for, everything
+    before it has been sent (the thesis's End).
     """
 
     batches: tuple[EventBatch, ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
     fresh: Number = 0
+    answers: tuple[tuple[Name, Sequence, Time], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Awakening:
+    """Masters have come: what lies in the windows around them is to be sent (7.3.7).
+
+    ``asked``: rules, first and last times of their masters, and a horizon: windows of masters that
+    are earlier will not be asked for any more.
+    """
+
+    asked: tuple[tuple[Name, tuple[tuple[Time, Time], ...], Time], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,6 +666,7 @@ Carried: TypeAlias = (
     | Paused
     | Plan
     | Forward
+    | Awakening
     | Need
     | Survey
     | Surveyed

@@ -33,6 +33,7 @@ from routing.messages import (
     Answered,
     Asked,
     Asking,
+    Awakening,
     Committed,
     Confirmed,
     CreateTree,
@@ -254,6 +255,7 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     marks: tuple[tuple[Name, Time], ...]
     fresh: Number
+    answers: tuple[tuple[Name, SequenceNumber, Time], ...]
 
 
 class _Shared(msgspec.Struct, array_like=True, frozen=True):
@@ -333,7 +335,8 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
 
 def _encode_forward(message: Forward) -> Frames:
     headers, body = encode_batches(message.batches)
-    first = _prefix(_FORWARD) + _pack(_Forwarded(headers, message.marks, message.fresh))
+    plain = _Forwarded(headers, message.marks, message.fresh, message.answers)
+    first = _prefix(_FORWARD) + _pack(plain)
     return [first, body] if headers else [first]
 
 
@@ -341,11 +344,11 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
     plain = _unpack_forwarded(data)
     if not plain.batches:
         _no_body(body)
-        return Forward((), plain.marks)
+        return Forward((), plain.marks, 0, plain.answers)
     if plain.fresh > len(plain.batches):
         raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
     batches, _ = decode_batches(plain.batches, body)
-    return Forward(batches, plain.marks, plain.fresh)
+    return Forward(batches, plain.marks, plain.fresh, plain.answers)
 
 
 def _encode_shared(message: Shared) -> Frames:
@@ -453,6 +456,7 @@ CODECS: tuple[Codec, ...] = (
     _plain(62, Plan),
     _plain(68, Wanted),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
+    _plain(71, Awakening),
     _plain(64, Need),
     _plain(65, Survey),
     _plain(66, Surveyed),

@@ -32,7 +32,7 @@ STRATEGIES = (
     "push-pull-mt",
     "adaptive",
 )
-"""The strategies of the contract; the first two are there yet."""
+"""The strategies of the contract; those that are registered are there yet."""
 ORDERINGS = ("watermark", "arrival")
 
 

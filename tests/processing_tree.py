@@ -71,6 +71,7 @@ class Node:
         self.pulls.take(sender, message.answers)
         marks = {name: min(given.values()) for name, given in self.marks.items() if given}
         self.pulls.learn(marks)
+        self.pulls.keep()
         for name, mark in self.pulls.limits():
             marks[name] = min(marks.get(name, end), mark)
         detected = self.engine.advance({**marks, "Timer": end})

@@ -32,6 +32,7 @@ from routing.messages import (
     Answered,
     Asked,
     Asking,
+    Awakening,
     Code,
     Committed,
     Confirmed,
@@ -253,6 +254,10 @@ class DividingBroker(SurveyingBroker):
             self._detection.station.take(neighbour, message)
             self._moved.update(((neighbour, name), self._now) for name, _ in message.marks)
 
+    def _hear_awakening(self, neighbour: str, message: Awakening) -> None:
+        if neighbour == self._router.father and self._works_with(neighbour):
+            self._detection.station.awake(message.asked)
+
     def _pass_published(self, batches: Sequence[EventBatch], sender: str) -> None:
         news = self._arrivals.news(batches)
         self._sinks.offer(news, in_sequence(news))
@@ -264,7 +269,15 @@ class DividingBroker(SurveyingBroker):
         if self._router.father is not None and self._detection.is_at_work:
             for message in forwards:
                 self.overlay.send(self._router.father, message, self._now)
+        if self._detection.is_at_work:
+            self._ask_below()
         self._look_at_ledger()
+
+    def _ask_below(self) -> None:
+        """Ask for what waits below; who is out of reach will send it when all begins anew."""
+        for child, asked in self._detection.station.take_asked().items():
+            if child in self._router.branches:
+                self.overlay.send(child, Awakening(asked), self._now)
 
     def _is_congested(self) -> bool:
         return super()._is_congested() or self._detection.is_held
@@ -294,6 +307,7 @@ DividingBroker.heard = {
     Paused: DividingBroker._hear_paused,
     Plan: DividingBroker._hear_plan,
     Forward: DividingBroker._hear_forward,
+    Awakening: DividingBroker._hear_awakening,
     Need: DividingBroker._hear_need,
     Survey: DividingBroker._hear_survey,
     Surveyed: DividingBroker._hear_surveyed,

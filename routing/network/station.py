@@ -13,6 +13,9 @@ perhaps through others, wait. Once more than ``waiting_events_max`` events have 
 root is asked to give the type up; given up, it counts as one that nobody publishes any more.
 
 Law 4: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
+
+Law 5: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
+for. Such a type's mark is also bounded by what was answered.
 """
 
 from __future__ import annotations
@@ -27,10 +30,12 @@ from routing.messages import Forward
 from routing.network.recovery import Times
 from routing.network.router import CLOSED
 from routing.order import greatest_time
+from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.placement import Partition
 from routing.partition.predicates import Predicate
+from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from rules.engine.engine import Detections, Detector
 from rules.pattern import TIMER, Rule, RuleSet
@@ -78,6 +83,8 @@ class Station:
         self._engine = engine
         self._waiting_events_max = waiting_events_max
         self._forwarder = Forwarder()
+        self._pulls = Pulls()
+        self._begins_anew = True
         self._rules: dict[str, Deployed] = {}
         self._texts: dict[str, Rule] = {}
         """All rules, by name."""
@@ -139,8 +146,9 @@ class Station:
         return self._engine.mark(rule)
 
     def said_of(self, name: str) -> Mapping[str, int]:
-        """The marks of a type, by the child that forwards it."""
-        return {child: marks[name] for child, marks in self._children.items() if name in marks}
+        """The marks of a type, by the child that forwards it, or has yet to answer (Law 5)."""
+        said = {child: marks[name] for child, marks in self._children.items() if name in marks}
+        return {**self._pulls.awaited(name), **said}
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
@@ -157,6 +165,7 @@ class Station:
         self._engine = self._engine.fresh()
         self._forwarder = Forwarder()
         self._forwarder.want(wanted)
+        self._begins_anew = True
         self._rules = {}
         self._children = {}
         self._outbox.clear()
@@ -198,6 +207,7 @@ class Station:
         self._published = division.published.get(name, frozenset())
         self._deploy_fragments(division.partition)
         self._expect(division)
+        self._follow_pulls(division)
         self._told = {}
         self._has_news = True
 
@@ -221,13 +231,34 @@ class Station:
             fragments = division.partition.fragments.get(child, {})
             if father != self._name or not fragments:
                 continue
-            names = sorted({name for one in fragments.values() for name in one.forwards})
+            names = sorted({name for one in fragments.values() for name in one.pushed})
             said = before.get(child, {})
             # What has ended may begin anew with this division; if not, the child says so again.
             self._children[child] = {
                 name: mark if (mark := said.get(name, TIME_MIN)) != CLOSED else TIME_MIN
                 for name in names
             }
+
+    def _follow_pulls(self, division: Division) -> None:
+        """Law 5; what has been evaluated does not depend any more on what is asked for."""
+        since = {one.rule.name: one.since for one in division.rules}
+        fragments = self._forwarder.fragments
+
+        def passed(rule: str) -> int:
+            if rule in self._rules:
+                mark = self._engine.mark(rule)
+            else:
+                types = fragments[rule].types
+                mark = min((self._marks.get(name, TIME_MIN) for name in types), default=TIME_MIN)
+            begins = since[rule]
+            return mark if begins is None else max(mark, begins)
+
+        children = sorted(c for c, father in division.fathers.items() if father == self._name)
+        roles = roles_at(self._name, children, division.partition, passed)
+        front = TIME_MIN if self._begins_anew else self._front
+        self._begins_anew = False
+        self._forwarder.close()
+        self._pulls.follow(roles, front)
 
     # --- inputs ---
 
@@ -242,6 +273,7 @@ class Station:
                 if name in self._waiting:
                     self._waiting[name] += len(batch)
                 self._forwarder.push(batch, fresh=fresh)
+                self._pulls.see(batch)
                 self._has_news = True
 
     def take(self, child: str, message: Forward) -> None:
@@ -253,6 +285,16 @@ class Station:
             if name in marks and mark > marks[name]:
                 marks[name] = mark
                 self._has_news = True
+        if message.answers:
+            self._pulls.take(child, message.answers)
+            self._has_news = True
+
+    def awake(self, asked: Asked) -> None:
+        """The father asks (Law 5)."""
+        self._pulls.hear(asked)
+        for rule, spans, horizon in asked:
+            self._forwarder.ask(rule, spans, horizon)
+        self._has_news = True
 
     # --- evaluation ---
 
@@ -266,11 +308,13 @@ class Station:
         if not self._has_news and self._inputs == (own, clock):
             return None
         self._inputs, self._has_news = (own, clock), False
-        said = self._said(own)
+        pushed = self._said(own)
+        said = self._bounded(pushed)
         closed = frozenset(name for name, mark in said.items() if mark == CLOSED)
         open_marks = [mark for mark in said.values() if mark != CLOSED]
         beyond = max([*open_marks, self._front + 1 if self._front > TIME_MIN else TIME_MIN])
         marks = {name: beyond if name in closed else mark for name, mark in said.items()}
+        self._pulls.keep(beyond)
         timer = clock if clock is not None else self._timer(marks)
         detections = self._engine.advance({**marks, TIMER.name: timer})
         for batch in detections.batches:
@@ -288,7 +332,7 @@ class Station:
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if name not in closed or self._is_used(name):
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
-        self._forward(marks)
+        self._forward(marks, {**marks, **dict.fromkeys(self._ended, CLOSED)})
         return detections
 
     def _is_used(self, name: str) -> bool:
@@ -307,6 +351,18 @@ class Station:
         """What is to be sent to the father."""
         outbox, self._outbox = self._outbox, []
         return outbox
+
+    def take_asked(self) -> dict[str, Asked]:
+        """What is to be asked for (Law 5), by child."""
+        return self._pulls.take_asked()
+
+    def _bounded(self, pushed: Mapping[str, int]) -> dict[str, int]:
+        """What is said of types, bounded by what was answered (Law 5)."""
+        said = dict(pushed)
+        self._pulls.learn(pushed)
+        for name, mark in self._pulls.limits():
+            said[name] = min(said.get(name, CLOSED), mark)
+        return said
 
     def _said(self, own: Mapping[str, int]) -> dict[str, int]:
         """Law 1, but for the rules here: by type."""
@@ -343,7 +399,8 @@ class Station:
             ended -= running
         self._ended, self._over = frozenset(ended), frozenset(over)
 
-    def _forward(self, marks: Mapping[str, int]) -> None:
+    def _forward(self, marks: Mapping[str, int], here: Mapping[str, int]) -> None:
+        """``here``: the marks, but CLOSED for types of which nothing more will come."""
         fragments = self._forwarder.fragments.values()
         if not fragments and not self._forwarder.wanted:
             return
@@ -357,18 +414,19 @@ class Station:
             name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
         }
         self._told.update(news)
-        self._post(forwarded, tuple(news.items()))
+        answers = self._forwarder.answers(here, self._pulls.mark)
+        self._post(forwarded, tuple(news.items()), answers)
 
-    def _post(self, forwarded: Forwarded, marks: Times = ()) -> None:
-        """Have these events sent to the father, and then the marks."""
+    def _post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
+        """Have these events sent to the father, and then the marks and the answers."""
         fresh = len(forwarded.fresh)
         for part in parts_of(forwarded.batches):
             first = min(fresh, len(part))
             self._outbox.append(Forward(part, (), first))
             fresh -= first
-        if marks:
+        if marks or answers:
             last = self._outbox.pop() if forwarded.batches else Forward()
-            self._outbox.append(replace(last, marks=marks))
+            self._outbox.append(replace(last, marks=marks, answers=answers))
 
 
 def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:

@@ -23,6 +23,7 @@ from matcher.model import EventType
 from routing.partition.fragment import Fragment, Plain
 from routing.partition.placement import Partition, Tree, partition
 from routing.partition.predicates import Predicate
+from routing.partition.pulling import masters_of
 from rules.pattern import TIMER, Rule
 
 WHOLE = ""
@@ -120,6 +121,26 @@ class DistributedSingleTree:
         return partition(tree, names, rules)
 
 
+class PushPullSingleTree:
+    """As DistributedSingleTree, but of each rule only what its master needs is sent (7.3.7)."""
+
+    name: ClassVar[str] = "push-pull-st"
+
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """As routing.partition.placement has it, every rule with a master if it can have one."""
+        names = {node: frozenset(one.name for one in types) for node, types in published.items()}
+        defined = {rule.defines.name for rule in rules}
+        masters = {
+            rule.name: numbers[0] for rule in rules if (numbers := masters_of(rule, defined))
+        }
+        return partition(tree, names, rules, masters)
+
+
 def _whole(types: Iterable[EventType]) -> Fragment:
     return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
 
@@ -154,3 +175,4 @@ def make(name: str) -> Strategy:
 register(Centralized)
 register(DistributedSingleTree)
 register(DistributedMultipleTrees)
+register(PushPullSingleTree)

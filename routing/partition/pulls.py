@@ -148,13 +148,20 @@ class Pulls:
                 one.new += starting(spans)
                 one.horizon = max(horizon, one.horizon)
 
-    def learn(self, marks: Mapping[str, int], beyond: int = TIME_MAX) -> None:
+    def learn(self, marks: Mapping[str, int]) -> None:
         """Up to where types have come that are sent unasked (Law 3); TIME_MAX for those of which
-        nothing more will come. Were they to begin anew, it would be ``beyond``.
+        nothing more will come.
         """
         for one in self._rules.values():
             if one.asks:
                 one.passed = max(marks.get(one.pull.master.type.name, TIME_MIN), one.passed)
+
+    def keep(self, beyond: int = TIME_MAX) -> None:
+        """Let those below forget what is further behind the masters than the rule reaches. Where
+        no more of these come, a new source of them would begin ``beyond``.
+        """
+        for one in self._rules.values():
+            if one.asks:
                 one.horizon = max(one.horizon, min(one.passed, beyond) - one.pull.reach)
 
     def take_asked(self) -> dict[str, Asked]:
@@ -189,6 +196,15 @@ class Pulls:
                 mark = min(one.passed, one.mark)
                 for name in sorted(frozenset().union(*one.below.values())):
                     yield name, mark
+
+    def awaited(self, name: str) -> dict[str, int]:
+        """The children that have yet to answer for a type, and up to where they have."""
+        found: dict[str, int] = {}
+        for one in self._rules.values():
+            for child, told in one.told.items():
+                if len(told) and name in one.below[child]:
+                    found[child] = min(told.mark, found.get(child, TIME_MAX))
+        return found
 
     def mark(self, rule: str) -> int:
         """Up to where those below have answered what was asked for; TIME_MAX when nothing is open.

@@ -27,6 +27,7 @@ from routing.messages import (
     Advertise,
     Answered,
     Asked,
+    Awakening,
     Code,
     Committed,
     Confirmed,
@@ -137,7 +138,8 @@ PLAIN: tuple[Message, ...] = (
     Survey(9),
     Surveyed(9, (("fire", 5),)),
     Committed(9, (("fire", 5),)),
-    Forward((), (("Temp", 9),)),
+    Forward((), (("Temp", 9),), 0, (("fire", 2**40, -7),)),
+    Awakening((("fire", ((5, 7), (-(2**63), 2**63 - 1)), 3), ("smoke", (), 4))),
     Packet(7, 2**40, 0, LinkStates((LinkState("b1", 1),))),
     Packet(7, 1, 2**63 - 1, CreateTree("b2", 1)),
 )
@@ -227,7 +229,7 @@ def facts(message: Message) -> object:
     if isinstance(message, Shared):
         return (message.first, message.batches, message.parts)
     if isinstance(message, Forward):
-        return (message.batches, message.marks)
+        return (message.batches, message.marks, message.answers)
     return message
 
 

@@ -7,6 +7,7 @@ all is healed every sink has got exactly what one engine finds in the whole inpu
 REXMQ_FAULTS sets how many cases are tried, and REXMQ_SEED where they begin.
 """
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -43,10 +44,11 @@ def faulty(path: Path, random: Random, seconds: float) -> Path:
 
 
 def cases(count: int, *more: int) -> list[tuple[int, str]]:
-    """Seeds and strategies: all of the first two, and a third of those with trees for sinks."""
+    """Seeds and strategies: all of the first two, and a third of those that build on them."""
     seeds = [*range(FIRST, FIRST + count), *more]
     every = [(seed, name) for name in ("centralized", "distributed-st") for seed in seeds]
-    return [*every, *((seed, "distributed-mt") for seed in seeds[: -(-count // 3)])]
+    others = ("distributed-mt", "push-pull-st")
+    return [*every, *itertools.product(seeds[: -(-count // 3)], others)]
 
 
 @pytest.mark.parametrize(("seed", "strategy"), cases(COUNT, *FOUND))

@@ -34,7 +34,7 @@ FEW = SEEDS[: max(6, CASES // 4)]
     ("seed", "strategy"),
     [
         *itertools.product(SEEDS, ("centralized", "distributed-st")),
-        *itertools.product(FEW, ("distributed-mt",)),
+        *itertools.product(FEW, ("distributed-mt", "push-pull-st")),
     ],
 )
 def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strategy: str) -> None:
@@ -49,12 +49,20 @@ def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strat
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{text}"
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_divided_rules_detect_what_one_engine_does(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("seed", "strategy"),
+    [
+        *((seed, "distributed-st") for seed in range(20)),
+        *((seed, "push-pull-st") for seed in range(8, 16)),
+    ],
+)
+def test_divided_rules_detect_what_one_engine_does(
+    tmp_path: Path, seed: int, strategy: str
+) -> None:
     found = sharp(seed)
     if found is None:
         return
-    path = write(tmp_path, seed, *found, "distributed-st")
+    path = write(tmp_path, seed, *found, strategy)
     outcome = run(path)
     assert outcome.settled, path.read_text()
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"

@@ -36,7 +36,9 @@ where room = Smoke.room, value = Temp.value
 HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room = t.room"
 
 
-@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "distributed-mt"])
+@pytest.fixture(
+    autouse=True, params=["centralized", "distributed-st", "distributed-mt", "push-pull-st"]
+)
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every test is run with every strategy of the thesis that there is."""
     monkeypatch.setattr(Network, "strategy", request.param)

@@ -231,6 +231,7 @@ def limit(pulls: Pulls) -> int:
 
 def learn(pulls: Pulls, second: int) -> None:
     pulls.learn({"B": second * MICROSECONDS})
+    pulls.keep()
 
 
 def test_the_mark_of_what_waits_passes_a_master_when_all_children_have_answered():

@@ -132,6 +132,7 @@ class _Noting:
         self._forwarder = forwarder
         self._sent = sent
         self.push = forwarder.push
+        self.answers = forwarder.answers
 
     def advance(self, marks):
         forwarded = self._forwarder.advance(marks)
