@@ -124,7 +124,8 @@ class Branch:
         A mark is told only until it has passed everything that was sent: further on there is
         nothing that waits for it. ``every_mark``: it is told always, since events that come to the
         same sinks another way may wait for it. ``ended`` are rules that nobody publishes anything
-        for any more: it is told once, and once more if that is no longer so.
+        for any more: it is told once, and once more if that is no longer so. In between no mark of
+        theirs is told, though it may move with those of others: it would take that back.
         """
         wanted = self.offer(batches, order) if batches else None
         if wanted is not None:
@@ -132,6 +133,7 @@ class Branch:
         news = {
             name: marks[name]
             for name, told in self._marks.items()
+            if not (name in ended and name in self._ended)
             if (every_mark or told <= self._latest) and marks.get(name, TIME_MIN) > told
         }
         if news:

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 from conversation import batches_of, schema_of
 
+from matcher.model import TIME_MAX
 from routing.messages import Known, RuleFacts
 from routing.network.branch import Branch
 from routing.network.divided import DividedRouter
@@ -118,3 +119,21 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
         for batch in (one for one in batches if known.get(one.type.name) == one.type):
             offered = [one.offer([batch], None) for one in (branch, anew)]
             assert (offered[0] is None) == (offered[1] is None)
+
+
+def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
+    """It moves with those of other rules, and would say that the rule has not ended after all."""
+    made = Branch("n")
+    rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 1),)))
+    made.filters = ("C",)
+    made.index({"C": rules[0].rule.defines}, {"C": rules})
+    told = []
+    for mark, ended in ((5, ()), (6, ("C",)), (9, ("C",)), (9, ())):
+        made.offer_detected((), None, {"C": mark}, every_mark=True, ended=ended)
+        told.append([flow.marks for flow in made.take_flows()])
+    assert told == [
+        [(("C", 5),)],
+        [(("C", 6), ("C", 6), ("C", TIME_MAX))],
+        [],
+        [(("C", 9), ("C", 9))],
+    ]
