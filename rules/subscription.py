@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from matcher.model import Bools, EventBatch, EventType
+from matcher.single import Single
 from rules import ast
 from rules.columnar import satisfied
 from rules.errors import RuleErrors
@@ -45,6 +46,8 @@ class Subscription:
         """
         if batch.type is not self.type and batch.type != self.type:
             raise ValueError(f"a batch of {batch.type} for a subscription to {self.type}")
+        if isinstance(batch, Single):
+            return np.array([self._is_satisfied(batch.row.values)], np.bool_)
         if len(batch) > FEW:
             return satisfied(self.conditions, batch)
         columns = [column.tolist() for column in batch.columns]

@@ -88,6 +88,8 @@ class Station:
         self._rules: dict[str, Deployed] = {}
         self._texts: dict[str, Rule] = {}
         """All rules, by name."""
+        self._rule_marks: dict[str, int] = {}
+        """The marks of the rules here since they were last advanced, for who asks after that."""
         self._uses: dict[str, frozenset[str]] = {}
         """The types that each rule here uses."""
         self._looked_at: tuple[frozenset[str], bool] | None = None
@@ -143,7 +145,8 @@ class Station:
 
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
-        return self._engine.mark(rule)
+        mark = self._rule_marks.get(rule)
+        return self._engine.mark(rule) if mark is None else mark
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 5)."""
@@ -163,6 +166,7 @@ class Station:
         """
         wanted = self._forwarder.wanted
         self._engine = self._engine.fresh()
+        self._rule_marks.clear()
         self._forwarder = Forwarder()
         self._forwarder.want(wanted)
         self._begins_anew = True
@@ -188,6 +192,7 @@ class Station:
             self._engine.remove(gone)
             del self._rules[gone]
         self._install([one for rule, one in here.items() if rule not in self._rules], division)
+        self._rule_marks.clear()
         self._rules = here
         self._absent = frozenset[str]().union(*map(division.absent_for, here))
         self._waiting = {
@@ -325,6 +330,7 @@ class Station:
             self._look_for_ends(said, is_timed=clock is not None)
         for rule in self._rules:
             name, mark = self._rules[rule].rule.defines.name, self._engine.mark(rule)
+            self._rule_marks[rule] = mark
             marks[name] = min(marks.get(name, TIME_MAX), mark)
         for name in self._ended:
             marks[name] = max(marks.get(name, beyond), beyond)

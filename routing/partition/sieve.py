@@ -2,21 +2,27 @@
 
 Rules of one kind mostly differ in a constant (``area = "a7"``). So predicates with an equality of
 an attribute and a constant are found by the values that a batch has of that attribute; only those
-that are found, and those without one, are evaluated, each once for all fragments that ask for it.
+that are found, and those without one, are evaluated, each once for all fragments that ask for it:
+over the columns of a batch, or over the values of an event that comes alone.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from matcher.model import EventBatch, Int64s, StringColumn
+from matcher.model import EventBatch, Int64s, StringColumn, Value
+from matcher.single import Single
 from routing.partition.predicates import Predicate
 from rules.columnar import satisfied
 from rules.pattern import TIME, AttributeOf, Compare, Comparison, Expression, Literal
+from rules.rowwise import Evaluate, evaluator
+
+_FIRST = np.zeros(1, np.int64)
 
 
 class Sieve:
@@ -25,6 +31,7 @@ class Sieve:
     def __init__(self, predicates: Iterable[Predicate]) -> None:
         self._open: list[Predicate] = []
         self._by_value: dict[int, dict[Any, list[Predicate]]] = {}  # by attribute
+        self._evaluators: dict[Predicate, tuple[Evaluate, ...]] = {}  # made when first asked for
         for predicate in predicates:
             found = next(filter(None, map(_constant, predicate.conditions)), None)
             if found is None:
@@ -35,10 +42,25 @@ class Sieve:
 
     def sift(self, batch: EventBatch) -> Iterator[tuple[Predicate, Int64s]]:
         """The predicates that some events satisfy, and the places of these in the batch."""
+        if isinstance(batch, Single):
+            yield from ((predicate, _FIRST) for predicate in self._sift_single(batch.row.values))
+            return
         for predicate in (*self._open, *self._found(batch)):
             places = np.flatnonzero(satisfied(predicate.conditions, batch))
             if len(places):
                 yield predicate, places
+
+    def _sift_single(self, values: tuple[Value, ...]) -> Iterator[Predicate]:
+        found = [by_value.get(values[place], ()) for place, by_value in self._by_value.items()]
+        for predicate in itertools.chain(self._open, *found):
+            if all(evaluate(values) is True for evaluate in self._evaluators_of(predicate)):
+                yield predicate
+
+    def _evaluators_of(self, predicate: Predicate) -> tuple[Evaluate, ...]:
+        made = self._evaluators.get(predicate)
+        if made is None:
+            made = self._evaluators[predicate] = tuple(map(evaluator, predicate.conditions))
+        return made
 
     def _found(self, batch: EventBatch) -> Iterator[Predicate]:
         for attribute, by_value in self._by_value.items():
