@@ -164,12 +164,14 @@ class SinkTreesDetection(DividedDetection):
         self._feed_trees()
         super().follow(division)
 
-    def begin_anew(self, division: Division, due: Mapping[str, int]) -> Mapping[str, int]:
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], *, is_lost: bool = True
+    ) -> Mapping[str, int]:
         """The same, but on the single tree all that is kept is sent and evaluated once more."""
         if not self._by_arrival:  # else it is just followed
             self._feed_trees()
         single = {name: time for name, time in due.items() if name in self._single}
-        return super().begin_anew(division, single)
+        return super().begin_anew(division, single, is_lost=is_lost)
 
     def _feed_trees(self) -> None:
         for root, tree in self.trees.items():

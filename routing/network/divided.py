@@ -344,10 +344,14 @@ class DividedDetection(Detection):
         self.station.follow(division)
         self._release(self._held or ())
 
-    def begin_anew(self, division: Division, due: Mapping[str, int]) -> Mapping[str, int]:
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], *, is_lost: bool = True
+    ) -> Mapping[str, int]:
         """The same, but all that is kept is sent and evaluated once more (Law 3).
 
-        Gives, by source, from when on composite events come again. By arrival, nothing does.
+        ``is_lost``: what was under way may be; else what is sent again is for rules alone, since
+        whoever wanted it has got it. Gives, by source, from when on composite events come again.
+        By arrival, nothing does.
         """
         if self._by_arrival:
             self.follow(division)
@@ -361,8 +365,12 @@ class DividedDetection(Detection):
         self.station.begin_anew()
         self.station.follow(division)
         self.ledger.begin_anew()
-        kept = (batch for batches in self.ledger for batch in batches)
-        self._release(list(parts_of(kept)))
+        kept = list(self.ledger)
+        held = len(self._held or ())  # the last of what is kept
+        came = 0 if is_lost else max(len(kept) - held, 0)
+        for part in _parts(kept[:came]):
+            self.station.push(part, fresh=False)
+        self._release(_parts(kept[came:]))
         return again
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
@@ -437,3 +445,8 @@ class DividedDetection(Detection):
         if self.is_at_work:
             self.tell(NOTHING)
             self._router.repeat_marks()
+
+
+def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
+    """What is kept of several messages, in parts that fit into one."""
+    return list(parts_of(batch for batches in kept for batch in batches))

@@ -7,7 +7,8 @@ answer to the plan a broker does nothing, so nothing is under way when the divis
 
 Law 2: when the tree is another than that of the last plan, or a rule has to be evaluated elsewhere,
 rules begin anew. What was under way may be lost; but all events that may still matter are kept
-where they entered, are sent again, and what those who wanted it have not yet got is found once
+where they entered, are sent again (for rules alone, where it is but a rule that moves: everybody
+else has what he wanted before the pause is over), and what sinks have not yet got is found once
 more (routing.network.recovery). While there is no plan for the tree as it is a broker evaluates,
 sends and believes nothing.
 
@@ -56,6 +57,8 @@ class PlanningBroker(TellingBroker):
         """Who has asked this broker to pause last: its father in some tree, which it may not know
         yet. It will pause once it does, and knows all of its children."""
         self._plan: Plan | None = None
+        self._may_have_lost = True
+        """Whether the last pause was in another tree than the plan before it, or with others."""
         self._told_given_up = 0
         self._last_number = 0
         self._needs_plan = False
@@ -200,6 +203,7 @@ class PlanningBroker(TellingBroker):
     def _pause(self, pause: Pause) -> None:
         children = [branch.neighbour for branch in self._router.children]
         self._round = Round(pause, set(children))
+        self._may_have_lost = pause.introduce
         self._detection.hold()
         if pause.introduce:
             for branch in self._router.branches.values():
@@ -358,7 +362,8 @@ class PlanningBroker(TellingBroker):
         if plan.anew:
             self._arrivals.begin_anew()
             self._warn_of_what_was_given_up()
-            again.update(self._detection.begin_anew(division, dict(plan.due)))
+            lost, due = self._may_have_lost, dict(plan.due)
+            again.update(self._detection.begin_anew(division, due, is_lost=lost))
         else:
             self._detection.follow(division)
         for sink in self._sinks if again else ():

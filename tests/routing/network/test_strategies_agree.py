@@ -1,9 +1,7 @@
 """Clients come and go, and get the same whatever the strategy: random stories, told to each.
 
 Between its steps a story waits until nothing is under way, so what a client gets follows from the
-steps alone: who subscribes late gets what comes after the marks that rules have by then. (When a
-rule moves, published events that are kept are sent again, and may come to who did not want them
-when they were new; so nobody subscribes to published events here.)
+steps alone: who subscribes late gets what comes after the marks that rules have by then.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +24,7 @@ RULES = {
     "within 5 s from c)",
     "seven": "define V(p: int) from Z() as z and last X() within 9 s from z where p = z.p",
 }
-FILTERS = ("X()", "X(p > 1)", "Y()", "Z()", "W()", "V()", "X(p = 2)")
+FILTERS = ("X()", "X(p > 1)", "Y()", "Z()", "W()", "V()", "X(p = 2)", "A(p = 1)", "B")
 
 
 @dataclass
