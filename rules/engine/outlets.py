@@ -17,6 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from matcher.model import Int64s
 from rules.engine.columns import ColumnTables
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.kernels import layout
@@ -108,11 +109,13 @@ class Outlets:
         if not count:
             return NOTHING
         end = TAKEN_WORDS * count
-        words = self._arrays["taken"][: end + RUN_WORDS * counters.item(layout.TAKEN_RUNS)].copy()
+        words = self._arrays["taken"][: end + RUN_WORDS * counters.item(layout.TAKEN_RUNS)]
+        kept: Int64s = self._pool.lend(words.nbytes).view(np.int64)
+        kept[:] = words
         columns = [self._columns[number] for number in words[:end:TAKEN_WORDS].tolist()]
         taken = Taken(
             columns,
-            words,
+            kept,
             self._named(),
             counters.item(layout.TAKEN_EVENTS),
             counters.item(layout.TAKEN_DISORDER) != 0,

@@ -235,18 +235,21 @@ RUN = np.dtype(
         ("count", _I),
     ]
 )
+_SHORT = np.int32
 LIST = np.dtype(
     [
         ("offset", _I),
-        ("capacity", _I),  # entries; 0 for a free record
         ("head", _I),
         ("length", _I),
-        ("access", _I),
+        ("last_time", _I),  # of the last entry, if there is one,
+        ("last_row", _I),  # for most questions are about that one alone
         ("first_key", _I),
         ("second_key", _I),
-        ("next_free", _I),
+        ("access", _SHORT),
+        ("capacity", _SHORT),  # entries; 0 for a free record
         ("first", _I),  # number of its first entry, counted from the first that it ever had
-        ("summary", _I),  # the first of its summaries, or -1
+        ("summary", _SHORT),  # the first of its summaries, or -1
+        ("next_free", _SHORT),
     ]
 )
 SUMMARY = np.dtype(

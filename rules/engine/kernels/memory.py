@@ -1,6 +1,7 @@
 """The lists of entries, and the hash table that finds a list by access and key.
 
-Law: entries of a list stand in the order of (time, E4) in one contiguous segment of the heap; a
+Law: entries of a list stand in the order of (time, E4) in one contiguous segment of the heap, and
+the last stands in the list's record as well, which saves most questions a look at the heap; a
 list of a key that a sweep meets without entries is forgotten, its segment, record and bucket
 given back. An access without keys has one list, for as long as there is the access.
 A step that lacks room changes nothing and says what must grow.
@@ -236,7 +237,18 @@ def insert_entry(state: int, number: int, type_number: int, time: int, row: int)
     heap[place] = time
     heap[place + 1] = row
     lists[number].length += 1
+    note_last(state, number)
     return DONE
+
+
+@kernel
+def note_last(state: int, number: int) -> None:
+    """Write down the last entry of a list, if there is one."""
+    heap, record = arrays.heap(state), arrays.lists(state)[number]
+    if record.length > 0:
+        place = record.offset + (record.head + record.length - 1) * ENTRY_WORDS
+        record.last_time = heap[place]
+        record.last_row = heap[place + 1]
 
 
 @kernel
@@ -273,6 +285,7 @@ def remove_entry(state: int, number: int, time: int, row: int) -> None:
             for later in range(word, start + (record.length - 1) * ENTRY_WORDS):
                 heap[later] = heap[later + ENTRY_WORDS]
             lists[number].length -= 1
+            note_last(state, number)
             return
 
 
@@ -284,8 +297,10 @@ def find_time(state: int, number: int, time: int) -> int:
     """
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
-    start = record.offset + record.head * ENTRY_WORDS
     high = record.length
+    if high == 0 or record.last_time < time:
+        return high
+    start = record.offset + record.head * ENTRY_WORDS
     steps = 0
     while high > 0 and heap[start + (high - 1) * ENTRY_WORDS] >= time:
         high -= 1
@@ -360,12 +375,14 @@ def extend(state: int, number: int, time: int, row: int) -> bool:
     end = record.head + record.length
     if end == record.capacity:
         return False
-    place = record.offset + end * ENTRY_WORDS
-    if record.length > 0 and heap[place - ENTRY_WORDS] >= time:
+    if record.length > 0 and record.last_time >= time:
         return False
+    place = record.offset + end * ENTRY_WORDS
     heap[place] = time
     heap[place + 1] = row
     record.length += 1
+    record.last_time = time
+    record.last_row = row
     return True
 
 

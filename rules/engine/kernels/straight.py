@@ -91,6 +91,14 @@ def last_event(state: int, words, place: int, event: int, since: int) -> int:  #
         early = TIME_LEAST
     early = max(early, since)
     entries = arrays.lists(state)[number]
+    if entries.length == 0:
+        return -1
+    if entries.last_time <= late:
+        if entries.last_time < early:
+            return -1
+        start = row_offset(state, words[place + 1], entries.last_row)
+        if not is_taken(frame, event, start):
+            return start
     first = entries.offset + entries.head * ENTRY_WORDS
     entry = first + (entries.length - 1) * ENTRY_WORDS
     near = entry - NEAR * ENTRY_WORDS
@@ -101,10 +109,16 @@ def last_event(state: int, words, place: int, event: int, since: int) -> int:  #
         entry -= ENTRY_WORDS
     while entry >= first and heap[entry] >= early:
         start = row_offset(state, words[place + 1], heap[entry + 1])
-        chosen = False
-        for other in range(1, event):
-            chosen |= frame[other] == start
-        if not chosen:
+        if not is_taken(frame, event, start):
             return start
-        entry -= ENTRY_WORDS  # all events of one match are distinct (S1)
+        entry -= ENTRY_WORDS
     return -1
+
+
+@part
+def is_taken(frame, event: int, start: int) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a row is one of the match's first: all events of one match are distinct (S1)."""
+    taken = False
+    for other in range(1, event):
+        taken |= frame[other] == start
+    return taken
