@@ -40,7 +40,7 @@ errors. A term of a group costs what its misses of caches do; what is done in ca
 above all, is nearly free."""
 GROWS = np.array([False, False, True, False, False, True, False, True, True])
 """Which of them grow with the filters. Flips do not: the more there are, the more maps are kept."""
-CLEAR = 3.0
+CLEAR = 1.5
 """Where one kind costs so many times as much as the other, by the estimate, it is not tried."""
 ROUND_NS, ROUNDS = 5e5, 3
 """A trial of a kind takes about so long at most, and so many are made of each, in turn."""

@@ -200,13 +200,15 @@ class FilterTable:
         return slots
 
     def _check(self, batch: FilterBatch) -> None:
-        identifiers = set(batch.identifiers.tolist())
-        taken = (
-            min(filter(self._slots.__contains__, identifiers), default=None) if len(self) else None
-        )
-        if taken is not None:
-            raise ValueError(f"there is a filter {taken} already")
-        if len(identifiers) < len(batch):
+        identifiers = batch.identifiers
+        if len(self):
+            taken = filter(self._slots.__contains__, identifiers.tolist())
+            first = min(taken, default=None)
+            if first is not None:
+                raise ValueError(f"there is a filter {first} already")
+        if not (identifiers[1:] > identifiers[:-1]).all():  # as they mostly are
+            identifiers = np.sort(identifiers)
+        if (identifiers[1:] == identifiers[:-1]).any():
             raise ValueError("two filters have the same identifier")
         cells = batch.cells
         unfit = ~_FITS[_SORT_OF_KIND[cells.kinds], batch.operators]

@@ -12,12 +12,17 @@ from matcher.tabled import TableMatcher
 
 CORES = os.cpu_count() or 1
 SFF, OCM_1, OCM, AUTO = "SFF", "OCM, 1 thread", f"OCM, {CORES} threads", "auto"
+DISTINCT = "OCM, 1 thread, each constraint once"
 METHODS: dict[str, Callable[[], TableMatcher]] = {
     SFF: CountingMatcher,
     OCM_1: PcmMatcher,
     OCM: lambda: PcmMatcher(threads=CORES),
     AUTO: AutoMatcher,
 }
+
+"""Those of all figures."""
+MAKERS = {**METHODS, DISTINCT: lambda: CountingMatcher(plain=True)}
+"""And one of a table alone."""
 
 
 def ms(method: str) -> str:

@@ -28,8 +28,9 @@ from matcher.kernels.results import hit
 from matcher.kernels.rows import copy_row
 from matcher.kernels.segments import append, take_out
 
-PLACES, NUMBERS, LEFT = 1, 2, 3
-"""Places of the state: of ``known`` ever used, numbers ever used, and the last number left."""
+PLACES, NUMBERS, LEFT, PLAIN = 1, 2, 3, 4
+"""Places of the state: of ``known`` ever used, numbers ever used, the last number left, and whether
+it is plain: no index leads to constraints, and no filter is pruned."""
 
 
 @kernel
@@ -45,9 +46,9 @@ def place_of_constraint(known, word, operand):
 
 
 @inlined
-def is_probed(word):
+def is_probed(word, state):
     """Whether values lead to a constraint: an equality, or a test that texts pass."""
-    return (word >> 32) & 15 == SAME and word >> 36 <= BY_TEST
+    return (word >> 32) & 15 == SAME and word >> 36 <= BY_TEST and not state[PLAIN]
 
 
 @kernel
@@ -81,7 +82,7 @@ def counting_insert(known, words, lists, scans, arena, state, rows, filters, slo
                 words[number, 0], words[number, 1] = word, operand
                 known[place, 0], known[place, 1], known[place, 2] = word, operand, number + 1
                 state[PLACES] += 1
-                if not is_probed(word):
+                if not is_probed(word, state):
                     arena[append(scans, term, arena, state), 0] = number
             arena[append(lists, number, arena, state), 0] = slot
             done[1] += 1
@@ -102,7 +103,7 @@ def counting_remove(known, lists, scans, arena, state, rows, slot):
             known[place, 2] = -1
             lists[number, HASH] = state[LEFT]
             state[LEFT] = number
-            if not is_probed(word):
+            if not is_probed(word, state):
                 take_out(scans, word & TERM_MASK, arena, 0, number)
 
 
@@ -118,7 +119,9 @@ def counting_rehash(known, larger, state):
 
 
 @kernel
-def count_one(event, number, lists, arena, filters, epoch, bits, found, size, wanted, left):
+def count_one(
+    event, number, lists, arena, state, filters, epoch, bits, found, size, wanted, left
+):  # fmt: skip
     """Count a constraint that holds; pruned filters are not counted.
 
     Gives the numbers in ``found`` wanted so far, and how many interfaces are left.
@@ -128,7 +131,7 @@ def count_one(event, number, lists, arena, filters, epoch, bits, found, size, wa
         slot = arena[entry, 0]
         place = filters[slot, 2]
         known = bits[event, place >> 6] >> (place & 63) & 1
-        if known and not wanted:
+        if known and not wanted and not state[PLAIN]:
             continue
         count = filters[slot, 0]
         count = count + 1 if count >> 32 == epoch else epoch << 32 | 1
@@ -149,6 +152,7 @@ def counting_match(
     lists,
     scans,
     arena,
+    state,
     filters,
     always,
     epoch,
@@ -176,19 +180,21 @@ def counting_match(
             left -= 1 - (bits[event, place >> 6] >> (place & 63) & 1)
             size = hit(event, slot, place, bits, found, size, wanted)
         for cell in range(offsets[event], offsets[event + 1]):
-            if left == 0 and not wanted:
+            if left == 0 and not wanted and not state[PLAIN]:
                 break
             term, value = cells[cell, 0], cells[cell, 1]
             own = term & TERM_MASK
             first, last, how = 0, 1, BY_FLOAT if term >= FLOAT_FLAG else BY_INT
             if sorts[own] == 1:
                 first, last, how = hit_offsets[value], hit_offsets[value + 1], BY_TEST
+            if state[PLAIN]:
+                last = first
             for one in range(first, last):
                 operand = hits[one] if how == BY_TEST else value
                 place = place_of_constraint(known, own | SAME << 32 | how << 36, operand)
                 if known[place, 2]:
                     size, left = count_one(
-                        event, known[place, 2] - 1, lists, arena, filters, now,
+                        event, known[place, 2] - 1, lists, arena, state, filters, now,
                         bits, found, size, wanted, left,
                     )  # fmt: skip
             start = scans[own, START]
@@ -199,7 +205,7 @@ def counting_match(
                     hit_offsets, hits, ranks, test_ranks,
                 ):  # fmt: skip
                     size, left = count_one(
-                        event, number, lists, arena, filters, now,
+                        event, number, lists, arena, state, filters, now,
                         bits, found, size, wanted, left,
                     )  # fmt: skip
         if size > len(found):

@@ -16,6 +16,7 @@ import pytest
 
 from matcher.choose import MATCHERS, make
 from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
+from matcher.counting import CountingMatcher
 from matcher.matcher import Matcher
 from matcher.mixed import FilterBatch, MixedEvents
 from matcher.model import EventType, Value
@@ -143,6 +144,11 @@ def test_random_histories(name: str) -> None:
             history(make(name), seed)
         except Exception as error:
             raise AssertionError(f"matcher {name}, seed {seed}") from error
+
+
+def test_random_histories_of_plain_counting() -> None:
+    for seed in range(SEEDS // 4):
+        history(CountingMatcher(plain=True), seed)
 
 
 def test_random_histories_on_two_threads() -> None:
