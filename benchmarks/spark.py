@@ -1,6 +1,10 @@
 """Spark: rows a second into a broker, and what ``detect`` costs beside the bare engine.
 
     rexmq bench spark [--quick]
+    python -m benchmarks.spark --rows 10000000 --growth 100000 1000000 10000000 100000000
+
+The first takes a million rows, and a tenth and a hundredth of them for growth. The second takes
+what it is told; 10^8 rows need 3 GB of disk for themselves and as much again for the shuffle.
 
 Each figure with a number of cores is taken in a process of its own, with a session of its own, and
 after a first run that is not counted. Rows have six columns and lie in Parquet. What is measured
@@ -12,15 +16,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from benchmarks.report import Row
+from benchmarks.report import Row, table
 
 RULES = """
 event Reading(area: string, room: int, value: float, dry: bool)
@@ -86,6 +93,53 @@ def detection(session: Any, rows: int, folder: str) -> dict[str, float]:
         found[f"by {way}, s"] = timed(work)
         found["composite events"] = count
     return found
+
+
+def growth(session: Any, rows: int, folder: str) -> dict[str, float]:
+    """By key alone, for its own sake: the first run is counted too, as it is of a long one."""
+    from broker.spark import detect
+
+    frame = record(session, rows, f"{folder}/readings")
+    begun = time.perf_counter()
+    count = detect({"Reading": frame}, rules(10), ways=("key",)).count()
+    return {"seconds": time.perf_counter() - begun, "composite events": count}
+
+
+def backtest(session: Any, rows: int, folder: str) -> dict[str, float]:
+    """The flights rules over the year's events; ``rows`` means nothing here."""
+    import importlib.util
+
+    from broker.demo.flights import data_folder
+    from broker.spark import detect
+
+    home = Path(__file__).parents[1] / "examples" / "pipeline" / "flights.py"
+    spec = importlib.util.spec_from_file_location("pipeline", home)
+    assert spec is not None
+    assert spec.loader is not None
+    pipeline = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pipeline)
+    pipeline.make_events(session, data_folder(), Path(folder))
+    events = pipeline.read_events(session, Path(folder))
+    count = sum(frame.count() for frame in events.values())
+    seconds = timed(lambda: detect(events, pipeline.RULES).count(), 1)
+    return {"the flights rules over the year, s": seconds, "events": count}
+
+
+def stream_detection(session: Any, rows: int, folder: str) -> dict[str, float]:
+    """``detect_stream`` over a file a micro-batch; starts and state stores are part of it."""
+    from broker.spark import detect_stream
+
+    frame = record(session, rows, f"{folder}/readings")
+
+    def work() -> None:
+        stream = session.readStream.schema(frame.schema).option("maxFilesPerTrigger", 2)
+        readings = {"Reading": stream.parquet(f"{folder}/readings")}
+        found = detect_stream(readings, rules(10), disorder=f"{rows * PACE_US // 10**6} s")
+        with tempfile.TemporaryDirectory() as place:
+            writer = found.writeStream.format("noop").option("checkpointLocation", place)
+            writer.trigger(availableNow=True).start().awaitTermination()
+
+    return {"detect_stream, rows/s": rows / timed(work, 1)}
 
 
 def bare(session: Any, rows: int, folder: str) -> dict[str, float]:
@@ -155,9 +209,63 @@ def connector(session: Any, rows: int, folder: str) -> dict[str, float]:
         }
 
 
+def delivery(session: Any, rows: int, folder: str) -> dict[str, float]:
+    """Processor time of what one task and the broker do for a row, without Java: microseconds."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from broker.process import BrokerProcess
+    from broker.spark.delivery import Delivery
+    from broker.spark.outgoing import PlainRows
+    from routing.parts import part_name
+    from rules.language import load
+
+    record(session, rows, f"{folder}/readings")
+    (event_type,) = load(RULES).schemas.values()
+    table = pq.read_table(f"{folder}/readings").sort_by("sequence").drop_columns("source")
+    instants = table.column("time").cast(pa.timestamp("us", "UTC"))  # as Spark hands them over
+    table = table.set_column(0, "time", instants)
+    batches = table.combine_chunks().to_batches(65_536)
+    found = {}
+    for name, ids in (("a column", ("sequence",)), ("the content", ())):
+        with BrokerProcess() as broker:
+            sender = Delivery(
+                [broker.endpoint],
+                part_name("bench", 0),
+                [event_type],
+                acks="broker",
+                batch_events=4_096,
+                timeout_s=30.0,
+            )
+            reader = PlainRows(event_type, "time", ids, skip_bad=False)
+            begun, broker_begun = time.process_time(), processor_s(broker.child.pid)
+            for batch in batches:
+                sender.send(reader.read(batch))
+            sender.finish()
+            task_s = time.process_time() - begun
+            found[f"task, ids from {name}, us/row"] = task_s / rows * 1e6
+            broker_s = processor_s(broker.child.pid) - broker_begun
+            found[f"broker, ids from {name}, us/row"] = broker_s / rows * 1e6
+    return found
+
+
+def processor_s(process: int) -> float:
+    """Seconds of processor time that a process of Linux has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 # --- running -----------------------------------------------------------------------------------
 
-MEASURES = {"detection": detection, "bare": bare, "connector": connector}
+MEASURES = {
+    "detection": detection,
+    "growth": growth,
+    "backtest": backtest,
+    "stream": stream_detection,
+    "bare": bare,
+    "connector": connector,
+    "delivery": delivery,
+}
 
 
 def measure(name: str, cores: int, rows: int) -> None:
@@ -165,11 +273,43 @@ def measure(name: str, cores: int, rows: int) -> None:
     warnings.simplefilter("ignore")
     from broker.spark import local_session
 
-    session = local_session(cores, "3g")
-    session.sparkContext.setLogLevel("OFF")
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(MEASURES[name](session, rows, folder)))
-    session.stop()
+        log = Path(folder, "log")
+        log.mkdir()
+        session = local_session(cores, "3g", {**_LOGGED, "spark.eventLog.dir": log.as_uri()})
+        session.sparkContext.setLogLevel("OFF")
+        figures = MEASURES[name](session, rows, folder)
+        session.stop()
+        print(json.dumps({**figures, **used(log)}))
+
+
+_LOGGED = {
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.rolling.enabled": "false",
+    "spark.eventLog.compress": "false",
+    "spark.eventLog.logStageExecutorMetrics": "true",
+    "spark.executor.processTreeMetrics.enabled": "true",
+    "spark.executor.metrics.pollingInterval": "200ms",
+}
+"""So that Spark tells what was shuffled and how much memory its workers took."""
+
+
+def used(log: Path) -> dict[str, float]:
+    """What Spark's log of a session tells: bytes shuffled by the stage that shuffled the most, and
+    the most that Python's workers had in memory together, as far as it was looked at.
+    """
+    shuffled: Counter[int] = Counter()
+    memory = 0
+    for path in log.iterdir():
+        for line in path.open(encoding="utf-8"):
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerTaskEnd":
+                written = (event.get("Task Metrics") or {}).get("Shuffle Write Metrics", {})
+                shuffled[event["Stage ID"]] += written.get("Shuffle Bytes Written", 0)
+            elif event["Event"] == "SparkListenerStageExecutorMetrics":
+                peaks = event["Executor Metrics"]
+                memory = max(memory, peaks.get("ProcessTreePythonRSSMemory", 0))
+    return {"shuffled, bytes": max(shuffled.values(), default=0), "workers, bytes": memory}
 
 
 def apart(name: str, cores: int, rows: int) -> dict[str, float]:
@@ -188,10 +328,12 @@ def run(quick: bool) -> list[Row]:
     if reason is not None:
         print(f"rexmq: spark is left out: {reason}", file=sys.stderr)
         return []
-    return rows_of(20_000 if quick else 1_000_000)
+    rows = 20_000 if quick else 1_000_000
+    return rows_of(rows, (rows // 100, rows // 10, rows))
 
 
-def rows_of(rows: int) -> list[Row]:
+def rows_of(rows: int, sizes: Sequence[int]) -> list[Row]:
+    """The figures at so many rows, and how they grow over ``sizes``."""
     alone = apart("bare", 1, rows)["bare engine, s"]
     one, two = (apart("detection", cores, rows) for cores in (1, 2))
     found = []
@@ -199,13 +341,27 @@ def rows_of(rows: int) -> list[Row]:
         name = f"detect {way[:-3]}"
         found.append(Row(f"{name}, one core", one[way], "s", "the bare engine", alone))
         found.append(Row(f"{name}, two cores", two[way], "s", "one core", one[way]))
-    for size in (rows // 100, rows // 10):
-        seconds = apart("detection", 2, size)["by key, s"]
-        found.append(
-            Row(f"detect by key, {size} rows", seconds, "s", f"{rows} rows", two["by key, s"])
+    found += growing(sizes)
+    year = apart("backtest", 2, 0)
+    found.append(
+        Row(
+            "the flights rules over the year",
+            year["the flights rules over the year, s"],
+            "s",
+            note=f"{round(year['events'])} events",
         )
+    )
+    streamed = apart("stream", 2, rows)["detect_stream, rows/s"]
+    found.append(Row("detect_stream, two cores", streamed, "rows/s"))
+    found += [
+        Row(name.removesuffix(", us/row"), value, "us/row")
+        for name, value in apart("delivery", 1, rows).items()
+        if name.endswith("us/row")
+    ]
     goals = {"batch, ids from a column, rows/s": 800e3, "stream, rows/s": 500e3}
     for name, rate in apart("connector", 2, rows).items():
+        if not name.endswith("rows/s"):
+            continue
         goal = goals.get(name)
         found.append(
             Row(name.removesuffix(", rows/s"), rate, "rows/s", "the goal" if goal else "", goal)
@@ -213,14 +369,34 @@ def rows_of(rows: int) -> list[Row]:
     return found
 
 
+def growing(sizes: Sequence[int]) -> list[Row]:
+    """Seconds of ``detect`` by key on two cores, each size beside the one before; the rows, shuffle
+    and memory that it took are in the note.
+    """
+    found: list[Row] = []
+    for size in sizes:
+        one = apart("growth", 2, size)
+        note = (
+            f"{one['shuffled, bytes'] / size:.0f} B/row shuffled, "
+            f"workers {one['workers, bytes'] / 2**20:.0f} MiB"
+        )
+        before = (found[-1].name.split(", ")[1], found[-1].value) if found else ("", None)
+        found.append(Row(f"detect by key, {size} rows", one["seconds"], "s", *before, note))
+    return found
+
+
 def main() -> None:
-    """One measurement, in this process (run by ``apart``)."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--measure", choices=sorted(MEASURES), required=True)
-    parser.add_argument("--cores", type=int, required=True)
-    parser.add_argument("--rows", type=int, required=True)
+    """Everything at a chosen size, or one measurement in this process (run by ``apart``)."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", choices=sorted(MEASURES))
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--growth", type=int, nargs="*", default=[])
     arguments = parser.parse_args()
-    measure(arguments.measure, arguments.cores, arguments.rows)
+    if arguments.measure:
+        measure(arguments.measure, arguments.cores, arguments.rows)
+    else:
+        print(table(rows_of(arguments.rows, arguments.growth)))
 
 
 if __name__ == "__main__":

@@ -48,7 +48,7 @@ def source_hash(source: str) -> int:
 
 def number_of_id(text: str) -> int | None:
     """The number that ``text`` is the canonical decimal form of, if it fits in int64."""
-    if len(text) > 20 or not text.lstrip("-").isdecimal() or not text.isascii():
+    if len(text) > 20 or not text.removeprefix("-").isdecimal() or not text.isascii():
         return None
     number = int(text)
     return number if str(number) == text and -(2**63) <= number < 2**63 else None

@@ -130,6 +130,8 @@ class StringColumn:
     def from_strings(cls, strings: Sequence[str]) -> StringColumn:
         """Encode a sequence of strings, numbering them by first appearance."""
         values = tuple(dict.fromkeys(strings))
+        if len(values) == len(strings):  # no two alike, as names are
+            return cls(np.arange(len(values), dtype=np.int32), values)
         numbers = {text: code for code, text in enumerate(values)}
         codes = np.fromiter(map(numbers.__getitem__, strings), np.int32, len(strings))
         return cls(codes, values)
@@ -151,7 +153,11 @@ class StringColumn:
 
     def compact(self) -> StringColumn:
         """The same strings with a dictionary of just the values in use."""
-        used, codes = np.unique(self.codes, return_inverse=True)
+        own = self.codes
+        if len(own) and own[-1] - own[0] == len(own) - 1 and (np.diff(own) == 1).all():
+            values = self.values[int(own[0]) : int(own[-1]) + 1]  # a slice of distinct ones
+            return StringColumn(np.arange(len(own), dtype=np.int32), values)
+        used, codes = np.unique(own, return_inverse=True)
         return StringColumn(
             codes.astype(np.int32), tuple(self.values[code] for code in used.tolist())
         )

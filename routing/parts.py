@@ -30,6 +30,9 @@ from routing.errors import ProtocolError
 from routing.messages import Code
 
 _PART = re.compile(r"(.+)#part-(\d+|hold)")
+_DIGITS_MAX = 20
+"""No number of 64 bits is longer, its sign included."""
+_TENS = 10 ** np.arange(1, 19)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -70,30 +73,38 @@ class Parts:
         return tuple(batch for batch in kept if len(batch))
 
     def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-        """Events that are taken, each once, as those of the whole source; they are remembered."""
+        """Events that ``unseen`` gave and that are taken, as those of the whole source: each once,
+        where they repeat one another. They are remembered.
+        """
         recent = self._recent.pop(whole, None) or _Recent()
         self._recent[whole] = recent  # at the end: the first are those not heard of the longest
         if len(self._recent) > self._sources_max:
             del self._recent[next(iter(self._recent))]
-        joined = []
+        joined, before = list[EventBatch](), set[str]()
         for batch in batches:
             texts = _texts(batch)
-            distinct = dict.fromkeys(texts)
             places = None
-            if len(distinct) < len(texts) or recent.knows(distinct):
-                numbered = {text: place for place, text in reversed([*enumerate(texts)])}
-                unseen = recent.unseen([*distinct])
-                chosen = [*distinct] if unseen is None else [[*distinct][one] for one in unseen]
-                places = [numbered[text] for text in chosen]
-            recent.remember(texts, self._ids_max)
+            if recent.remember(texts) < len(texts):  # they repeat one another
+                first = {text: place for place, text in reversed([*enumerate(texts)])}
+                places = sorted(place for text, place in first.items() if text not in before)
+            if len(batches) > 1:
+                before.update(texts)
             if places != []:
                 joined.append(_of_whole(whole, _at(batch, places)))
+        recent.turn(self._ids_max)
         return tuple(joined)
 
 
-def _texts(batch: EventBatch) -> list[str]:
-    assert batch.ids.text is not None
-    return batch.ids.text.tolist()
+def _texts(batch: EventBatch) -> Sequence[str]:
+    column = batch.ids.text
+    assert column is not None
+    return column.values if _is_plain(column) else column.tolist()
+
+
+def _is_plain(column: StringColumn) -> bool:
+    """Whether the dictionary is the strings themselves, as they mostly come out of a message."""
+    count = len(column)
+    return len(column.values) == count and bool((column.codes == np.arange(count)).all())
 
 
 def _at(batch: EventBatch, places: Sequence[int] | None) -> EventBatch:
@@ -128,27 +139,39 @@ class _Recent:
         young, old = self._young, self._old
         return [place for place, text in enumerate(texts) if text not in young and text not in old]
 
-    def remember(self, texts: Iterable[str], ids_max: int) -> None:
-        """They are seen."""
+    def remember(self, texts: Iterable[str]) -> int:
+        """They are seen; how many of them were not among the younger."""
+        before = len(self._young)
         self._young.update(texts)
+        return len(self._young) - before
+
+    def turn(self, ids_max: int) -> None:
+        """Let the older go when the younger have become many."""
         if len(self._young) >= ids_max:
             self._old, self._young = self._young, set()
 
 
 def numbers_of(texts: Sequence[str]) -> Int64s:
-    """The place of each id among simultaneous events (Law 3): int64, not negative."""
-    if texts and texts[0].isdecimal():
+    """The place of each id among simultaneous events (Law 3): int64."""
+    together = "".join(texts)
+    if together.isdecimal() and together.isascii():
         try:
-            numbers = np.array(list(map(int, texts)), np.int64)
+            numbers = np.fromiter(map(int, texts), np.int64, len(texts))
         except (ValueError, OverflowError):
             numbers = None
-        if numbers is not None and list(map(str, numbers.tolist())) == list(texts):
+        # Leading zeros would make them longer than their numbers.
+        if numbers is not None and len(together) == int(_digits(numbers).sum()):
             return numbers
     numbers = _hashes(texts)
     for place, text in enumerate(texts):
-        if text[:1].isdecimal() and (number := number_of_id(text)) is not None:
+        if len(text) <= _DIGITS_MAX and (number := number_of_id(text)) is not None:
             numbers[place] = number
     return numbers
+
+
+def _digits(numbers: Int64s) -> Int64s:
+    """How many decimal digits numbers that are not negative have."""
+    return np.searchsorted(_TENS, numbers, side="right") + 1
 
 
 def _hashes(texts: Sequence[str]) -> Int64s:

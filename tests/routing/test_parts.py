@@ -34,7 +34,9 @@ def test_every_event_is_taken_once_however_parts_share_and_repeat_them():
             texts = [f"e{random.randint(0, 150)}" for _ in range(random.randint(0, 12))]
             expected = [text for text in dict.fromkeys(texts) if text not in seen]
             seen.update(texts)
-            taken = parts.joined("f", [batch(texts)])
+            cut = random.randint(0, len(texts))
+            sent = [batch(some) for some in (texts[:cut], texts[cut:]) if some]
+            taken = parts.joined("f", parts.unseen("f", sent))
             assert [one for part in taken for one in part.ids.printed()] == expected, f"seed {seed}"
 
 
@@ -42,7 +44,7 @@ def test_the_window_of_ids_has_a_bound():
     parts = Parts(NodeConfig(repeat_ids_max=10))
     for first in range(0, 100, 5):
         parts.joined("f", [batch([f"e{number}" for number in range(first, first + 5)])])
-    recent = [batch(["e90", "e99", "e0"])]
+    recent = parts.unseen("f", [batch(["e90", "e99", "e0"])])
     (taken,) = parts.joined("f", recent)
     assert taken.ids.printed() == ["e0"]
     assert taken.ids.source.tolist() == ["f"]
@@ -50,6 +52,17 @@ def test_the_window_of_ids_has_a_bound():
 
 def test_places_are_numbers_where_ids_are_and_depend_on_the_id_alone():
     assert numbers_of(["7", "12", "-3"]).tolist() == [7, 12, -3]
+    for texts in (
+        ["0", "00"],
+        ["1", "", "12"],
+        ["١"],
+        ["9" * 19],
+        ["9" * 18, "0", "10", "9"],
+        ["-"],
+    ):
+        apart = [int(numbers_of([text])[0]) for text in texts]
+        assert numbers_of(texts).tolist() == apart, texts
+    assert numbers_of(["0", "10", "99", "9" * 18]).tolist() == [0, 10, 99, 10**18 - 1]
     mixed = ["007", "7", "seven", "a" * 40, "", "é", "1" * 30]
     together = dict(zip(mixed, numbers_of(mixed).tolist(), strict=True))
     assert together["7"] == 7
