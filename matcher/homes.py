@@ -114,7 +114,7 @@ class Homes:
         return [members[at : at + wide] for at in range(0, len(members), wide)]
 
     def _build(self, key: int, members: Int64s) -> None:
-        """Make one group, or, where it would have too many terms, two of half the filters."""
+        """Make one group, or, where it would have too much in it, two of half the filters."""
         table = self._table
         bits, layers, width, base = arranged(members)
         if len(self._scratch) < len(table.vocabulary.ranks):

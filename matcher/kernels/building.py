@@ -18,6 +18,7 @@ from matcher.kernels.layout import (
     FIRSTS,
     FLIPS,
     GREATER,
+    GROUP_TERM_ROWS_MAX,
     GROUP_TERMS_MAX,
     LACK,
     LESS,
@@ -38,7 +39,7 @@ from matcher.kernels.layout import (
 @making
 def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, at):
     """The block of a group, its mask, how many terms, and how many interfaces behind the layers;
-    none if too many terms.
+    none if too many terms, or too many rows of one.
 
     ``members`` as ``arranged`` gives them, those from ``behind`` on being in no layer; ``at``:
     scratch of -1 by term.
@@ -94,6 +95,10 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
         start, length = filters[members[member] >> 32, 0], filters[members[member] >> 32, 1]
         for row in range(start, start + length):
             sizes[at[rows[row, 0] & TERM_MASK] + 1] += 1
+    if sizes.max() > GROUP_TERM_ROWS_MAX:
+        for known in range(total):
+            at[terms[known]] = -1
+        return np.empty(0, np.int64), mask, 0, 0
     begins = np.cumsum(sizes)
     filled = begins.copy()
     owners, places = np.empty(number_of_rows, np.int64), np.empty(number_of_rows, np.int64)

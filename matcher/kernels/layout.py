@@ -89,6 +89,8 @@ GROUP_ROWS_MAX = 8
 """Rows that a filter in a group may have."""
 GROUP_TERMS_MAX = 256
 """Terms that the filters of a group may have together."""
+GROUP_TERM_ROWS_MAX = 13_000
+"""Rows that they may have of one term: each makes four flips at most, counted in 16 bits."""
 TOGGLE_SLOTS_MAX = 1_024
 """Slots that the toggles of a term are put into, by test."""
 CHECKPOINT_LOG = 6

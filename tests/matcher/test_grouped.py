@@ -158,3 +158,25 @@ def test_filters_with_more_terms_than_a_group_has_stand_in_several():
     events = MixedEvents.of([{f"n{number}": number % 2} for number in range(count)], ["T"] * count)
     found = matcher.match(events, filters=True)
     assert found.filter_lists() == [[number] if number % 2 else [] for number in range(count)]
+
+
+def test_flips_that_sixteen_bits_cannot_count_stand_in_several_groups():
+    count, each = 9_000, 4  # 72,000 flips of one term
+    filters = [
+        (
+            n,
+            n % 500,
+            Filter(tuple(Constraint("a", Operator.UNEQUAL, n + k) for k in range(each)), "T"),
+        )
+        for n in range(count)
+    ]
+    matcher = IndexedMatcher(by_access=False)
+    matcher.add_all(FilterBatch.of(filters))
+    assert matcher.figures["filters in groups"] == count
+    assert matcher.figures["groups"] == 4
+    values = [-1, 0, 5, 4_500, 8_999, 9_002, 9_003]
+    found = matcher.match(
+        MixedEvents.of([{"a": v} for v in values], ["T"] * len(values)), filters=True
+    )
+    for value, numbers in zip(values, found.filter_lists(), strict=True):
+        assert numbers == [n for n in range(count) if not n <= value < n + each], value
