@@ -51,6 +51,7 @@ from matcher.kernels.layout import (
     SPAN,
     SPAN_COUNT,
     STATE,
+    TYPE_SORT,
     WAITING,
 )
 from matcher.kernels.views import words_of
@@ -206,6 +207,8 @@ class Index:
         bucket; those that are left.
         """
         table = self._filters
+        if not (table.vocabulary.sorts == TYPE_SORT).any():
+            return slots
         types = waiting_types(slots, table.rows.rows, table.filters.rows, self.by_access)
         order = stable_order(types)
         ordered = types[order]
