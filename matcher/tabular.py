@@ -269,11 +269,10 @@ def times_of_column(column: pa.Array | None, rows: int, bad: BadRows) -> Int64s:
     if column is None or pa.types.is_null(column.type):
         bad.append((np.arange(rows), "no time"))
         return np.zeros(rows, np.int64)
-    if pa.types.is_timestamp(column.type) and column.type.unit in _TICKS and not column.null_count:
-        ticks: Int64s = column.view(pa.int64()).to_numpy()
-        factor = _TICKS[column.type.unit]
-        if rows == 0 or np.abs(ticks // 2).max() < INT_MAX // 2 // factor:
-            return ticks * factor
+    if pa.types.is_timestamp(column.type) and not column.null_count:
+        times = _of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
+        if times is not None:
+            return times
     if pa.types.is_floating(column.type) and not column.null_count:
         times = of_float_seconds(column.cast(pa.float64()).to_numpy())
         if times is not None:
@@ -281,6 +280,15 @@ def times_of_column(column: pa.Array | None, rows: int, bad: BadRows) -> Int64s:
     values = _time_values(column)
     whole = times_of(values) if rows and None not in values else None
     return _times_one_by_one(values, bad) if whole is None else whole
+
+
+def _of_ticks(ticks: Int64s, unit: str) -> Int64s | None:
+    """Ticks of a unit in microseconds; None where one does not fit, or is finer."""
+    if unit == "ns":  # as Spark's Parquet files have them
+        return None if (ticks % 1_000).any() else ticks // 1_000
+    factor = _TICKS[unit]
+    fits = len(ticks) == 0 or np.abs(ticks // 2).max() < INT_MAX // 2 // factor
+    return ticks * factor if fits else None
 
 
 def without(times: Int64s, bad: BadRows) -> Int64s:

@@ -191,11 +191,16 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, en
         ),
         "no column area .string., which event Fitting has": frame.drop("area"),
         "no column ts holds the time": frame.drop("ts"),
+        "column ts holds times without a time zone": frame.selectExpr(
+            "timestamp_ntz'2013-07-01 12:00:00' as ts", "area", "value"
+        ),
     }
     with Subscriber(endpoint, "Fitting()") as subscriber:
         for said, wrong in mistakes.items():
             with pytest.raises(Exception, match=said):
                 written(wrong, endpoint, "Fitting")
+        with pytest.raises(Exception, match="no column name, which option id names"):
+            written(frame, endpoint, "Fitting", id="area, name")
         with pytest.raises(Exception, match="no option is called 'brokr'"):
             written(frame, endpoint, "Fitting", brokr="x")
         with pytest.raises(Exception, match="are not in order of time: publish the frame with"):
