@@ -55,7 +55,9 @@ class Store:
         record = self.arrays["lists"][number]
         start = int(record["offset"] + layout.ENTRY_WORDS * record["head"])
         words = self.arrays["heap"][start : start + layout.ENTRY_WORDS * int(record["length"])]
-        return [tuple(entry) for entry in words.reshape(-1, 2).tolist()]
+        found = [tuple(entry) for entry in words.reshape(-1, 2).tolist()]
+        assert not found or (record["last_time"], record["last_row"]) == found[-1]
+        return found
 
     def sweep(self, horizon: int) -> None:
         self.arrays["accesses"]["horizon"] = horizon
