@@ -23,6 +23,7 @@ from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.deployment import Deployed
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
+from rules.dependencies import arrange
 from rules.engine.engine import Detections
 from rules.pattern import TIMER, Rule
 
@@ -35,6 +36,11 @@ def _reach(rule: Rule) -> int:
     return reach_of(rule)
 
 
+@lru_cache(maxsize=8)
+def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    return arrange(rules).rules
+
+
 def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
     """For each rule, how far back it sees when it is evaluated once more (Laws 1 and 2)."""
     right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
@@ -42,8 +48,9 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
     for one in rules:
         defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
     found: dict[str, int] = {}
-    waiting = [one.rule for one in rules]
-    by_name = {one.rule.name: one.rule for one in rules}
+    # Arranged together, since a cycle may lead over rules that were deployed apart.
+    waiting = list(_arranged(tuple(one.rule for one in rules)))
+    by_name = {rule.name: rule for rule in waiting}
     while waiting:
         rule = waiting.pop()
         start = TIME_MIN

@@ -42,6 +42,19 @@ def test_what_no_window_bounds_is_needed_since_the_rule_holds() -> None:
     assert in_seconds(horizons(deployed(text, since), {"low": 9})) == {"A": 7.0, "B": 7.0}
 
 
+def test_a_cycle_of_rules_that_came_apart_is_needed_from_the_beginning() -> None:
+    one = "rule one: define X(n: int) from A() as a and last Y() within 5 s from a where n = a.n"
+    two = "rule two: define Y(n: int) from B() as b and last X() within 5 s from b where n = b.n"
+    together = rules.load(f"{one}\n{two}", known=KNOWN)
+    known = {schema.name: schema for schema in together.schemas.values()}
+    apart = tuple(
+        Deployed(rules.load(rule.text, known=known).rules[0], None, 0, serial)
+        for serial, rule in enumerate(together.rules)
+    )
+    found = horizons(apart, {"one": 100, "two": 100})
+    assert in_seconds(found) == dict.fromkeys(("A", "Y", "B", "X"))
+
+
 def test_a_rule_that_nobody_has_anything_of_needs_everything() -> None:
     assert in_seconds(horizons(deployed(LOW), {})) == {"A": None, "B": None}
 
