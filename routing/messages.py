@@ -546,6 +546,7 @@ class Plan:
     rules, and the times from which on their composite events are to be found once more.
     ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
     sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
+    ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
     """
 
     root: Name
@@ -557,6 +558,7 @@ class Plan:
     due: tuple[tuple[Name, Time], ...] = ()
     trees: tuple[SinkTree, ...] = ()
     links: tuple[tuple[Name, Name, Delay], ...] = ()
+    rates: tuple[tuple[Name, Sequence], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -568,10 +570,13 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """For the sender and all below: ``due`` as in Paused."""
+    """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
+    each were published there so far, and the greatest time of one; where masters are chosen by it.
+    """
 
     number: Sequence
     due: tuple[tuple[Name, Time], ...]
+    counts: tuple[tuple[Name, Sequence, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,12 @@ from routing.network.knowledge import rules_of
 from routing.network.rounds import Absent, Node
 from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
-from routing.network.strategy import Strategy, has_sink_trees
+from routing.network.strategy import Adaptive, Strategy, has_sink_trees
 from routing.partition.placement import Tree
+
+Rates = tuple[tuple[str, int], ...]
+"""Types, and how many events of each come in RATES_S seconds, as plans have them."""
+RATES_S = 1_000
 
 
 @lru_cache(maxsize=8)
@@ -29,6 +33,7 @@ def divided(
     nodes: tuple[Node, ...],
     absent: Absent,
     known: Known,
+    rates: Rates = (),
 ) -> Division:
     """The division of the rules on the single tree; one value for all brokers.
 
@@ -42,7 +47,7 @@ def divided(
     published = _published(nodes, absent)
     schemas = {schema.name: schema for schema in known.types}
     fathers |= {name: root for name, _ in absent}
-    return _division(strategy, ordering, root, fathers, published, deployed, schemas)
+    return _division(strategy, ordering, root, fathers, published, deployed, schemas, rates)
 
 
 @lru_cache(maxsize=1_024)
@@ -90,18 +95,22 @@ def _division(
     published: Mapping[str, frozenset[str]],
     deployed: Sequence[Deployed],
     schemas: Mapping[str, EventType],
+    rates: Rates = (),
 ) -> Division:
     children: dict[str, tuple[str, ...]] = {}
     for name, father in fathers.items():
         children[father] = (*children.get(father, ()), name)
-    found = strategy().divide(
-        Tree(root, children),
-        {
-            node: tuple(schemas[name] for name in sorted(names) if name in schemas)
-            for node, names in published.items()
-        },
-        [one.rule for one in deployed],
-    )
+    tree, made = Tree(root, children), strategy()
+    types = {
+        node: tuple(schemas[name] for name in sorted(names) if name in schemas)
+        for node, names in published.items()
+    }
+    rules = [one.rule for one in deployed]
+    if rates and isinstance(made, Adaptive):
+        often = {name: count / RATES_S for name, count in rates}
+        found = made.divide_by_rates(tree, types, rules, often)
+    else:
+        found = made.divide(tree, types, rules)
     if ordering is Ordering.ARRIVAL:
         found = found.whole()  # how far events are apart is for the evaluating broker to say
     return Division(found, fathers, published, tuple(deployed), schemas)

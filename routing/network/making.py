@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from routing.config import NodeConfig
+from routing.network.adapting import AdaptingBroker
 from routing.network.broker import Broker
 from routing.network.dividing import DividingBroker
 from routing.network.many import SinkTreesBroker
-from routing.network.strategy import Strategy, has_sink_trees
+from routing.network.strategy import Adaptive, Strategy, has_sink_trees
 from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
 
@@ -19,5 +20,9 @@ def make_broker(
     now: float = 0.0,
 ) -> Broker:
     """A broker of a network all of whose brokers have this strategy."""
-    kind = SinkTreesBroker if has_sink_trees(type(strategy)) else DividingBroker
+    kind: type[Broker] = DividingBroker
+    if has_sink_trees(type(strategy)):
+        kind = SinkTreesBroker
+    elif isinstance(strategy, Adaptive):
+        kind = AdaptingBroker
     return kind(config, overlay, engine, strategy, now)

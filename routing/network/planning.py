@@ -19,6 +19,7 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from routing.config import NodeConfig
 from routing.errors import Refusal
@@ -31,7 +32,7 @@ from routing.messages import (
     Plan,
 )
 from routing.network.arrivals import Arrivals
-from routing.network.division import divided
+from routing.network.division import Rates, divided
 from routing.network.knowledge import digest_of, knowledge_of, merged
 from routing.network.rounds import Absent, Round, raise_all
 from routing.network.station import Division
@@ -61,6 +62,8 @@ class PlanningBroker(TellingBroker):
         """Whether the last pause was in another tree than the plan before it, or with others."""
         self._told_given_up = 0
         self._last_number = 0
+        self._measured: Rates = ()
+        """What the last plan went by."""
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
         self._committed: Mapping[str, int] = {}
@@ -300,10 +303,10 @@ class PlanningBroker(TellingBroker):
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        plan = Plan(*tree, nodes, absent)
+        plan = Plan(*tree, nodes, absent, rates=self._measured)
         if found.pause.introduce or has_moved(versions, before, self._divided(plan)):
             due = tuple(sorted(self._due_in(found).items()))
-            plan = Plan(*tree, nodes, absent, True, due)
+            plan = replace(plan, anew=True, due=due)
         plan = self._with_trees(plan, found)
         answered, self._answered = self._answered, []
         self._send_known()
@@ -347,6 +350,7 @@ class PlanningBroker(TellingBroker):
 
     def _follow_plan(self, plan: Plan) -> None:
         self._plan, self._planned_for = plan, self._router.epoch
+        self._measured = plan.rates
         partners = {name for name, father, _ in plan.nodes if father == self.overlay.name}
         children = sorted(partners & self._router.branches.keys())
         if self._router.father is not None:
@@ -390,7 +394,8 @@ class PlanningBroker(TellingBroker):
 
     def _divided(self, plan: Plan) -> Division:
         ordering = self._config.ordering
-        return divided(type(self._strategy), ordering, plan.nodes, plan.absent, self._known)
+        kind = type(self._strategy)
+        return divided(kind, ordering, plan.nodes, plan.absent, self._known, plan.rates)
 
 
 def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:

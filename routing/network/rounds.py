@@ -74,10 +74,23 @@ class Tally:
     number: int
     awaited: set[str]
     due: dict[str, int]
+    counts: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, said: Surveyed) -> None:
         """Take in what a child has said."""
         self.due = least((tuple(self.due.items()), said.due))
+        self.count(said.counts)
+
+    def count(self, counts: Iterable[tuple[str, int, int]]) -> None:
+        """Events of these types were published somewhere, and the greatest time of one."""
+        for name, events, front in counts:
+            before, latest = self.counts.get(name, (0, front))
+            self.counts[name] = before + events, max(latest, front)
+
+    def said(self) -> Surveyed:
+        """All of it, for the father."""
+        counts = ((name, events, front) for name, (events, front) in sorted(self.counts.items()))
+        return Surveyed(self.number, tuple(sorted(self.due.items())), tuple(counts))
 
 
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:

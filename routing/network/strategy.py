@@ -17,9 +17,10 @@ with sinks, with the rules that belong there (routing.network.sink_trees).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from matcher.model import EventType
+from routing.partition.choosing import Weights
 from routing.partition.fragment import Fragment, Plain
 from routing.partition.placement import Partition, Tree, partition
 from routing.partition.predicates import Predicate
@@ -122,7 +123,11 @@ class DistributedSingleTree:
 
 
 class PushPullSingleTree:
-    """As DistributedSingleTree, but of each rule only what its master needs is sent (7.3.7)."""
+    """As DistributedSingleTree, but of each rule only what its master needs is sent (7.3.7).
+
+    Before anything is known of rates every rule has a master if it can have one: its terminator, or
+    what is selected first. Then masters are chosen by what they cost, and some rules have none.
+    """
 
     name: ClassVar[str] = "push-pull-st"
 
@@ -133,16 +138,48 @@ class PushPullSingleTree:
         rules: Sequence[Rule],
     ) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
-        names = {node: frozenset(one.name for one in types) for node, types in published.items()}
         defined = {rule.defines.name for rule in rules}
         masters = {
             rule.name: numbers[0] for rule in rules if (numbers := masters_of(rule, defined))
         }
-        return partition(tree, names, rules, masters)
+        return partition(tree, _names(published), rules, masters)
+
+    def divide_by_rates(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+        rates: Mapping[str, float],
+    ) -> Partition:
+        """The same with the masters that cost least (routing.partition.choosing)."""
+        names = _names(published)
+        return partition(tree, names, rules, Weights(tree, names, rules, rates).choose())
+
+
+def _names(published: Mapping[str, Sequence[EventType]]) -> dict[str, frozenset[str]]:
+    return {node: frozenset(one.name for one in types) for node, types in published.items()}
 
 
 def _whole(types: Iterable[EventType]) -> Fragment:
     return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """What a strategy has that goes by how often events come; ``rates``: events a second, by type.
+
+    The root measures them, and has the rules divided anew when that pays (adapting).
+    """
+
+    def divide_by_rates(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+        rates: Mapping[str, float],
+    ) -> Partition:
+        """As ``divide``."""
+        ...
 
 
 def has_sink_trees(strategy: type[Strategy]) -> bool:

@@ -9,6 +9,8 @@ Law 2: while brokers are out of reach there is no survey, for they may need ever
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from routing.config import NodeConfig
 from routing.messages import (
     Committed,
@@ -66,6 +68,14 @@ class SurveyingBroker(PlanningBroker):
             self._last_number += 1
             self._survey(Survey(self._last_number))
 
+    @property
+    def _counts(self) -> Iterable[tuple[str, int, int]]:
+        """What this broker adds to a survey of what is published: nothing, if nobody goes by it."""
+        return ()
+
+    def _weigh(self, counts: Mapping[str, tuple[int, int]]) -> None:
+        """At the root: what was published so far, by type, and the greatest times."""
+
     def _hear_survey(self, neighbour: str, survey: Survey) -> None:
         if neighbour == self._router.father and self._detection.is_at_work:
             self._survey(survey)
@@ -75,6 +85,7 @@ class SurveyingBroker(PlanningBroker):
         children = [branch.neighbour for branch in self._router.children]
         due = self._detection.due_of(self._wanted_rules)
         self._tally = Tally(survey.number, set(children), due)
+        self._tally.count(self._counts)
         for child in children:
             self.overlay.send(child, survey, self._now)
         self._look_whether_all_answered()
@@ -90,11 +101,12 @@ class SurveyingBroker(PlanningBroker):
         if tally is None or tally.awaited:
             return
         self._tally = None
-        due = tuple(sorted(tally.due.items()))
+        said = tally.said()
         if self._router.is_root:
-            self._commit(Committed(tally.number, due))
+            self._commit(Committed(said.number, said.due))
+            self._weigh(tally.counts)
         elif self._router.father is not None:
-            self.overlay.send(self._router.father, Surveyed(tally.number, due), self._now)
+            self.overlay.send(self._router.father, said, self._now)
 
     def _hear_committed(self, neighbour: str, message: Committed) -> None:
         if neighbour == self._router.father and self._detection.is_at_work:

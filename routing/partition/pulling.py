@@ -46,9 +46,10 @@ class Around:
 class Pull:
     """The master of a rule, and the windows of all of the rule's other types around it.
 
-    ``reach``: as in Fragment.
+    ``number`` is the master's among the rule's events; ``reach``: as in Fragment.
     """
 
+    number: int
     master: Predicate
     around: tuple[Around, ...]
     reach: int
@@ -95,7 +96,7 @@ def pull_of(rule: Rule, master: int) -> Pull | None:
         if name not in (own.name, TIMER.name)
     )
     far = max(reach(way, Distances.of(way), [use.window for use in uses_of(way)]) for way in ways)
-    return Pull(predicate, around, far) if around else None
+    return Pull(master, predicate, around, far) if around else None
 
 
 def _spans(rule: Rule, master: int) -> Iterator[tuple[str, Span]]:
