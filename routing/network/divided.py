@@ -112,6 +112,11 @@ class DividedRouter(Router):
         """The broker has a rule's composite events up to a mark."""
         self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
 
+    def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
+        """The broker is to have composite events of these rules, from where they have come to."""
+        for name in names:
+            self.marks.setdefault(name, marks.get(name, TIME_MIN))
+
     def repeat_marks(self) -> None:
         """Tell what others have told to those who have not wanted it before."""
         for sender in sorted(set(self._origins.values())):
@@ -226,6 +231,10 @@ class DividedDetection(Detection):
         names -= self._router.ended
         names |= self.station.rules.keys()
         return {name: self._mark_of(name) for name in sorted(names)}
+
+    def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
+        """These rules' composite events are due here, from these times on where they are known."""
+        self._router.count_on(names, marks)
 
     # --- local sources ---
 

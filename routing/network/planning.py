@@ -18,7 +18,7 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from routing.config import NodeConfig
@@ -32,6 +32,7 @@ from routing.messages import (
     Plan,
 )
 from routing.network.arrivals import Arrivals
+from routing.network.confirmations import Client, Waiter
 from routing.network.division import Rates, divided
 from routing.network.knowledge import digest_of, knowledge_of, merged
 from routing.network.rounds import Absent, Round, raise_all
@@ -388,6 +389,13 @@ class PlanningBroker(TellingBroker):
     def _follow_trees(self, plan: Plan, division: Division) -> Mapping[str, int]:
         """Take part in these trees; gives, by source, from when on composite events come again."""
         return {}
+
+    def _confirm(self, waiters: Iterable[Waiter]) -> None:
+        confirmed = list(waiters)
+        super()._confirm(confirmed)
+        if any(isinstance(one, Client) for one in confirmed):
+            # What they get begins here, though nothing may have been told of it yet.
+            self._detection.count_on(self._wanted_rules, self._committed)
 
     def _division(self) -> Division | None:
         return None if self._plan is None else self._divided(self._plan)
