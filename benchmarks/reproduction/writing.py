@@ -19,6 +19,8 @@ from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcom
 
 INCHES = (5.2, 3.6)
 """Width and height of one chart."""
+NAMES_MAX = 60
+"""So many characters fit below one chart in a row."""
 _VERDICTS = {True: "yes", False: "no", None: "not measured"}
 
 
@@ -131,6 +133,10 @@ def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unt
         axes.containers[-1].set_label(line)
     middle = 0.4 - width / 2
     axes.set_xticks([place + middle for place in range(len(names))], names, fontsize="small")
+    if sum(map(len, names)) > NAMES_MAX:  # side by side they would cover one another
+        axes.tick_params(axis="x", labelrotation=30)
+        for name in axes.get_xticklabels():
+            name.set_horizontalalignment("right")
 
 
 def _markdown(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
