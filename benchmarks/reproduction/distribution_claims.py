@@ -206,7 +206,7 @@ def windows(readings: Readings) -> Iterator[Claim]:
     yield _against(
         readings,
         "Pulling is more efficient with small windows",
-        *(PULL_ST, ST, lambda shares: shares[0] < shares[-1]),
+        *(PULL_ST, ST, lambda shares: shares[0] < 0.98 * min(1, shares[-1])),
     )
 
 
