@@ -195,9 +195,16 @@ def _streaming_session(events: Frames) -> SparkSession:
             f"set {_STORE} to org.apache.spark.sql.execution.streaming.state."
             f"RocksDBStateStoreProvider before: Spark's other store holds no state of this kind"
         )
-    if importlib.util.find_spec("google.protobuf") is None:
+    if not _has_protobuf():
         raise SparkUnavailable(
             "state of streams needs the package protobuf, which is not installed: "
             "pip install rexmq[spark]"
         )
     return session
+
+
+def _has_protobuf() -> bool:
+    try:
+        return importlib.util.find_spec("google.protobuf") is not None
+    except ModuleNotFoundError:  # there is no "google" at all
+        return False

@@ -12,7 +12,7 @@ from cut_cases import Cut, cut_case, found_in_whole, identity
 from rule_texts import SCHEMAS
 from spark_frames import NAMES, events_of
 
-from broker.spark import detect_stream
+from broker.spark import detect_stream, streaming
 from broker.spark.frames import Form
 from broker.spark.memory import Memory
 from broker.spark.packing import from_bytes
@@ -424,3 +424,11 @@ def test_a_checkpoint_with_other_rules_is_refused():
     memory.init(cell)
     with pytest.raises(ValueError, match="made with other rules, columns or cells"):
         memory.handleExpiredTimer((number,), Watermark(1), None)
+
+
+def test_protobuf_may_be_missing_with_all_of_its_namespace(monkeypatch) -> None:
+    def find(name: str) -> None:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(streaming.importlib.util, "find_spec", find)
+    assert not streaming._has_protobuf()
