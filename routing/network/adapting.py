@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from matcher.model import MICROSECONDS
 from routing.config import NodeConfig, Ordering
-from routing.messages import Plan
+from routing.messages import Need, Needed, Plan
 from routing.network.dividing import DividingBroker
 from routing.network.division import RATES_S
 from routing.network.strategy import Strategy
@@ -56,8 +56,7 @@ class AdaptingBroker(DividingBroker):
             self._now = now
             self._adapt_at = now + self._adapt_after_s
             if self._router.is_root and self._detection.is_at_work and len(self._deployments):
-                self._needs_survey = True
-                self._begin_survey()
+                self._need(Need(Needed.SURVEY))
         super().handle_timer(now)
 
     def next_timer(self) -> float | None:

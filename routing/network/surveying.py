@@ -62,8 +62,7 @@ class SurveyingBroker(PlanningBroker):
 
     def _begin_survey(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        all_here = len(self.overlay.part.nodes) == len(self.overlay.states)
-        ready = self._tally is None and self._is_planned and all_here and not self._known_absent
+        ready = self._tally is None and self._is_planned and not self._known_absent
         if self._needs_survey and ready and self._round is None:
             self._needs_survey = False
             self._last_number += 1
