@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -37,14 +38,13 @@ TRIES = 3
 GOAL = 0.8
 
 
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     count = 6 if quick else WORKLOADS
-    rows = []
     for scenario in SCENARIOS:
         smaller = replace(
             scenario, constraints=max(scenario.constraints // (200 if quick else 1), 500)
         )
-        rows.append(Row(f"choice/{scenario.name}", share_of(smaller, SEED), ""))
+        yield Row(f"choice/{scenario.name}", share_of(smaller, SEED), "")
     shares, worst = [], (2.0, "")
     for seed in range(count):
         scenario = random_scenario(seed, 5_000 if quick else 200_000)
@@ -52,13 +52,12 @@ def run(quick: bool) -> list[Row]:
         shares.append(share)
         worst = min(worst, (share, f"seed {seed}: {described(scenario)}"))
     below = sum(share < GOAL for share in shares)
-    return [
-        *rows,
+    yield from (
         Row("choice/random workloads, worst", worst[0], "", note=worst[1]),
         Row("choice/random workloads, p5", float(np.percentile(shares, 5)), ""),
         Row("choice/random workloads, median", float(np.median(shares)), ""),
         Row(f"choice/random workloads below {GOAL}", below, f"of {count}"),
-    ]
+    )
 
 
 def share_of(scenario: Scenario, seed: int) -> float:

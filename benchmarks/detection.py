@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +53,7 @@ class Workload:
     baseline: float | None = None
 
 
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     scale = 20 if quick else 1
     workloads = (
         sequences(3, "last", 1_000, 200_000 // scale, 155e3),
@@ -67,13 +67,14 @@ def run(quick: bool) -> list[Row]:
         rare_partners(100_000 // scale),
     )
     repeats = 1 if quick else REPEATS
-    rows = [row for workload in workloads for row in measure(workload, repeats)]
+    for workload in workloads:
+        yield from measure(workload, repeats)
     if not quick:
         # As many events as before are relevant to each rule: what grows is what is deployed.
-        rows += measure(sequences(3, "last", 10_000, 100_000, None), repeats)
-        rows += measure_once(sequences(3, "last", 100_000, 100_000, None))
-    rows += measure_singly(sequences(3, "last", 1_000, 20_000 // scale, None))
-    return [*rows, *measure_threads(sequences(3, "each", 1_000, 80_000 // scale, None))]
+        yield from measure(sequences(3, "last", 10_000, 100_000, None), repeats)
+        yield from measure_once(sequences(3, "last", 100_000, 100_000, None))
+    yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale, None))
+    yield from measure_threads(sequences(3, "each", 1_000, 80_000 // scale, None))
 
 
 def measure(workload: Workload, repeats: int) -> Iterable[Row]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 import numpy as np
@@ -27,10 +27,11 @@ PLACE = Place("temps", "temps")
 BATCH = 16_384
 
 
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     events = 50_000 if quick else 500_000
     batch = temperatures(events)
-    return [*lines(batch), *tables(batch)]
+    yield from lines(batch)
+    yield from tables(batch)
 
 
 def temperatures(events: int, seed: int = 1) -> EventBatch:

@@ -36,20 +36,18 @@ SINGLES = 1_000
 US = 1e6
 
 
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     try:
         on = device()
     except NoDevice as error:
         print(f"benchmarks: nothing to measure: {error}", file=sys.stderr)
-        return []
+        return
     events, scale = (8, 20_000) if on.simulated else (4_096, 100) if quick else (20_480, 1)
-    rows: list[Row] = []
     for scenario in (one for one in SCENARIOS if one.name in NAMES):
         constraints = max(scenario.constraints // scale, 40)
-        rows.extend(measure(replace(scenario, constraints=constraints), events, on.simulated))
+        yield from measure(replace(scenario, constraints=constraints), events, on.simulated)
         if on.simulated:
             break
-    return rows
 
 
 def measure(scenario: Scenario, events: int, few: bool) -> Iterator[Row]:

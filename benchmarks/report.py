@@ -1,21 +1,30 @@
-"""Figures and how they are shown: one row a measurement, with its baseline beside it."""
+"""Figures and how they are shown: one row a measurement, with its baseline beside it.
+
+Law: a measure that fails costs its own figure and no other. It becomes a row that says so, and what
+was measured before it, or is measured after, stands beside it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement, and the same unit's figure of what it is compared with, if anything."""
+    """One measurement, and the same unit's figure of what it is compared with, if anything.
+
+    ``value`` is None where the measure failed; the note says why.
+    """
 
     name: str
-    value: float
+    value: float | None
     unit: str
     baseline_name: str = ""
     baseline_value: float | None = None
@@ -24,7 +33,19 @@ class Row:
     @property
     def ratio(self) -> float | None:
         """The value as a multiple of its baseline."""
-        return self.value / self.baseline_value if self.baseline_value else None
+        if self.value is None or not self.baseline_value:
+            return None
+        return self.value / self.baseline_value
+
+
+def attempted(name: str, measure: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    """The rows of a measure; where it fails, those before and one of this name that says so."""
+    try:
+        yield from measure()
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)
+        said = "".join(traceback.format_exception_only(error)).splitlines()
+        yield Row(name, None, "", note=said[0])
 
 
 HEADINGS = ("measurement", "value", "unit", "baseline", "baseline value", "ratio", "note")
@@ -72,7 +93,8 @@ def seconds_of(action: Callable[[], object], *, repeats: int = 5) -> float:
 def _cells(row: Row) -> tuple[str, ...]:
     baseline = "" if row.baseline_value is None else figure(row.baseline_value)
     ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-    return row.name, figure(row.value), row.unit, row.baseline_name, baseline, ratio, row.note
+    value = "failed" if row.value is None else figure(row.value)
+    return row.name, value, row.unit, row.baseline_name, baseline, ratio, row.note
 
 
 def figure(value: float) -> str:

@@ -32,15 +32,13 @@ GOAL_US = 40.0
 BROKERS = (1, 20, 100, 1_000)
 
 
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     """Microseconds a message, at several sizes."""
     warm_up("cdp")  # what kernels take to be compiled is no message's cost
     sizes = ((20, EVENTS // 10),) if quick else tuple((count, EVENTS) for count in BROKERS)
-    rows = []
     for brokers, events in sizes:
         for rules in (0, RULES):
-            rows.append(_measured(brokers, events, rules))
-    return rows
+            yield _measured(brokers, events, rules)
 
 
 def _measured(brokers: int, events: int, rules: int) -> Row:

@@ -17,17 +17,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.apart import Outcome, outcome_of
 from benchmarks.report import Row, table
+from benchmarks.spark_log import LOGGED, used
 
 RULES = """
 event Reading(area: string, room: int, value: float, dry: bool)
@@ -255,6 +255,19 @@ def processor_s(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+DELIVERED = tuple(
+    f"{who}, ids from {what}, us/row"
+    for what in ("a column", "the content")
+    for who in ("task", "broker")
+)
+CONNECTED = {
+    "batch, ids from a column, rows/s": 800e3,
+    "batch, ids from the content, rows/s": None,
+    "stream, rows/s": 500e3,
+}
+"""What ``delivery`` and ``connector`` measure; of these, with the goals."""
+
+
 # --- running -----------------------------------------------------------------------------------
 
 MEASURES = {
@@ -276,113 +289,73 @@ def measure(name: str, cores: int, rows: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
         log.mkdir()
-        session = local_session(cores, "3g", {**_LOGGED, "spark.eventLog.dir": log.as_uri()})
+        session = local_session(cores, "3g", {**LOGGED, "spark.eventLog.dir": log.as_uri()})
         session.sparkContext.setLogLevel("OFF")
         figures = MEASURES[name](session, rows, folder)
         session.stop()
         print(json.dumps({**figures, **used(log)}))
 
 
-_LOGGED = {
-    "spark.eventLog.enabled": "true",
-    "spark.eventLog.rolling.enabled": "false",
-    "spark.eventLog.compress": "false",
-    "spark.eventLog.logStageExecutorMetrics": "true",
-    "spark.executor.processTreeMetrics.enabled": "true",
-    "spark.executor.metrics.pollingInterval": "200ms",
-}
-"""So that Spark tells what was shuffled and how much memory its workers took."""
+def apart(name: str, cores: int, rows: int) -> Outcome:
+    return outcome_of(
+        "benchmarks.spark", ["--measure", name, "--cores", str(cores), "--rows", str(rows)]
+    )
 
 
-def used(log: Path) -> dict[str, float]:
-    """What Spark's log of a session tells: bytes shuffled by the stage that shuffled the most, and
-    the most that Python's workers had in memory together, as far as it was looked at.
-    """
-    shuffled: Counter[int] = Counter()
-    memory = 0
-    for path in log.iterdir():
-        for line in path.open(encoding="utf-8"):
-            event = json.loads(line)
-            if event["Event"] == "SparkListenerTaskEnd":
-                written = (event.get("Task Metrics") or {}).get("Shuffle Write Metrics", {})
-                shuffled[event["Stage ID"]] += written.get("Shuffle Bytes Written", 0)
-            elif event["Event"] == "SparkListenerStageExecutorMetrics":
-                peaks = event["Executor Metrics"]
-                memory = max(memory, peaks.get("ProcessTreePythonRSSMemory", 0))
-    return {"shuffled, bytes": max(shuffled.values(), default=0), "workers, bytes": memory}
-
-
-def apart(name: str, cores: int, rows: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "benchmarks.spark", "--measure", name]
-    command += ["--cores", str(cores), "--rows", str(rows)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def run(quick: bool) -> list[Row]:
+def run(quick: bool) -> Iterator[Row]:
     """The figures; none where Spark cannot run."""
     from broker.spark.environment import missing
 
     reason = missing()
     if reason is not None:
         print(f"rexmq: spark is left out: {reason}", file=sys.stderr)
-        return []
+        return
     rows = 20_000 if quick else 1_000_000
-    return rows_of(rows, (rows // 100, rows // 10, rows))
+    yield from rows_of(rows, (rows // 100, rows // 10, rows))
 
 
-def rows_of(rows: int, sizes: Sequence[int]) -> list[Row]:
+def rows_of(rows: int, sizes: Sequence[int]) -> Iterator[Row]:
     """The figures at so many rows, and how they grow over ``sizes``."""
-    alone = apart("bare", 1, rows)["bare engine, s"]
+    alone = apart("bare", 1, rows)
+    yield alone.row("the bare engine", "bare engine, s", "s")
+    bare_s = alone.figures.get("bare engine, s")
     one, two = (apart("detection", cores, rows) for cores in (1, 2))
-    found = []
     for way in ("by key, s", "by time, s"):
         name = f"detect {way[:-3]}"
-        found.append(Row(f"{name}, one core", one[way], "s", "the bare engine", alone))
-        found.append(Row(f"{name}, two cores", two[way], "s", "one core", one[way]))
-    found += growing(sizes)
+        yield one.row(f"{name}, one core", way, "s", "the bare engine", bare_s)
+        yield two.row(f"{name}, two cores", way, "s", "one core", one.figures.get(way))
+    yield from growing(sizes)
     year = apart("backtest", 2, 0)
-    found.append(
-        Row(
-            "the flights rules over the year",
-            year["the flights rules over the year, s"],
-            "s",
-            note=f"{round(year['events'])} events",
-        )
-    )
-    streamed = apart("stream", 2, rows)["detect_stream, rows/s"]
-    found.append(Row("detect_stream, two cores", streamed, "rows/s"))
-    found += [
-        Row(name.removesuffix(", us/row"), value, "us/row")
-        for name, value in apart("delivery", 1, rows).items()
-        if name.endswith("us/row")
-    ]
-    goals = {"batch, ids from a column, rows/s": 800e3, "stream, rows/s": 500e3}
-    for name, rate in apart("connector", 2, rows).items():
-        if not name.endswith("rows/s"):
-            continue
-        goal = goals.get(name)
-        found.append(
-            Row(name.removesuffix(", rows/s"), rate, "rows/s", "the goal" if goal else "", goal)
-        )
-    return found
+    note = f"{round(year.figures['events'])} events" if year.figures else ""
+    figure = "the flights rules over the year, s"
+    yield year.row(figure.removesuffix(", s"), figure, "s", note=note)
+    streamed = apart("stream", 2, rows)
+    yield streamed.row("detect_stream, two cores", "detect_stream, rows/s", "rows/s")
+    delivered = apart("delivery", 1, rows)
+    for figure in DELIVERED:
+        yield delivered.row(figure.removesuffix(", us/row"), figure, "us/row")
+    connected = apart("connector", 2, rows)
+    for figure, goal in CONNECTED.items():
+        name = figure.removesuffix(", rows/s")
+        yield connected.row(name, figure, "rows/s", "the goal" if goal else "", goal)
 
 
-def growing(sizes: Sequence[int]) -> list[Row]:
+def growing(sizes: Sequence[int]) -> Iterator[Row]:
     """Seconds of ``detect`` by key on two cores, each size beside the one before; the rows, shuffle
     and memory that it took are in the note.
     """
-    found: list[Row] = []
+    before: tuple[str, float | None] = ("", None)
     for size in sizes:
         one = apart("growth", 2, size)
-        note = (
-            f"{one['shuffled, bytes'] / size:.0f} B/row shuffled, "
-            f"workers {one['workers, bytes'] / 2**20:.0f} MiB"
-        )
-        before = (found[-1].name.split(", ")[1], found[-1].value) if found else ("", None)
-        found.append(Row(f"detect by key, {size} rows", one["seconds"], "s", *before, note))
-    return found
+        note = ""
+        if one.figures:
+            note = (
+                f"{one.figures['shuffled, bytes'] / size:.0f} B/row shuffled, "
+                f"workers {one.figures['workers, bytes'] / 2**20:.0f} MiB"
+            )
+        name = f"{size} rows"
+        yield one.row(f"detect by key, {name}", "seconds", "s", *before, note)
+        before = (name, one.figures.get("seconds"))
 
 
 def main() -> None:
@@ -396,7 +369,14 @@ def main() -> None:
     if arguments.measure:
         measure(arguments.measure, arguments.cores, arguments.rows)
     else:
-        print(table(rows_of(arguments.rows, arguments.growth)))
+        found = []
+        try:
+            for row in rows_of(arguments.rows, arguments.growth):
+                print(row.name, "failed" if row.value is None else row.value, file=sys.stderr)
+                found.append(row)
+        finally:
+            print(table(found))
+        sys.exit(any(row.value is None for row in found))
 
 
 if __name__ == "__main__":

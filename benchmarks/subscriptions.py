@@ -33,12 +33,10 @@ class Listener:
         self.interests = Interests()
 
 
-def run(quick: bool) -> list[Row]:
-    rows: list[Row] = []
+def run(quick: bool) -> Iterator[Row]:
     for count in (10, 1_000) if quick else (10, 1_000, 100_000):
         for sinks in (1, count):
-            rows.extend(_measure(count, sinks, 16 if quick else 64))
-    return rows
+            yield from _measure(count, sinks, 16 if quick else 64)
 
 
 def _measure(count: int, sinks: int, batches: int) -> Iterator[Row]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +14,7 @@ EXAMPLE = "rexmq bench files --quick --json figures.json"
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
-_NOT_BENCHMARKS = {"report", "soak"}
+_NOT_BENCHMARKS = {"apart", "report", "soak", "spark_log"}
 CALIBRATE = "calibrate"
 
 
@@ -31,12 +33,13 @@ def command(
 ) -> None:
     """Run the project's own benchmarks and print one table.
 
+    A measure that fails has a row that says so and the exit status 1; what else was measured is
+    printed and written all the same, as it is when this is interrupted.
+
     ``rexmq bench calibrate`` is apart from them: it measures what the engine ``auto`` takes the
     parts of a detection to cost, and writes it where ``auto`` finds it (--costs, else REXMQ_COSTS,
     else rexmq/costs.toml in the user's configuration folder).
     """
-    import importlib
-
     from broker.cli.outcome import UsageError
 
     if names == [CALIBRATE]:
@@ -54,14 +57,33 @@ def command(
         )
     if str(FOLDER.parent) not in sys.path:
         sys.path.insert(0, str(FOLDER.parent))
+    _measure(names or known, quick, json)
+
+
+def _measure(names: list[str], quick: bool, json: Path | None) -> None:
+    """Print and write what could be measured; Exit with status 1 where something could not."""
+    from broker.cli.outcome import REFUSED
+
     report = importlib.import_module("benchmarks.report")
-    rows = {}
-    for name in names or known:
-        print(f"rexmq: measuring {name}", file=sys.stderr)
-        rows[name] = importlib.import_module(f"benchmarks.{name}").run(quick)
-    print(report.table([row for measured in rows.values() for row in measured]))
-    if json is not None:
-        json.write_text(report.document(rows))
+    rows: dict[str, list[Any]] = {}
+    try:
+        for name in names:
+            print(f"rexmq: measuring {name}", file=sys.stderr)
+            rows[name] = []
+            for row in report.attempted(name, lambda name=name: _run(name, quick)):
+                rows[name].append(row)
+    finally:
+        measured = [row for of in rows.values() for row in of]
+        print(report.table(measured))
+        if json is not None:
+            json.write_text(report.document(rows))
+    if any(row.value is None for row in measured):
+        raise typer.Exit(REFUSED)
+
+
+def _run(name: str, quick: bool) -> Iterable[Any]:
+    rows: Iterable[Any] = importlib.import_module(f"benchmarks.{name}").run(quick)
+    return rows
 
 
 def _calibrate(quick: bool, file: Path | None) -> None:

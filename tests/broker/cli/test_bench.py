@@ -1,10 +1,14 @@
 """``rexmq bench`` on the project's own folder, at its smallest size."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks import files
+from benchmarks.apart import Outcome, outcome_of, sentence_of
+from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
 from broker.cli import bench, main
 
@@ -24,6 +28,59 @@ def test_figures_are_printed_and_written(tmp_path: Path, capfd: pytest.CaptureFi
     assert all(
         row["ratio"] == pytest.approx(row["value"] / row["baseline_value"]) for row in compared
     )
+
+
+def test_what_was_measured_is_kept_where_something_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def failing(_batch: object) -> Iterator[Row]:
+        yield Row("one table", 2.0, "events/s")
+        raise ValueError("no more tables\nare to be had")
+
+    monkeypatch.setattr(files, "lines", lambda _batch: [Row("lines", 3.0, "events/s")])
+    monkeypatch.setattr(files, "tables", failing)
+    figures = tmp_path / "figures.json"
+    assert main(["bench", "files", "--quick", "--json", str(figures)]) == 1
+    told = capfd.readouterr()
+    *_, last = told.out.splitlines()
+    assert last.split() == ["files", "failed", "ValueError:", "no", "more", "tables"]
+    assert "Traceback" in told.err
+    rows = json.loads(figures.read_text())["benchmarks"]["files"]
+    assert [row["value"] for row in rows] == [3.0, 2.0, None]
+    assert rows[-1]["ratio"] is None
+
+
+def test_a_process_that_fails_says_why_in_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    module = tmp_path / "measured_here.py"
+    module.write_text("import sys\nprint('noise')\nprint('{\"speed\": 4.0}')\n")
+    found = outcome_of("measured_here", [])
+    assert found.row("fast", "speed", "m/s", "slow", 2.0) == Row("fast", 4.0, "m/s", "slow", 2.0)
+    module.write_text("raise ValueError('it is too slow')\n")
+    failed = outcome_of("measured_here", ["--cores", "1"])
+    assert failed == Outcome({}, "ValueError: it is too slow")
+    told = capfd.readouterr().err
+    assert "rexmq: --cores 1 failed:" in told
+    assert "Traceback" in told
+    row = failed.row("fast", "speed", "m/s", "slow", 2.0)
+    assert (row.value, row.ratio, row.note) == (None, None, "ValueError: it is too slow")
+    assert "failed" in table([row])
+
+
+def test_the_sentence_of_a_failed_process() -> None:
+    trace = (
+        "WARN noise\n"
+        "Traceback (most recent call last):\n"
+        "  File a.py, line 1\n"
+        "    begin()\n"
+        "ValueError: first line\nsecond line\n"
+    )
+    assert sentence_of(trace, 1) == "ValueError: first line"
+    assert sentence_of("WARN noise\nno memory is left\n", 1) == "no memory is left"
+    assert sentence_of("", 3) == "ended with status 3 and said nothing"
+    assert sentence_of(trace, -9) == "ended by SIGKILL"
 
 
 def test_an_unknown_name_is_wrong_usage(capfd: pytest.CaptureFixture[str]) -> None:
