@@ -15,15 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import MICROSECONDS
-from routing.config import NodeConfig, Ordering
+from routing.config import Ordering
 from routing.messages import Need, Needed, Plan
 from routing.network.dividing import DividingBroker
 from routing.network.division import RATES_S
-from routing.network.strategy import Strategy
-from routing.overlay.config import OverlayConfig
+from routing.network.setup import Setup
 from routing.partition.choosing import Weights
 from routing.partition.placement import Tree
-from rules.engine.engine import Detector
 
 ADAPT_AFTER_S, ADAPT_EVERY_S = 8.0, 600.0
 BETTER = 0.8
@@ -33,20 +31,13 @@ BETTER = 0.8
 class AdaptingBroker(DividingBroker):
     """A DividingBroker whose rules get other masters when events come otherwise."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._adapt_at: float | None = None
         self._adapt_after_s = ADAPT_AFTER_S
         self._seen: Mapping[str, tuple[int, int]] = {}
         """What was published by the last survey, and the greatest times."""
         self._wants_masters = False
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     # --- when (Law 1) ---
 

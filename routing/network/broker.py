@@ -20,7 +20,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from matcher.model import TIME_MIN, EventBatch, EventType
-from routing.config import NodeConfig
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError, Refusal
 from routing.intake import check_schema
@@ -49,12 +48,11 @@ from routing.network.divided import DividedDetection, DividedRouter
 from routing.network.overview import network_facts
 from routing.network.petitions import Petitions
 from routing.network.router import CLOSED
-from routing.network.strategy import Strategy
+from routing.network.setup import Setup
 from routing.network.terms import terms_of
 from routing.network.visitors import ELSEWHERE, Visitors, stand_in
 from routing.node import Node
 from routing.overlay.channel import Down, Up
-from routing.overlay.config import OverlayConfig
 from routing.overlay.overlay import Heard, Overlay
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
@@ -74,17 +72,11 @@ class Broker(Node):
     _detecting: ClassVar[type[DividedDetection]] = DividedDetection
     _detection: DividedDetection
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
-        terms = terms_of(strategy.name, config.ordering)
-        self.overlay = Overlay(replace(overlay, terms=terms), now)
-        self._strategy = strategy
+    def __init__(self, setup: Setup) -> None:
+        overlay = setup.overlay
+        terms = terms_of(setup.strategy.name, setup.config.ordering)
+        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
+        self._strategy = setup.strategy
         self._router = DividedRouter(overlay.name)
         self._visitors = Visitors()
         self._petitions = Petitions()
@@ -103,7 +95,7 @@ class Broker(Node):
         self._held_back = False
         self._reigns = False
         """Whether this broker was the root when it last looked."""
-        super().__init__(config, engine, now)
+        super().__init__(setup.config, setup.engine, setup.now)
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
         return self._detecting(

@@ -23,7 +23,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 from matcher.model import EventBatch
-from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import ProtocolError, Refusal
 from routing.link import Link
@@ -55,14 +54,12 @@ from routing.messages import (
 from routing.network.broker import Broker, check_path
 from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
-from routing.network.strategy import Strategy
+from routing.network.setup import Setup
 from routing.network.surveying import SurveyingBroker
 from routing.node import Node
 from routing.order import in_sequence
-from routing.overlay.config import OverlayConfig
 from routing.sources import Source
 from routing.status import Overview
-from rules.engine.engine import Detector
 
 
 class DividingBroker(SurveyingBroker):
@@ -70,21 +67,14 @@ class DividingBroker(SurveyingBroker):
 
     _overviewing: ClassVar[type[DividedOverview]] = DividedOverview
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._due: deque[tuple[Peer, Asking] | tuple[str, Asked]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._moved: dict[tuple[str, str], float] = {}
         """When each neighbour below has last moved a type's mark, for status."""
         self._detected: list[tuple[str, Flow]] = []
         """Composite events and marks that have come since this broker answered a pause (Law 4)."""
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     def _make_overview(self) -> Overview:
         return self._overviewing(

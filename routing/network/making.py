@@ -7,6 +7,7 @@ from routing.network.adapting import AdaptingBroker
 from routing.network.broker import Broker
 from routing.network.dividing import DividingBroker
 from routing.network.many import SinkTreesBroker
+from routing.network.setup import Setup
 from routing.network.strategy import Adaptive, Strategy, has_sink_trees
 from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
@@ -25,4 +26,4 @@ def make_broker(
         kind = SinkTreesBroker
     elif isinstance(strategy, Adaptive):
         kind = AdaptingBroker
-    return kind(config, overlay, engine, strategy, now)
+    return kind(Setup(config, overlay, engine, strategy, now))

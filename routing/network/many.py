@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing.config import NodeConfig
 from routing.link import Link
 from routing.messages import (
     Confirmed,
@@ -41,15 +40,13 @@ from routing.network.division import divided_for_sinks
 from routing.network.overview import SinkTreesOverview, tree_facts
 from routing.network.processing import Generation, Processing
 from routing.network.rounds import Round
+from routing.network.setup import Setup
 from routing.network.sharing import ForTree, Keeper, Sharer
 from routing.network.sink_trees import Kinds, kinds_of
 from routing.network.sink_trees import Link as Edge
 from routing.network.station import Division
-from routing.network.strategy import Strategy
 from routing.overlay.channel import Down, Up
-from routing.overlay.config import OverlayConfig
 from routing.overlay.graph import Part
-from rules.engine.engine import Detector
 
 
 class SinkTreesBroker(DividingBroker):
@@ -59,14 +56,7 @@ class SinkTreesBroker(DividingBroker):
     _overviewing = SinkTreesOverview
     _detection: SinkTreesDetection
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._needs_trees = False
         """At the root: whether somebody has asked for a plan because of trees."""
         self._lost: set[frozenset[str]] = set()
@@ -83,7 +73,7 @@ class SinkTreesBroker(DividingBroker):
         self._sharers: dict[str, Sharer] = {}
         self._keepers: dict[str, Keeper] = {}
         """By neighbour: what both ends know of the events that go over the link (sharing)."""
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     def status(self, now: float) -> Mapping[str, Any]:
         """What StatusRequest is answered with: here also of the trees for sinks."""

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import (
     Known,
@@ -36,24 +35,15 @@ from routing.network.confirmations import Client, Waiter
 from routing.network.division import Rates, divided
 from routing.network.knowledge import digest_of, knowledge_of, merged
 from routing.network.rounds import Absent, Round, raise_all
+from routing.network.setup import Setup
 from routing.network.station import Division
-from routing.network.strategy import Strategy
 from routing.network.telling import TellingBroker
-from routing.overlay.config import OverlayConfig
-from rules.engine.engine import Detector
 
 
 class PlanningBroker(TellingBroker):
     """A Broker that takes part in plans."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
         """Who has asked this broker to pause last: its father in some tree, which it may not know
@@ -72,7 +62,7 @@ class PlanningBroker(TellingBroker):
         self._entered: dict[str, int] = {}
         """The last epoch of each root's tree that this broker was in."""
         self._arrivals = Arrivals()
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     # --- what the plan is for ---
 

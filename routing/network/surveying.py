@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from routing.config import NodeConfig
 from routing.messages import (
     Committed,
     Need,
@@ -22,28 +21,19 @@ from routing.messages import (
 )
 from routing.network.planning import PlanningBroker
 from routing.network.rounds import Tally
-from routing.network.strategy import Strategy
-from routing.overlay.config import OverlayConfig
-from rules.engine.engine import Detector
+from routing.network.setup import Setup
 
 
 class SurveyingBroker(PlanningBroker):
     """A Broker that lets go of what nobody needs any more."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._tally: Tally | None = None
         """The survey whose answers are awaited."""
         self._needs_survey = False
         """At the root: whether somebody has asked for one."""
         self._asked_for_survey = False
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     def _stop_work(self) -> None:
         super()._stop_work()

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from matcher.model import TIME_MIN, EventType
-from routing.config import NodeConfig
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import (
@@ -25,29 +24,20 @@ from routing.messages import (
 )
 from routing.network.broker import Broker
 from routing.network.knowledge import knowledge_of, rules_of
-from routing.network.strategy import Strategy
-from routing.overlay.config import OverlayConfig
-from rules.engine.engine import Detector
+from routing.network.setup import Setup
 
 
 class TellingBroker(Broker):
     """A Broker that tells others, and hears from them, what is known and wanted."""
 
-    def __init__(
-        self,
-        config: NodeConfig,
-        overlay: OverlayConfig,
-        engine: Detector,
-        strategy: Strategy,
-        now: float = 0.0,
-    ) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._planned_for: tuple[str, int] | None = None
         """The tree for which the last plan was made."""
         self._hopeless: set[str] = set()
         """At the root: types that are given up."""
         self._lent: list[EventType] = []
         """At the root: types that are lent (Law 2)."""
-        super().__init__(config, overlay, engine, strategy, now)
+        super().__init__(setup)
 
     @property
     def _is_planned(self) -> bool:
