@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -120,6 +119,7 @@ class _Where:
 
 
 def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: bool) -> None:
+    from broker.cli.outcome import end
     from broker.demo.live import processes
     from broker.demo.pages import summary
     from broker.demo.progress import progress_bar
@@ -127,7 +127,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     from broker.log import start_logging
 
     start_logging("warning")
-    signal.signal(signal.SIGTERM, _end)  # as Ctrl-C does: the broker must not outlive the demo
+    signal.signal(signal.SIGTERM, end)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
     print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting {where}.")
     print("(The first start after an installation compiles the engine: a minute or two.)")
@@ -139,10 +139,6 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
         account = run(recorded, network, show=print, watch=bar.watch, lines=lines)
     print()
     print(summary(account))
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 def _record(recorded: Sequence[Log], folder: Path) -> None:

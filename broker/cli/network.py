@@ -38,7 +38,7 @@ def command(
     Prints each broker's name and endpoint once it can be reached, and `ready` once all can. One
     that ends by itself is reported; the others go on.
     """
-    from broker.cli.outcome import one_of
+    from broker.cli.outcome import end, one_of
     from broker.errors import ConfigurationError
     from broker.keys import ENGINES, LEVELS, STRATEGIES
     from broker.network import BrokerNetwork, members
@@ -50,7 +50,7 @@ def command(
     one_of("--strategy", strategy, STRATEGIES)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
-    signal.signal(signal.SIGTERM, _end)  # until all are ready: none must be left behind
+    signal.signal(signal.SIGTERM, end)  # until all are ready: none must be left behind
     flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
@@ -99,7 +99,3 @@ def _told(status: int) -> str:
 
 def _hear(number: int, frame: FrameType | None) -> None:
     """The number is in the socket already."""
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 DONE = 0
 REFUSED = 1
@@ -20,6 +21,11 @@ INTERRUPTED = 130
 
 class UsageError(Exception):
     """Options that do not fit together: exit status 2, without the usage text."""
+
+
+def end(number: int, frame: FrameType | None) -> None:
+    """A handler of signals: end as Ctrl-C does, so that nothing that was started is left behind."""
+    raise SystemExit(128 + number)
 
 
 def one_of(flag: str, value: str, choices: Sequence[str]) -> None:

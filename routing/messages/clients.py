@@ -1,0 +1,263 @@
+"""What a client and its broker tell one another (docs/protocol.md, The conversation).
+
+A conversation starts with ``Hello`` and ``Welcome`` and ends with ``Goodbye`` from either side.
+Requests bear a number that the client chooses, and get exactly one ``Confirmed`` or ``Refused``
+with it. Everything else is one-way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct
+
+from matcher.model import EventBatch, EventType, Int64s
+from routing.messages.values import (
+    Acks,
+    Code,
+    Document,
+    Name,
+    Number,
+    Request,
+    Seconds,
+    Sequence,
+    Text,
+    Time,
+    WhenFull,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """The first message. ``name`` is the client's, and its events' source; "" may not publish.
+
+    ``heartbeat_s``: the client promises to send something at least that often. ``instance``
+    tells a client that reconnects (the same number: it takes its place back at once) from
+    another client of the same name (refused while the first is alive); 0 is never the same.
+    """
+
+    version: Number
+    name: Name
+    heartbeat_s: Seconds
+    instance: Sequence = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Advertise:
+    """The client will publish events of these types. A source publishes once it is confirmed."""
+
+    request: Request
+    types: tuple[EventType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertise:
+    """The client publishes these types no more."""
+
+    request: Request
+    types: tuple[Name, ...]
+
+
+class Publish(Struct, frozen=True):
+    """Events, and a promise: nothing earlier than ``promise`` will follow (None: as before).
+
+    Each batch has the client's name as the only source, and strictly increasing sequence
+    numbers; those of several batches interleave, in the order in which the events are meant.
+    """
+
+    batches: tuple[EventBatch, ...]
+    promise: Time | None = None
+    acks: Acks = Acks.BROKER
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """Nothing earlier than ``mark`` will follow. Needs no credit."""
+
+    mark: Time
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Deliver events of ``filter`` (TESLA: ``Temp(value > 20)``) as subscription ``number``.
+
+    ``when_full`` and ``limit`` (events) are properties of the sink's one queue: its first
+    subscription chooses them and the others agree.
+    """
+
+    request: Request
+    number: Number
+    filter: Text
+    when_full: WhenFull = WhenFull.BLOCK
+    limit: Annotated[int, Meta(ge=1, lt=2**31)] = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """End subscription ``number``."""
+
+    request: Request
+    number: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Deploy:
+    """Deploy the rules of ``text``, whole or not at all; ``replace`` those of the same names.
+
+    ``file`` is the name that errors point at.
+    """
+
+    request: Request
+    text: Document
+    replace: bool = False
+    file: Name = "<rules>"
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Remove a rule."""
+
+    request: Request
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class ListRules:
+    """Confirmed with ``{"rules": [{"name", "type", "since", "version", "state", ...}]}``."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class ShowRule:
+    """Confirmed with one entry of ListRules and the rule's canonical ``text``."""
+
+    request: Request
+    name: Name
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRequest:
+    """Confirmed with the broker's status (docs/protocol.md)."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Welcome:
+    """The answer to Hello. The client's next event bears a number above ``last_sequence``.
+
+    ``credit``: how many events it may publish for now; ``heartbeat_s``: as in Hello, for the
+    broker; ``resumed`` when the broker still knows the client's promise.
+    """
+
+    version: Number
+    broker: Name
+    last_sequence: Sequence
+    credit: Number
+    heartbeat_s: Seconds
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A request was done; ``detail`` is plain data (strings, numbers, lists, mappings)."""
+
+    request: Request
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request (or, None, the last thing that the client did) was refused."""
+
+    request: Request | None
+    code: Code
+    reason: Document
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The broker has dealt with every event of the client up to ``sequence``."""
+
+    sequence: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Published events that were not taken: runs of (first, last) sequence numbers."""
+
+    code: Code
+    sequences: tuple[tuple[Sequence, Sequence], ...]
+    reason: Text
+
+
+class Delivery(Struct, frozen=True, eq=False):
+    """Events for a sink. ``subscriptions[i]`` are the numbers that batch ``i`` matched.
+
+    ``order`` int64[n] lists positions in the concatenation of the batches, in the order of
+    delivery; None: as they stand. ``dropped``: how many events the sink has lost since its last
+    Delivery because its queue was full. ``late``: the events broke their source's promise and
+    took no part in detection.
+    """
+
+    batches: tuple[EventBatch, ...]
+    subscriptions: tuple[tuple[Number, ...], ...]
+    order: Int64s | None = None
+    dropped: Sequence = 0
+    late: bool = False
+
+    def __len__(self) -> int:
+        return sum(map(len, self.batches))
+
+
+@dataclass(frozen=True, slots=True)
+class Credit:
+    """The receiver may send ``events`` more events."""
+
+    events: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The sender is alive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goodbye:
+    """The sender leaves; a source that does has published everything."""
+
+    reason: Text = ""
+    code: Code = Code.CLOSING
+
+
+FromClient: TypeAlias = (
+    Hello
+    | Advertise
+    | Unadvertise
+    | Publish
+    | Promise
+    | Subscribe
+    | Unsubscribe
+    | Deploy
+    | Remove
+    | ListRules
+    | ShowRule
+    | StatusRequest
+    | Credit
+    | Heartbeat
+    | Goodbye
+)
+FromBroker: TypeAlias = (
+    Welcome
+    | Confirmed
+    | Refused
+    | Acknowledged
+    | Rejected
+    | Delivery
+    | Credit
+    | Heartbeat
+    | Goodbye
+)

@@ -1,0 +1,98 @@
+"""Events on their way from broker to broker, and what is said behind them (7.3.6, 7.3.7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from matcher.model import EventBatch, Int64s
+from routing.messages.values import Name, Number, Sequence, Time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flow:
+    """Events on their way along a tree, and what is promised behind them.
+
+    ``order`` as in Delivery. ``promises``: sources and their promises; one beyond everything says
+    that the source has closed. ``marks``: rules, and up to where the receiver has all their
+    composite events that it wants.
+    """
+
+    batches: tuple[EventBatch, ...] = ()
+    order: Int64s | None = None
+    promises: tuple[tuple[Name, Time], ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forward:
+    """What fragments and subscribers above let pass on the way up (7.3.6), and then marks.
+
+    The first ``fresh`` batches are published events that come the first time, and in the order of
+    their sources; the others come for the sake of rules alone. ``marks``: types, and up to where
+    the receiver has all of their events that it needs; one beyond everything says that nobody
+    below publishes the type any more. ``answers``: rules, the number of the last Awakening of the
+    plan that spoke of them, and a mark: of all masters before it that were asked for, everything
+    before it has been sent (the thesis's End).
+    """
+
+    batches: tuple[EventBatch, ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+    fresh: Number = 0
+    answers: tuple[tuple[Name, Sequence, Time], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Awakening:
+    """Masters have come: what lies in the windows around them is to be sent (7.3.7).
+
+    ``asked``: rules, first and last times of their masters, and a horizon: windows of masters that
+    are earlier will not be asked for any more.
+    """
+
+    asked: tuple[tuple[Name, tuple[tuple[Time, Time], ...], Time], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The sender takes what the receiver has for it in these trees of brokers with sinks.
+
+    ``centre`` and ``epoch``: of the single tree whose root has planned them. ``trees``: roots, and
+    the numbers of the plans that they began with. ``mark`` is what Part has to bear from now on;
+    ``anew``: events are to be numbered anew, too.
+    """
+
+    centre: Name
+    epoch: Sequence
+    trees: tuple[tuple[Name, Sequence], ...]
+    mark: Number
+    anew: bool
+
+
+class Part(Struct, array_like=True, frozen=True):
+    """What of a Shared is for one tree: a Forward, or a Flow of what was ``detected``.
+
+    ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
+    one of the message's, or the numbers of its events, less the message's first, as int32[n];
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
+    """
+
+    root: Name
+    mark: Number
+    picks: tuple[Number | bytes, ...]
+    marks: tuple[tuple[Name, Time], ...] = ()
+    detected: bool = False
+    order: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shared:
+    """What goes up the trees of brokers with sinks over one link, each event once.
+
+    Events are numbered as they go over a link; ``first``: the number of the first one here.
+    """
+
+    first: Sequence
+    batches: tuple[EventBatch, ...]
+    parts: tuple[Part, ...]

@@ -1,0 +1,53 @@
+"""What neighbours send one another, numbered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from routing.messages.clients import Goodbye
+from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
+from routing.messages.links import CreateTree, LinkAck, LinkHello, LinkStates, TreeAck, TreeNack
+from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
+from routing.messages.telling import Answered, Asked, Known, Want, Wanted
+from routing.messages.values import Sequence, Tag
+
+Carried: TypeAlias = (
+    Known
+    | Want
+    | Wanted
+    | Flow
+    | Asked
+    | Answered
+    | Pause
+    | Paused
+    | Plan
+    | Forward
+    | Awakening
+    | Need
+    | Survey
+    | Surveyed
+    | Committed
+    | Opened
+    | Shared
+)
+"""What neighbours send one another that is not the overlay's own business."""
+Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
+"""What goes in packets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
+
+    ``acknowledged``: the sender has everything up to that number of the other direction.
+    """
+
+    tag: Tag
+    sequence: Sequence
+    acknowledged: Sequence
+    message: Routed
+
+
+FromNeighbour: TypeAlias = LinkHello | Packet | LinkAck | Goodbye
+"""What comes over a link between brokers."""

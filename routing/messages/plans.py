@@ -1,0 +1,135 @@
+"""How the root divides the rules over the brokers: pauses, plans, surveys (architecture.md 4.4)."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from routing.messages.telling import Known
+from routing.messages.values import Delay, Name, Sequence, Text, Time
+
+
+class Needed(enum.Enum):
+    """What a broker asks its root to do."""
+
+    PLAN = "plan"  # brokers have joined the tree that are not in the plan
+    SURVEY = "survey"  # it keeps many events, and might let some of them go
+    RELEASE = "release"  # rules here wait in vain, and too many events wait with them
+    TREES = "trees"  # what sinks want of their own tree is another, or a link of a tree was lost
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """The sender, or a broker below it, needs something of the root.
+
+    ``names``: for PLAN the brokers that have none, for RELEASE the types to be given up, for TREES
+    the two ends of the link, if one was lost.
+    """
+
+    what: Needed
+    names: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The root is about to divide the rules anew: local sources are to be held, below too.
+
+    ``root`` and ``epoch`` are those of the tree, ``number`` counts the plans of a root. ``known``
+    is the digest of what the root knows; ``introduce``: it has to be told who publishes.
+    """
+
+    root: Name
+    epoch: Sequence
+    number: Sequence
+    known: Name
+    introduce: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """The sender and all below hold their sources; all that they said before has gone up.
+
+    ``nodes``: each broker there, its father, and the types that its sources publish or have
+    published. ``fronts``: types, and the greatest time of an event that was taken in there;
+    ``marks`` and ``rules``: types and rules, and the greatest mark that was given there. ``due``:
+    rules, and the least mark up to which those there who want a rule's composite events have
+    them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
+    there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
+    """
+
+    root: Name
+    epoch: Sequence
+    number: Sequence
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    fronts: tuple[tuple[Name, Time], ...] = ()
+    marks: tuple[tuple[Name, Time], ...] = ()
+    rules: tuple[tuple[Name, Time], ...] = ()
+    due: tuple[tuple[Name, Time], ...] = ()
+    sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
+    known: tuple[Known, ...] = ()
+    wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
+
+
+class SinkTree(Struct, array_like=True, frozen=True):
+    """A processing tree whose root is a broker that has sinks (7.3.2).
+
+    ``number``: that of the plan which it began with. ``filters``: what the root's sinks want of it;
+    ``mixed``: whether they want composite events of the single tree, too.
+    """
+
+    root: Name
+    number: Sequence
+    filters: tuple[Text, ...]
+    mixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The rules are divided over these brokers from now on; local sources are held no longer.
+
+    ``nodes``: a broker, its father ("" for the root), the types that its sources publish or have
+    published. ``anew``: everything that is kept is sent again, and evaluated again; ``due`` are
+    rules, and the times from which on their composite events are to be found once more.
+    ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
+    sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
+    ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
+    """
+
+    root: Name
+    epoch: Sequence
+    number: Sequence
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    absent: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
+    anew: bool = False
+    due: tuple[tuple[Name, Time], ...] = ()
+    trees: tuple[SinkTree, ...] = ()
+    links: tuple[tuple[Name, Name, Delay], ...] = ()
+    rates: tuple[tuple[Name, Sequence], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The root asks up to where composite events have arrived."""
+
+    number: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
+    each were published there so far, and the greatest time of one; where masters are chosen by it.
+    """
+
+    number: Sequence
+    due: tuple[tuple[Name, Time], ...]
+    counts: tuple[tuple[Name, Sequence, Time], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What the whole tree has answered to a survey: nobody will need again what lies before."""
+
+    number: Sequence
+    due: tuple[tuple[Name, Time], ...]

@@ -1,0 +1,90 @@
+"""What brokers tell and ask along the single tree: what is known, what is wanted, requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from matcher.model import EventType
+from routing.messages.clients import (
+    Advertise,
+    Confirmed,
+    Deploy,
+    ListRules,
+    Refused,
+    Remove,
+    ShowRule,
+    Unadvertise,
+)
+from routing.messages.values import Document, Name, Request, Sequence, Text, Time
+
+
+class RuleFacts(Struct, array_like=True, frozen=True):
+    """A deployed rule, for brokers that do not evaluate it: its canonical text, since when."""
+
+    name: Name
+    text: Document
+    since: Time | None
+    version: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the root knows: all event types, and all rules in force in their order (E4).
+
+    ``ended``: names of rules that were taken out of force, and their last versions. ``homes``:
+    all brokers, those out of reach too, and the types that their sources publish or have
+    published. ``given_up``: types that rules wait for no longer.
+    """
+
+    types: tuple[EventType, ...]
+    rules: tuple[RuleFacts, ...]
+    ended: tuple[tuple[Name, Sequence], ...] = ()
+    homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
+    given_up: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """The sender is to get the events that one of these filters matches, and no others.
+
+    ``number`` counts what the receiver was told in this epoch.
+    """
+
+    filters: tuple[Text, ...]
+    number: Sequence = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the receiver wants, up to that number, is in force at the sender and beyond it."""
+
+    number: Sequence
+
+
+Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
+"""What a client asks of the whole network."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request of a client of another broker, for the root. ``path``: the brokers on the way.
+
+    ``number`` is the first broker's own, by which it knows the answer.
+    """
+
+    path: tuple[Name, ...]
+    number: Request
+    client: Name
+    request: Asking
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The root's answer; ``path``: the brokers that it has still to pass."""
+
+    path: tuple[Name, ...]
+    number: Request
+    answer: Confirmed | Refused

@@ -1,0 +1,60 @@
+"""What messages are made of: numbers within bounds, names, and what is chosen among few."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+VERSION = 1
+"""The version of the protocol, in every message's header and in ``Hello`` and ``Welcome``."""
+
+Request: TypeAlias = Annotated[int, Meta(ge=0, lt=2**53)]
+Number: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
+Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
+Name: TypeAlias = Annotated[str, Meta(max_length=255)]
+Text: TypeAlias = Annotated[str, Meta(max_length=65_536)]
+Document: TypeAlias = Annotated[str, Meta(max_length=2**24)]
+Tag: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
+Delay: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]
+"""Microseconds that a message needs over a link."""
+
+
+class WhenFull(enum.Enum):
+    """What becomes of a sink whose queue at the broker is full: its own choice."""
+
+    BLOCK = "block"
+    DROP_OLDEST = "drop-oldest"
+    DISCONNECT = "disconnect"
+
+
+class Acks(enum.Enum):
+    """Whether published events are acknowledged."""
+
+    BROKER = "broker"
+    NONE = "none"
+
+
+class Code(enum.Enum):
+    """Why something was refused, for programs; the reason beside it is for people."""
+
+    VERSION = "version"  # another version of the protocol
+    TERMS = "terms"  # brokers of two networks, one of another strategy, say
+    PROTOCOL = "protocol"  # malformed, or not allowed in this state: the link is closed
+    NAME_TAKEN = "name-taken"  # a live client bears this name; later it may be free
+    BAD_NAME = "bad-name"
+    LIMIT = "limit"  # a bound of the broker's configuration
+    SCHEMA = "schema"  # two schemas for one type (tesla.md E5)
+    UNADVERTISED = "unadvertised"  # events of a type that their source has not advertised
+    LATE = "late"  # events before the promise of their source
+    BAD_EVENT = "bad-event"
+    BAD_FILTER = "bad-filter"
+    BAD_RULES = "bad-rules"  # the reason is the whole text of the RuleErrors
+    UNKNOWN = "unknown"  # no such rule, type or subscription
+    IN_USE = "in-use"  # a number or name that is taken
+    QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
+    SILENT = "silent"  # nothing heard beyond the heartbeat timeout
+    CLOSING = "closing"  # the broker stops
