@@ -378,12 +378,16 @@ class Node:
     def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
         source.events += events
         self._rates.received += events
-        self._sinks.offer(batches, in_sequence(batches))
+        self._offer(source, batches)
         for sink in self._sinks.touched:
             self._send_due(sink)
         given_up = self._detection.push(batches)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
+
+    def _offer(self, source: Source, batches: tuple[EventBatch, ...]) -> None:
+        """Give a source's events to the sinks that want them."""
+        self._sinks.offer(batches, in_sequence(batches))
 
     def _report_late(self, source: Source, late: Sequence[Any]) -> None:
         count = sum(map(len, late))

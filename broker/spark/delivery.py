@@ -4,9 +4,9 @@ Law: nothing is forgotten until a broker has acknowledged it. A broker that is l
 its turn, and the next in the list gets what was not acknowledged, under the same ids. A broker that
 answers but takes nothing is waited for without end: that is back-pressure.
 
-What the lost broker had taken, without its word having come back, is sent to another: that one
-knows it by its id only where it took it in itself. So between brokers of one network such events
-may take effect twice, at most those of one task that were under way.
+What the lost broker had taken, without its word having come back, is sent to another. Brokers of
+one network know by the ids what has come to them before (routing.network.arrivals), so it takes
+effect once. What the lost broker had confirmed and not passed on is lost with it.
 """
 
 from __future__ import annotations

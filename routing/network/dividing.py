@@ -197,8 +197,10 @@ class DividingBroker(SurveyingBroker):
 
         # --- events (Law 3) ---
 
-    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
-        Node._take(self, source, batches, events)
+    def _offer(self, source: Source, batches: tuple[EventBatch, ...]) -> None:
+        if source.whole is not None:  # another broker may have passed them on before it was lost
+            batches = self._arrivals.news(batches)
+        super()._offer(source, batches)
 
     def _hear_flow(self, neighbour: str, flow: Flow) -> None:
         if neighbour not in self._router.branches:

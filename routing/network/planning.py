@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import (
     Known,
@@ -61,8 +62,13 @@ class PlanningBroker(TellingBroker):
         self._newcomers: Sequence[str] = ()
         self._entered: dict[str, int] = {}
         """The last epoch of each root's tree that this broker was in."""
-        self._arrivals = Arrivals()
+        self._arrivals = Arrivals(setup.config.repeat_ids_max)
         super().__init__(setup)
+
+    def configure(self, config: NodeConfig, now: float) -> None:
+        """Take over what a running broker can change."""
+        super().configure(config, now)
+        self._arrivals.ids_max = config.repeat_ids_max
 
     # --- what the plan is for ---
 

@@ -54,6 +54,36 @@ def test_the_next_broker_gets_what_the_lost_one_had_not_confirmed():
         assert delivery.resent <= HALF
 
 
+def test_what_came_by_another_broker_is_given_out_once():
+    """As when a broker passed events on and was lost before its confirmation came back."""
+
+    def at(broker):
+        return Delivery(
+            [broker.endpoint],
+            part_name("mover", 0),
+            [MOVED],
+            acks="broker",
+            batch_events=512,
+            timeout_s=60.0,
+        )
+
+    with (
+        two_brokers() as (first, second),
+        Subscriber(first.endpoint, "Moved()") as far,
+        Subscriber(second.endpoint, "Moved()") as near,
+    ):
+        delivery = at(first)
+        delivery.send([moved(0, HALF)])
+        delivery.confirm()
+        delivery.give_up()
+        assert delivered(far, HALF) == delivered(near, HALF) == [*range(HALF)]
+        delivery = at(second)
+        delivery.send([moved(HALF - 600, 700)])
+        delivery.finish()
+        rest = [*range(HALF, HALF + 100)]
+        assert delivered(far, 100) == delivered(near, 100) == rest
+
+
 def test_what_was_confirmed_is_not_kept():
     with BrokerProcess() as broker:
         delivery = Delivery(

@@ -1,11 +1,22 @@
 """What is still needed of the past (routing.network.recovery, ledger, arrivals)."""
 
+from random import Random
+
+import numpy as np
 import pytest
 from conversation import batches_of, schema_of
 
 import rules
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    TIME_MIN,
+    EventBatch,
+    EventIds,
+    EventType,
+    StringColumn,
+)
 from routing.deployment import Deployed
 from routing.network import ledger as ledgers
 from routing.network.arrivals import Arrivals
@@ -15,6 +26,7 @@ from rules.engine import make
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
 KNOWN = {"A": A, "B": B}
+TICK = EventType.of("Tick")
 LOW = "rule low: define L(n: int) from A() as a and last B() within 5 s from a where n = a.n"
 HIGH = "rule high: define H(n: int) from A() as a and last L() within 10 s from a where n = a.n"
 
@@ -93,7 +105,7 @@ def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
 
 
 def test_published_events_come_once() -> None:
-    arrivals = Arrivals()
+    arrivals = Arrivals(10)
     first, second = batches_of("A@1(1) A@2(2)", KNOWN), batches_of("A@1(1) A@2(2) A@3(3)", KNOWN)
     assert sum(map(len, arrivals.news(first))) == 2
     assert sum(map(len, arrivals.news(first))) == 2, "nothing is sent again yet"
@@ -101,6 +113,46 @@ def test_published_events_come_once() -> None:
     (news,) = arrivals.news(second)
     assert news.ids.sequence.tolist() == [3]
     assert arrivals.news(first) == ()
+
+
+def test_events_with_ids_come_once_whoever_brings_them() -> None:
+    """Against a plain set, within the window in which ids are known."""
+    for seed in range(40):
+        random = Random(seed)
+        arrivals, seen = Arrivals(600), set[tuple[str, str]]()
+        for _ in range(25):
+            sent = []
+            for _ in range(random.randint(1, 3)):
+                count = random.randint(0, 12)
+                sources = random.choices(("f", "g"), k=count)
+                texts = [f"e{random.randint(0, 150)}" for _ in range(count)]
+                sent.append(named(sources, texts))
+            pairs = [pair for one in sent for pair in pairs_of(one)]
+            expected = [pair for pair in dict.fromkeys(pairs) if pair not in seen]
+            seen.update(pairs)
+            news = arrivals.news(sent)
+            assert all(map(len, news)), f"seed {seed}"
+            assert [pair for one in news for pair in pairs_of(one)] == expected, f"seed {seed}"
+
+
+def test_the_window_of_ids_has_a_bound() -> None:
+    arrivals = Arrivals(10)
+    for first in range(0, 100, 5):
+        arrivals.news([named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)])])
+    (news,) = arrivals.news([named(["f"] * 3, ["e90", "e99", "e0"])])
+    assert pairs_of(news) == [("f", "e0")]
+
+
+def named(sources: list[str], texts: list[str]) -> EventBatch:
+    """Events with ids of their own."""
+    ids = EventIds(
+        StringColumn.from_strings(sources), np.arange(len(texts)), StringColumn.from_strings(texts)
+    )
+    return EventBatch(TICK, np.arange(len(texts)), ids, ())
+
+
+def pairs_of(batch: EventBatch) -> list[tuple[str, str]]:
+    return [*zip(batch.ids.source.tolist(), batch.ids.printed(), strict=True)]
 
 
 def test_composite_events_before_their_due_are_left_out_in_order() -> None:
