@@ -30,6 +30,7 @@ Values = dict[str, Any]
 _OWN = {
     "listen": (DEFAULT_ENDPOINT,),
     "engine": "auto",
+    "threads": 1,
     "log_level": "info",
     "link": (),
     "strategy": None,
@@ -54,6 +55,12 @@ class Configuration:
         """The name that ``rules.engine.make`` takes."""
         engine: str = self.values["engine"]
         return engine
+
+    @property
+    def threads(self) -> int:
+        """On how many threads it detects, as ``broker.parallel.engine_of`` takes it."""
+        threads: int = self.values["threads"]
+        return threads
 
     @property
     def log_level(self) -> str:

@@ -141,6 +141,7 @@ KEYS = (
         _one_of(ENGINES),
         "what detects composite events; auto is cdp or aip, rule by rule",
     ),
+    Key("threads", "broker", COUNT, "threads that detect at once; rules are spread over them"),
     Key("log_level", "broker", _one_of(LEVELS), "the least level of the log"),
     Key("link", "network", LINKS, "other brokers that it is linked to; may be several"),
     Key(

@@ -20,6 +20,7 @@ from broker.errors import ConfigurationError
 from broker.host import Host
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
+from broker.parallel import engine_of
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
@@ -28,10 +29,9 @@ from routing.network import strategy
 from routing.network.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
-from rules.engine import make
 from rules.engine.engine import Detector
 
-FIXED_KEYS = frozenset({"listen", "engine", "link", "strategy", *FIXED})
+FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", *FIXED})
 """The keys that a running broker cannot change."""
 
 
@@ -135,7 +135,8 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
     now = clock.now()
 
     def engine() -> Detector:
-        return make(configuration.engine, costs.of_this_machine(os.environ))
+        known = costs.of_this_machine(os.environ)
+        return engine_of(configuration.engine, configuration.threads, known)
 
     def join(config: NodeConfig, terms: str, now: float) -> Broker:
         overlay = configuration.overlay(round(now * MICROSECONDS))

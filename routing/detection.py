@@ -73,6 +73,11 @@ class Detection:
         """Events that the engine dropped as repeats (E1)."""
         return self._engine.duplicates
 
+    @property
+    def parts(self) -> Sequence[int]:
+        """How many rules each part of the engine evaluates; parts may be evaluated at once."""
+        return [len(names) for names in self._engine.parts]
+
     # --- sources ---
 
     def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:

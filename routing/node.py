@@ -233,6 +233,7 @@ class Node:
             "uptime_s": round(now - self._started_at, 3),
             "clients": [client_facts(link, now) for link in self._links],
             **self._overview.facts(now),
+            "parts": list(self._detection.parts),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,

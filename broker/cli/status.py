@@ -62,6 +62,8 @@ def page(status: Mapping[str, Any]) -> str:
     for title in ("totals", "rates"):
         facts = ", ".join(f"{name} {value:,}" for name, value in status[title].items())
         lines.append(f"{'per second' if title == 'rates' else title}: {facts}")
+    if len(parts := status["parts"]) > 1:
+        lines.append(f"rules by threads: {', '.join(map(str, parts))}")
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():

@@ -209,6 +209,11 @@ class DividedDetection(Detection):
         """Events that the engine dropped as repeats (E1)."""
         return sum(station.duplicates for station in self.stations)
 
+    @property
+    def parts(self) -> Sequence[int]:
+        """How many rules each part of the engine evaluates, for all trees."""
+        return [sum(counts) for counts in zip(*(one.parts for one in self.stations), strict=True)]
+
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete."""
         if self._by_arrival:

@@ -121,6 +121,11 @@ class Station:
         return self._engine.duplicates
 
     @property
+    def parts(self) -> Sequence[int]:
+        """How many rules each part of the engine evaluates."""
+        return [len(names) for names in self._engine.parts]
+
+    @property
     def rules(self) -> Mapping[str, Deployed]:
         """The rules that are evaluated here."""
         return self._rules

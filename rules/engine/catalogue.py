@@ -183,16 +183,35 @@ class Catalogue:
         """The types that deployed rules use or define, ``Timer`` included if they use it."""
         return self._schemas
 
-    def deploy(self, rules: RuleSet, since: int | None, version: int) -> tuple[Deployed, ...]:
+    def follow(self, other: Catalogue) -> None:
+        """Know the marks that another was told. No rule is deployed yet."""
+        self.floor = other.floor
+        self._named = dict(other._named)
+
+    def deploy(
+        self,
+        rules: RuleSet,
+        since: int | None,
+        version: int,
+        marks: Mapping[str, int] | None = None,
+    ) -> tuple[Deployed, ...]:
         """Add rules after those already there, and give them as deployed.
 
-        Their marks start at ``since``. Raises RuleErrors, and changes nothing, for what Law 1
-        refuses.
+        Their marks start at ``since``, or those of rules that were evaluated elsewhere where
+        ``marks`` says. Raises RuleErrors, and changes nothing, for what Law 1 refuses.
         """
         self._refuse_conflicts(rules.rules)
         start = TIME_MIN if since is None else since
+        floors = marks or {}
         added = [
-            Deployed(rule, 0, self._next_position + place, start, version, start)
+            Deployed(
+                rule,
+                0,
+                self._next_position + place,
+                start,
+                version,
+                floors.get(rule.name, start),
+            )
             for place, rule in enumerate(rules.rules)
         ]
         if not self._admit(added):

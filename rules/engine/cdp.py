@@ -15,7 +15,8 @@ of repeats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -44,6 +45,7 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import forget_access, forget_rows, process
 from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import LinkedRule, Linker
+from rules.engine.moving import Holding, Move, stored_rows
 from rules.engine.outlets import Outlets
 from rules.engine.pending import NO_ARRIVALS, Pending, with_ticks
 from rules.engine.rows import RowWriter, row_of
@@ -94,6 +96,11 @@ class CdpEngine:
         return self._catalogue.mark(name)
 
     @property
+    def parts(self) -> Sequence[Collection[str]]:
+        """The names of the rules: it is all of one part."""
+        return (self._linker.linked.keys(),)
+
+    @property
     def horizon(self) -> int:
         """No rule sees events earlier than this any more."""
         return self._horizon
@@ -138,10 +145,39 @@ class CdpEngine:
         chooser = None if self._chooser is None else self._chooser.fresh()
         return CdpEngine(incremental=self._incremental, chooser=chooser)
 
-    @collector_paused()
+    def joined(self, others: Sequence[CdpEngine], rules: Iterable[Deployed]) -> CdpEngine:
+        """A new engine that evaluates rules, given in the order of E4, as this one and others
+        have until now; what waits for the marks of types must be pushed to it again.
+        """
+        olds = [self, *others]
+        marks = {name: mark for one in olds for name, mark in one.marks.items()}
+        engine = self.fresh()
+        engine._catalogue.follow(self._catalogue)
+        for (since, version), some in groupby(rules, lambda one: (one.since, one.version)):
+            together = RuleSet(tuple(one.rule for one in some), {})
+            engine._deploy(together, since, version, marks)
+        for old in olds:
+            if old._least is not None and old._greatest is not None:
+                engine._take_times(old._least, old._greatest)
+        move = Move([old._holding for old in olds], engine._holding)
+        engine._run(*move.arrivals(), _NOTHING_STORED)
+        engine._deferred = move.deferred()
+        move.consume(_grow)
+        return engine
+
+    @property
+    def _holding(self) -> Holding:
+        return Holding(self._linker, self._writer, self._arrays, self._deferred)
+
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
-        for deployed in self._catalogue.deploy(rules, since, version):
+        self._deploy(rules, since, version, {})
+
+    @collector_paused()
+    def _deploy(
+        self, rules: RuleSet, since: int | None, version: int, marks: Mapping[str, int]
+    ) -> None:
+        for deployed in self._catalogue.deploy(rules, since, version, marks):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
             self._linker.link(deployed, source, incremental=self._incremental)
             if timers.uses_timer(deployed.rule):
@@ -446,7 +482,6 @@ class CdpEngine:
     def _live(self, kind: Kind | None) -> set[int]:
         """The codes of strings in stored and pending events; of the texts of ids for None."""
         live: set[int] = set()
-        heap = self._arrays["heap"]
         for number, type_ in enumerate(self._linker.tables.event_types):
             if kind is None:
                 places = [layout.ROW_ID]
@@ -456,12 +491,8 @@ class CdpEngine:
                     for place, attribute in enumerate(type_.attributes)
                     if attribute.kind is kind
                 ]
-            record = self._linker.tables.types.array[number]
-            width, capacity = int(record["width"]), int(record["capacity"])
-            offset = int(record["offset"])
-            ring = heap[offset : offset + width * capacity].reshape(capacity, width)
-            kept = np.arange(int(record["head"]), int(record["tail"])) & max(0, capacity - 1)
-            parts = [ring[kept], *self._pending.rows(number)]
+            stored = stored_rows(self._arrays, self._linker.tables.types.array[number])
+            parts = [stored, *self._pending.rows(number)]
             for place in places:
                 for rows in parts:
                     live.update(np.unique(rows[:, place]).tolist())

@@ -12,7 +12,7 @@ Law 3 (S15): a rule sees, in every role, only events from its ``since`` on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -79,6 +79,11 @@ class Detector(Protocol):
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
+        ...
+
+    @property
+    def parts(self) -> Sequence[Collection[str]]:
+        """The names of the rules of each part; parts may be evaluated at once."""
         ...
 
     def fresh(self) -> Detector:

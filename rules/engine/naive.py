@@ -82,6 +82,11 @@ class NaiveEngine:
         """How many pushed events were dropped as repeats (E1)."""
         return self._duplicates
 
+    @property
+    def parts(self) -> Sequence[Collection[str]]:
+        """The names of the rules: it is all of one part."""
+        return (self._consumed.keys(),)
+
     def fresh(self) -> NaiveEngine:
         """A new engine of the same kind."""
         return NaiveEngine()

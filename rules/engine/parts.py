@@ -8,17 +8,18 @@ put into the one order of E4.
 Law 2: parts share nothing, so that whoever runs them may run them at once. How is the caller's:
 ``at_once`` is called with a function and the parts, like ``map``.
 
-Law 3: a rule stays where it is, for its part alone knows its past. So a rule that has to do with
-the composite events of two parts cannot be deployed: ``refusals`` says so beforehand. Rules that
-are deployed together do not come into that, not even if those over the clock alone are deployed
-apart, because they hold from another instant: these are all in the first part. (A broker cannot
-refuse rules that the root of its network has taken, so brokers do not use this engine yet.)
+Law 3: a rule stays where it is, for its part alone knows its past, until one comes that has to do
+with the composite events of two parts. What is tied together by it then moves into the part that
+has most to do, with all that it remembers (:mod:`rules.engine.moving`). That costs as much as to
+take in anew what that part holds; rules that are deployed together never need it, not even if
+those over the clock alone are deployed apart, because they hold from another instant: these begin
+in the first part.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -27,19 +28,20 @@ import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.model import EventBatch, Int64s
-from rules.engine.catalogue import Catalogue
+from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.merged import Merged
 from rules.engine.taken import Taken
-from rules.errors import Problem, RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
 
 AtOnce: TypeAlias = Callable[
     [Callable[["_Part"], Detections], Sequence["_Part"]], Iterable[Detections]
 ]
 """Runs a function on every part; the results in the parts' order."""
+FEW = 128
+"""So few events are not worth what it takes to wake others: the parts take their turns."""
 
 
 class PartedEngine:
@@ -52,6 +54,7 @@ class PartedEngine:
         self._catalogue = Catalogue()
         self._repeats = DuplicateFilter()
         self._pending: dict[str, list[EventBatch]] = {}  # by type: its mark has not passed them
+        self._waiting = 0  # events pushed since the last advance, and those that waited then
         self._places = [np.empty(0, np.int64)] * len(engines)  # by part: see Merged
 
     @property
@@ -79,34 +82,41 @@ class PartedEngine:
 
     # --- rules -----------------------------------------------------------------------------
 
-    def refusals(self, rules: RuleSet, without: Collection[str] = ()) -> tuple[Problem, ...]:
-        """What keeps rules from being deployed once those named are removed (Law 3)."""
-        problems = []
-        for group, parts in self._groups(rules.rules, without):
-            if len(parts) > 1:
-                names = ", ".join(rule.name for rule in group)
-                problems.append(
-                    Problem(
-                        f"{names}: it has to do with composite events of rules that run on threads "
-                        "of their own",
-                        None,
-                        "deploy all of these rules in one text, or use one thread",
-                    )
-                )
-        return tuple(problems)
-
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
-        if problems := self.refusals(rules):
-            raise RuleErrors(problems)
         self._catalogue.deploy(rules, since, version)
-        for group, parts in self._groups(rules.rules, ()):
-            part = self._parts[parts.pop()] if parts else min(self._parts, key=_Part.load)
+        for group in _together(rules.rules):
+            part = self._part_for(group)
             part.take()  # what is older than the rules and of types that the part does not know
             self._give_pending(part, group)
             part.deploy(replace(rules, rules=group), since, version)
             self._part_of.update(dict.fromkeys((rule.name for rule in group), part))
         self._place_rules()
+
+    def _part_for(self, group: Sequence[Rule]) -> _Part:
+        """The part that rules which have to stay together belong to (Law 3)."""
+        tied = [part for part in self._parts if part.is_tied(group)]
+        if not tied:
+            is_of_clock = all(_used(rule) == {TIMER.name} for rule in group)
+            return self._parts[0] if is_of_clock else min(self._parts, key=_Part.load)
+        part = max(tied, key=_Part.load)
+        for other in tied:
+            if other is not part:
+                self._move(part, other, other.tied(group))
+        return part
+
+    def _move(self, part: _Part, other: _Part, rules: Sequence[Rule]) -> None:
+        """Let a part evaluate rules of another from now on."""
+        names = {rule.name for rule in rules}
+        part.take()
+        other.take()
+        staying = names | part.rules.keys()
+        part.join(other, rules, [one for one in self._in_order() if one.rule.name in staying])
+        for rule in rules:
+            other.remove(rule.name)
+        self._part_of.update(dict.fromkeys(names, part))
+        for name in sorted(part.used):
+            part.waiting += self._pending.get(name, ())
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
@@ -119,31 +129,6 @@ class PartedEngine:
         }
         self._place_rules()
 
-    def _groups(
-        self, rules: Sequence[Rule], without: Collection[str]
-    ) -> list[tuple[tuple[Rule, ...], set[int]]]:
-        """Rules that have to stay together, the largest group first, and the parts that each has
-        to do with, those ``without`` aside.
-        """
-        views = [part.without(without) for part in self._parts]
-        ties: nx.Graph[str | int] = nx.Graph()
-        defined = {rule.defines.name for rule in rules}
-        ties.add_nodes_from(defined)
-        for rule in rules:
-            name, used = rule.defines.name, _used(rule)
-            if used == {TIMER.name}:
-                ties.add_edge(name, 0)
-            ties.add_edges_from((name, other) for other in used if other in defined)
-            for number, (parts_defined, parts_used) in enumerate(views):
-                shared = name in parts_defined or name in parts_used
-                if shared or any(other in parts_defined for other in used):
-                    ties.add_edge(name, number)
-        groups = []
-        for nodes in nx.connected_components(ties):
-            group = tuple(rule for rule in rules if rule.defines.name in nodes)
-            groups.append((group, {node for node in nodes if isinstance(node, int)}))
-        return sorted(groups, key=lambda one: (-sum(map(_weight, one[0])), one[0][0].name))
-
     def _give_pending(self, part: _Part, rules: Sequence[Rule]) -> None:
         """Events that a part had no use for until now, as far as new rules may see them."""
         for name in sorted(frozenset[str]().union(*map(_used, rules)) - part.used.keys()):
@@ -151,9 +136,11 @@ class PartedEngine:
 
     def _place_rules(self) -> None:
         """Where the rules of each part stand among those of all (E4)."""
-        rules = sorted(self._catalogue.rules, key=lambda one: one.place)
-        in_order = [one.rule.name for one in rules]
+        in_order = [one.rule.name for one in self._in_order()]
         self._places = [part.places(in_order) for part in self._parts]
+
+    def _in_order(self) -> list[Deployed]:
+        return sorted(self._catalogue.rules, key=lambda one: one.place)
 
     # --- events ----------------------------------------------------------------------------
 
@@ -167,12 +154,14 @@ class PartedEngine:
             batch = self._repeats.accept(batch)
             if len(batch):
                 self._pending.setdefault(name, []).append(batch)
+                self._waiting += len(batch)
         for part in self._parts:
             part.waiting.append(batch)
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        found = list(self._at_once(lambda part: part.advance(marks), self._parts))
+        at_once = self._at_once if self._waiting > FEW else map
+        found = list(at_once(lambda part: part.advance(marks), self._parts))
         self._catalogue.advance_groups(marks)
         self._forget()
         some = [
@@ -190,6 +179,7 @@ class PartedEngine:
             mark = self._catalogue.mark_of_type(name)
             left = [batch.take(batch.time >= mark) for batch in batches if batch.time.max() >= mark]
             self._pending[name] = left
+        self._waiting = sum(len(one) for batches in self._pending.values() for one in batches)
         horizons = [part.engine.horizon for part in self._parts if part.rules]
         if horizons:
             self._repeats.forget(min(horizons))
@@ -218,27 +208,44 @@ class _Part:
         """Add rules; events that wait are theirs too."""
         self.engine.deploy(rules, since=since, version=version)
         for rule in rules.rules:
-            self.rules[rule.name] = rule
-            self.defined[rule.defines.name] += 1
-            self.used.update(_used(rule))
-            self._load += _weight(rule)
+            self._count(rule)
+
+    def _count(self, rule: Rule) -> None:
+        self.rules[rule.name] = rule
+        self.defined[rule.defines.name] += 1
+        self.used.update(_used(rule))
+        self._load += _weight(rule)
 
     def remove(self, name: str) -> None:
         """Remove a rule."""
         self.take()
         self.engine.remove(name)
         rule = self.rules.pop(name)
-        self.defined, self.used = self._counts_without([rule])
+        self.defined -= Counter([rule.defines.name])
+        self.used -= Counter(_used(rule))
         self._load -= _weight(rule)
 
-    def without(self, names: Collection[str]) -> tuple[Counter[str], Counter[str]]:
-        """``defined`` and ``used`` as they were if it had no rules of these names."""
-        gone = [self.rules[name] for name in names if name in self.rules]
-        return self._counts_without(gone) if gone else (self.defined, self.used)
+    def is_tied(self, group: Sequence[Rule]) -> bool:
+        """Whether rules have to do with its composite events, or it with theirs."""
+        defined = {rule.defines.name for rule in group}
+        used = frozenset[str]().union(*map(_used, group))
+        mine = self.defined.keys()
+        return not (mine.isdisjoint(defined | used) and defined.isdisjoint(self.used.keys()))
 
-    def _counts_without(self, rules: Sequence[Rule]) -> tuple[Counter[str], Counter[str]]:
-        defined = self.defined - Counter(rule.defines.name for rule in rules)
-        return defined, self.used - Counter(name for rule in rules for name in _used(rule))
+    def tied(self, group: Sequence[Rule]) -> tuple[Rule, ...]:
+        """Those of its rules that would have to stay with others, directly or through others."""
+        names = {rule.name for rule in group}
+        for together in _together([*self.rules.values(), *group]):
+            if any(rule.name in names for rule in together):
+                return tuple(rule for rule in together if rule.name not in names)
+        return ()
+
+    def join(self, other: _Part, moved: Sequence[Rule], rules: Sequence[Deployed]) -> None:
+        """Take over rules of another part; ``rules`` are all that there will be, by place (E4)."""
+        self.engine = self.engine.joined([other.engine], rules)
+        self.engine.trust_ids()
+        for rule in moved:
+            self._count(rule)
 
     def take(self) -> None:
         """Let the engine take the events that wait."""
@@ -261,6 +268,24 @@ class _Part:
         """Take them, and evaluate."""
         self.take()
         return self.engine.advance(marks)
+
+
+def _together(rules: Sequence[Rule]) -> list[tuple[Rule, ...]]:
+    """Rules that have to do with each other's composite events, those with most to do first."""
+    ties: nx.Graph[str] = nx.Graph()
+    defined = {rule.defines.name for rule in rules}
+    ties.add_nodes_from(defined)
+    for rule in rules:
+        ties.add_edges_from((rule.defines.name, used) for used in _used(rule) & defined)
+    number_of = {
+        name: number for number, names in enumerate(nx.connected_components(ties)) for name in names
+    }
+    groups: dict[int, list[Rule]] = {}
+    for rule in rules:
+        groups.setdefault(number_of[rule.defines.name], []).append(rule)
+    return sorted(
+        map(tuple, groups.values()), key=lambda group: (-sum(map(_weight, group)), group[0].name)
+    )
 
 
 def _used(rule: Rule) -> frozenset[str]:

@@ -127,10 +127,10 @@ class Pending:
                     left.append(_Rows(rest, int(rest[:, layout.ROW_TIME].min()), one.greatest))
             if left:
                 self._waiting[number] = left
-        return _in_order(chosen, ranks)
+        return in_order(chosen, ranks)
 
 
-def _in_order(chosen: Sequence[tuple[int, Int64s]], ranks: Int64s) -> tuple[AnyArray, Int64s]:
+def in_order(chosen: Sequence[tuple[int, Int64s]], ranks: Int64s) -> tuple[AnyArray, Int64s]:
     """Rows of several types as one array of words, and the events in it by (time, E4)."""
     if not chosen:
         return NO_ARRIVALS, np.empty(0, np.int64)

@@ -84,6 +84,10 @@ class Sources:
             number = self._rule_numbers[name] = self._add(name)
         return number
 
+    def is_rule(self, number: int) -> bool:
+        """Whether a number is that of the source of a rule's composite events."""
+        return self._rule_numbers.get(self.names[number]) == number
+
     def place_rules(self, numbers: Int64s) -> None:
         """Take the order of the rules' sources among simultaneous composite events."""
         self.ranks[numbers] = np.arange(len(numbers))

@@ -49,13 +49,20 @@ def fill(
         filled.add(access)
         entries = held_by(arrays, source)
         missing = entries[~np.isin(entries[:, 1], held_by(arrays, access)[:, 1])]
-        column = int(arrays["accesses"][access]["column"])
-        type_number = int(arrays["columns"][column]["type"])
-        done = 0
-        while done < len(missing):
-            done, status = append_all(arrays.state, access, type_number, missing, done)
-            if status != layout.DONE:
-                grow(arrays, status)
+        enter_all(arrays, access, missing, grow)
+
+
+def enter_all(
+    arrays: Arrays, access: int, entries: Int64s, grow: Callable[[Arrays, int], None]
+) -> None:
+    """Enter events, int64[n, 2] of (time, row), into an access."""
+    column = int(arrays["accesses"][access]["column"])
+    type_number = int(arrays["columns"][column]["type"])
+    done = 0
+    while done < len(entries):
+        done, status = append_all(arrays.state, access, type_number, entries, done)
+        if status != layout.DONE:
+            grow(arrays, status)
 
 
 def renumbered(rules: Int64s, numbers: Mapping[int, int]) -> Int64s:

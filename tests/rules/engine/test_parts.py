@@ -1,50 +1,120 @@
 """Rules in parts detect what they detect together, in the same order (rules.engine.parts)."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from random import Random
 
 import pytest
 from agreement import row
-from cases import random_case, run
+from cases import Advance, Case, Deploy, Push, Step, random_case, random_events, run
+from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, RuleText, RuleWriter
 
 import rules
 from broker.cli import main
+from matcher.model import MICROSECONDS, TIME_MAX, Event
 from matcher.rows import batch_of
+from rules.engine.catalogue import Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
 CASES = 300
+JOINING_CASES = 100
 
 
 def in_parts(at_once: AtOnce = map, count: int = 3) -> PartedEngine:
     return PartedEngine([CdpEngine() for _ in range(count)], at_once)
 
 
+@pytest.fixture
+def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rules an engine had each time that it was joined with another."""
+    counts: list[int] = []
+    original = CdpEngine.joined
+
+    def counted(
+        engine: CdpEngine, others: Sequence[CdpEngine], moved: Iterable[Deployed]
+    ) -> CdpEngine:
+        kept = list(moved)
+        counts.append(len(kept))
+        return original(engine, others, kept)
+
+    monkeypatch.setattr(CdpEngine, "joined", counted)
+    return counts
+
+
+def agree(case: Case, parts: PartedEngine, whole: CdpEngine) -> None:
+    """Hold parts to the whole: every advance, all marks, the repeats."""
+    theirs, ours = run(case, parts), run(case, whole)
+    for place, (found, expected) in enumerate(zip(theirs.advances, ours.advances, strict=True)):
+        assert list(map(row, found)) == list(map(row, expected)), (place, str(case))
+    assert theirs.marks == ours.marks, case
+    assert theirs.duplicates == ours.duplicates, case
+
+
 def test_parts_agree_with_the_whole() -> None:
-    compared = refused = spread = changing = 0
+    spread = changing = 0
     with ThreadPoolExecutor(3) as pool:
         for seed in range(CASES):
             case = random_case(seed)
             engine = in_parts(pool.map)
-            try:
-                parts = run(case, engine)
-            except RuleErrors:
-                refused += 1
-                continue
-            whole = run(case, CdpEngine())
-            ours = [[row(event) for event in events] for events in whole.advances]
-            theirs = [[row(event) for event in events] for events in parts.advances]
-            assert theirs == ours, case
-            assert parts.marks == whole.marks, case
-            assert parts.duplicates == whole.duplicates, case
-            compared += 1
+            agree(case, engine, CdpEngine())
             spread += sum(map(bool, engine.parts)) > 1
             changing += not case.is_orderly
-    assert compared > CASES / 2, compared
-    assert refused < CASES / 10, refused
     assert spread > CASES / 25, spread
     assert changing > CASES / 10, changing
+
+
+def test_parts_that_are_joined_in_mid_stream_agree_with_the_whole(joins: list[int]) -> None:
+    cases = filter(None, map(joining_case, range(JOINING_CASES)))
+    for number, case in enumerate(cases):
+        incremental = number % 2 == 1
+        parts = [CdpEngine(incremental=incremental) for _ in range(3)]
+        agree(case, PartedEngine(parts, map), CdpEngine(incremental=incremental))
+    assert len(joins) > JOINING_CASES / 2, joins
+    assert sum(joins) > 2 * len(joins), joins
+
+
+def joining_case(seed: int) -> Case | None:
+    """Three rules of a type each, in parts of their own; then some that bring these together.
+
+    None where these would wait for each other as terminators (S12).
+    """
+    random = Random(seed)
+    primitives, types = random.sample(list(PRIMITIVE), 2), random.sample(list(COMPOSITE), 3)
+    writers = [RuleWriter(random, primitives, [name]).write for name in types]
+    texts = [write(f"r{place}", types[place]) for place, write in enumerate(writers)]
+    for place in range(3, random.randint(5, 6)):
+        writer = RuleWriter(random, random.sample(types, 2), types)
+        texts.append(writer.write(f"r{place}", random.choice(types)))
+    try:
+        rules.load("\n\n".join(map(str, texts)), known=SCHEMAS)
+    except RuleErrors:
+        return None
+    events = random_events(random, primitives, random.randint(24, 40), 10)
+    return Case(seed, tuple(_steps(random, texts, events)), is_orderly=False)
+
+
+def _steps(random: Random, texts: list[RuleText], events: list[Event]) -> Iterator[Step]:
+    """The first three rules at once, the others one by one while events flow, some of them late."""
+    yield Deploy(tuple(texts[:3]))
+    waiting, late, done = texts[3:], list[Event](), 0
+    while done < len(events):
+        some = events[done : done + random.randint(1, 6)]
+        done += len(some)
+        kept = [event for event in some if random.random() < 0.9]
+        late += [event for event in some if event not in kept]
+        yield Push(tuple(kept))
+        mark = random.choice((events[done].time if done < len(events) else TIME_MAX, some[-1].time))
+        if waiting and random.random() < 0.4:
+            greatest = max(event.time for event in events[:done])
+            yield Deploy((waiting.pop(0),), greatest + random.randint(1, MICROSECONDS), done)
+        if random.random() < 0.8:
+            yield Advance(mark)
+        if late and random.random() < 0.3:
+            yield Push((late.pop(),))
+    yield Advance(TIME_MAX)
 
 
 RULES = """event A(n: int) event B(n: int) event C(n: int)
@@ -92,20 +162,42 @@ BOTH = """rule both: define W(n: int) from X() as x and last Y() as y within 3 s
 where n = y.n"""
 
 
-def test_what_brings_parts_together_is_refused_and_changes_nothing() -> None:
+def test_what_brings_parts_together_moves_into_the_one_with_most_to_do(joins: list[int]) -> None:
     engine = in_parts(count=2)
     engine.deploy(rules.load(RULES))
-    before = engine.parts
-    with pytest.raises(RuleErrors, match=r"both: it has to do with .* threads of their own"):
-        deploy(engine, BOTH)
-    assert engine.parts == before
-    assert "both" not in engine.marks
-    checked = rules.load(RULES + BOTH)
-    assert engine.refusals(checked, without=("a", "b", "c", "x")) == ()
+    for name in "UV":
+        deploy(engine, f"rule {name}: define {name}(n: int) from C() as c where n = c.n")
+    assert sorted(map(len, engine.parts)) == [3, 3]
+    deploy(engine, BOTH)
+    assert joins == [5]
+    assert sorted(map(len, engine.parts)) == [1, 6]
+    assert {"a", "b", "both", "c", "x"} < set(max(engine.parts, key=len))
     for name in "abcx":
         engine.remove(name)
-    engine.deploy(checked)
-    assert sorted(map(len, engine.parts)) == [0, 5]
+    assert sorted(map(sorted, engine.parts)) in ([["U"], ["V", "both"]], [["U", "both"], ["V"]])
+
+
+CONSUMING = """event A(n: int) event B(n: int)
+rule x: define X(n: int) from A() as a and last B() as b within 90 s from a where n = b.n
+consuming b
+rule y: define Y(n: int) from B() as b where n = b.n
+"""
+
+
+def test_what_a_rule_has_consumed_stays_consumed_when_it_moves(joins: list[int]) -> None:
+    engine = in_parts(count=2)
+    ruleset = rules.load(CONSUMING)
+    engine.deploy(ruleset)
+    a, b = (ruleset.schemas[name] for name in "AB")
+    engine.push(batch_of(b, [{"n": 1}, {"n": 2}], source="s", times=[1, 2]))
+    engine.push(batch_of(a, [{"n": 0}, {"n": 0}], source="t", times=[3, 8]))
+    assert [event.data["n"] for event in engine.advance(5).events() if event.type == "X"] == [2]
+    known = {**ruleset.schemas}
+    text = "rule z: define Z(n: int) from X() as x and last Y() as y within 90 s from x"
+    engine.deploy(rules.load(f"{text} where n = y.n", known=known), since=6)
+    assert joins == [2]
+    found = [(event.type, event.data["n"]) for event in engine.advance(20).events()]
+    assert found == [("X", 1)]
 
 
 def test_pending_events_reach_a_part_that_had_no_use_for_them() -> None:
