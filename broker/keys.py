@@ -13,7 +13,7 @@ from typing import Any
 from broker.errors import ConfigurationError
 
 ENGINES = ("auto", "cdp", "aip", "naive")
-STRATEGIES = ("centralized", "distributed-st", "distributed-mt", "push-pull-st")
+STRATEGIES = ("centralized", "distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt")
 ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
-from routing.messages.values import Name, Number, Sequence, Time
+from routing.messages.values import Name, Number, Sequence, Text, Time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +44,24 @@ class Forward:
     answers: tuple[tuple[Name, Sequence, Time], ...] = ()
 
 
+OfRules: TypeAlias = tuple[
+    tuple[Name, tuple[tuple[Time, Time, tuple[bool | int | float | Text, ...]], ...], Time], ...
+]
+"""Rules, first and last times of their masters, with values of theirs, and horizons."""
+
+
 @dataclass(frozen=True, slots=True)
 class Awakening:
     """Masters have come: what lies in the windows around them is to be sent (7.3.7).
 
-    ``asked``: rules, first and last times of their masters, and a horizon: windows of masters that
-    are earlier will not be asked for any more.
+    ``asked``: rules, first and last times of their masters with the values that what is asked for
+    has to share (none: whatever it has), and a horizon: windows of masters that are earlier will
+    not be asked for any more. ``trees``: the same along trees of brokers with sinks, each with its
+    root and the mark by which the sender has opened it.
     """
 
-    asked: tuple[tuple[Name, tuple[tuple[Time, Time], ...], Time], ...]
+    asked: OfRules = ()
+    trees: tuple[tuple[Name, Number, OfRules], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +85,8 @@ class Part(Struct, array_like=True, frozen=True):
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
     one of the message's, or the numbers of its events, less the message's first, as int32[n];
-    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n]; ``answers`` as in
+    Forward.
     """
 
     root: Name
@@ -84,6 +95,7 @@ class Part(Struct, array_like=True, frozen=True):
     marks: tuple[tuple[Name, Time], ...] = ()
     detected: bool = False
     order: bytes | None = None
+    answers: tuple[tuple[Name, Sequence, Time], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,8 +6,9 @@ these. It does so every ``ADAPT_AFTER_S`` until rates are known, and then after 
 time, up to ``ADAPT_EVERY_S``.
 
 Law 2: where other masters would cost clearly less at these rates, the tree pauses, and a plan
-follows that bears them. Every broker works out the masters from it, so all change at one instant.
-Nothing else changes, and nothing begins anew.
+follows that bears the rates. Every broker works out the masters from it, so all change at one
+instant. On the single tree nothing else changes, and nothing begins anew; the trees of brokers with
+sinks have each its own masters, and begin anew with others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from routing.network.dividing import DividingBroker
 from routing.network.division import RATES_S
 from routing.network.setup import Setup
 from routing.partition.choosing import Weights
-from routing.partition.placement import Tree
 
 ADAPT_AFTER_S, ADAPT_EVERY_S = 8.0, 600.0
 BETTER = 0.8
@@ -92,18 +92,14 @@ class AdaptingBroker(DividingBroker):
 
     def _would_pay(self, rates: Mapping[str, float]) -> bool:
         """Whether other masters would cost clearly less."""
-        division = self._division()
-        if division is None:
-            return False
-        children: dict[str, tuple[str, ...]] = {}
-        for name, father in division.fathers.items():
-            children[father] = (*children.get(father, ()), name)
-        rules = [one.rule for one in division.rules]
-        tree = Tree(str(self._router.root), children)
-        weights = Weights(tree, division.published, rules, rates)
-        pulls = division.partition.pulls
-        now = weights.cost({name: pull.number for name, pull in pulls.items()})
-        return weights.cost(weights.choose()) < BETTER * now
+        now = then = 0.0
+        for root, division in self._divisions:
+            rules = [one.rule for one in division.rules]
+            weights = Weights(division.tree(root), division.published, rules, rates)
+            pulls = division.partition.pulls
+            now += weights.cost({name: pull.number for name, pull in pulls.items()})
+            then += weights.cost(weights.choose())
+        return then < BETTER * now
 
     @property
     def _has_work(self) -> bool:

@@ -58,6 +58,7 @@ from routing.network.setup import Setup
 from routing.network.surveying import SurveyingBroker
 from routing.node import Node
 from routing.order import in_sequence
+from routing.partition.asking import Asked as AskedBelow
 from routing.sources import Source
 from routing.status import Overview
 
@@ -247,7 +248,7 @@ class DividingBroker(SurveyingBroker):
             self._moved.update(((neighbour, name), self._now) for name, _ in message.marks)
 
     def _hear_awakening(self, neighbour: str, message: Awakening) -> None:
-        if neighbour == self._router.father and self._works_with(neighbour):
+        if message.asked and neighbour == self._router.father and self._works_with(neighbour):
             self._detection.station.awake(message.asked)
 
     def _pass_published(self, batches: Sequence[EventBatch], sender: str) -> None:
@@ -266,10 +267,14 @@ class DividingBroker(SurveyingBroker):
         self._look_at_ledger()
 
     def _ask_below(self) -> None:
-        """Ask for what waits below; who is out of reach will send it when all begins anew."""
-        for child, asked in self._detection.station.take_asked().items():
-            if child in self._router.branches:
-                self.overlay.send(child, Awakening(asked), self._now)
+        """Ask for what waits below."""
+        for child, asked in self._asked_along_tree().items():
+            self.overlay.send(child, Awakening(asked), self._now)
+
+    def _asked_along_tree(self) -> dict[str, AskedBelow]:
+        """By child; who is out of reach will send what waits there when all begins anew."""
+        asked = self._detection.station.take_asked()
+        return {child: of for child, of in asked.items() if child in self._router.branches}
 
     def _is_congested(self) -> bool:
         return super()._is_congested() or self._detection.is_held

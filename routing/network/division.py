@@ -19,7 +19,7 @@ from routing.network.rounds import Absent, Node
 from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
 from routing.network.strategy import Adaptive, Strategy, has_sink_trees
-from routing.partition.placement import Tree
+from routing.partition.placement import tree_of
 
 Rates = tuple[tuple[str, int], ...]
 """Types, and how many events of each come in RATES_S seconds, as plans have them."""
@@ -60,6 +60,7 @@ def divided_for_sinks(
     links: tuple[Link, ...],
     absent: Absent,
     known: Known,
+    rates: Rates = (),
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
@@ -77,7 +78,7 @@ def divided_for_sinks(
     }
     mentioned = used | {one.rule.defines.name for one in deployed}
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
-    return _division(strategy, ordering, root, fathers, published, deployed, schemas)
+    return _division(strategy, ordering, root, fathers, published, deployed, schemas, rates)
 
 
 def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[str]]:
@@ -97,10 +98,7 @@ def _division(
     schemas: Mapping[str, EventType],
     rates: Rates = (),
 ) -> Division:
-    children: dict[str, tuple[str, ...]] = {}
-    for name, father in fathers.items():
-        children[father] = (*children.get(father, ()), name)
-    tree, made = Tree(root, children), strategy()
+    tree, made = tree_of(root, fathers), strategy()
     types = {
         node: tuple(schemas[name] for name in sorted(names) if name in schemas)
         for node, names in published.items()

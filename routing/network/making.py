@@ -13,6 +13,10 @@ from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
 
 
+class AdaptingSinkTreesBroker(AdaptingBroker, SinkTreesBroker):
+    """A broker in trees for sinks, whose rules get other masters when events come otherwise."""
+
+
 def make_broker(
     config: NodeConfig,
     overlay: OverlayConfig,
@@ -23,7 +27,7 @@ def make_broker(
     """A broker of a network all of whose brokers have this strategy."""
     kind: type[Broker] = DividingBroker
     if has_sink_trees(type(strategy)):
-        kind = SinkTreesBroker
+        kind = AdaptingSinkTreesBroker if isinstance(strategy, Adaptive) else SinkTreesBroker
     elif isinstance(strategy, Adaptive):
         kind = AdaptingBroker
     return kind(Setup(config, overlay, engine, strategy, now))

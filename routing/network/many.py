@@ -11,7 +11,11 @@ Law 3: a broker whose sinks want something else asks for a plan; so does one at 
 that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
 is not there according to the link states belongs to no tree.
 
-Law 4: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
+Law 4: a tree that uses a type begins anew when a source of it joins at a broker where nobody
+published it any more: others there have been told that nothing more would come, and may be beyond
+where that source begins.
+
+Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Any
 
 from routing.link import Link
 from routing.messages import (
+    Awakening,
     Confirmed,
     Forward,
     Need,
@@ -47,6 +52,7 @@ from routing.network.sink_trees import Link as Edge
 from routing.network.station import Division
 from routing.overlay.channel import Down, Up
 from routing.overlay.graph import Part
+from routing.partition.asking import Asked
 
 
 class SinkTreesBroker(DividingBroker):
@@ -66,7 +72,9 @@ class SinkTreesBroker(DividingBroker):
         self._asked_for: tuple[str, ...] | None = None
         """What this broker has asked to get of its own tree, since the last plan."""
         self._unplanned: list[tuple[Link, Confirmed]] = []
-        """The subscriptions that wait for a plan (Law 4)."""
+        """The subscriptions that wait for a plan (Law 5)."""
+        self._returned: set[str] = set()
+        """At the root: the types that Law 4 speaks of, since the last plan."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
         """What neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
@@ -178,6 +186,21 @@ class SinkTreesBroker(DividingBroker):
 
     # --- plans (Law 1) ---
 
+    def _carry_out_due(self, homes: dict[str, set[str]]) -> None:
+        before = self._publishing
+        super()._carry_out_due(homes)
+        self._returned = {name for _, name in self._publishing - before}
+
+    @property
+    def _publishing(self) -> set[tuple[str, str]]:
+        """At the root: brokers, and the types that somebody publishes there."""
+        return {
+            (self._visitors.home(source.name) or self.overlay.name, name)
+            for source in self._sources
+            if source.is_open
+            for name in source.floors
+        }
+
     def _pause(self, pause: Pause) -> None:
         if self._router.is_root:
             self._needs_trees = False
@@ -218,6 +241,7 @@ class SinkTreesBroker(DividingBroker):
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
+            and not any(map(old.uses, self._returned))
             and old.division == self._divided_for(tree, plan)
         )
 
@@ -243,7 +267,15 @@ class SinkTreesBroker(DividingBroker):
             plan.links,
             plan.absent,
             self._known,
+            plan.rates,
         )
+
+    @property
+    def _divisions(self) -> Iterator[tuple[str, Division]]:
+        yield from super()._divisions
+        if self._plan is not None:
+            for tree in self._plan.trees:
+                yield tree.root, self._divided_for(tree, self._plan)
 
     def _follow_trees(self, plan: Plan, division: Division) -> Mapping[str, int]:
         before = dict(self._detection.trees)
@@ -320,6 +352,23 @@ class SinkTreesBroker(DividingBroker):
             for shared in self._sharers[father].share(messages):
                 self.overlay.send(father, shared, self._now)
 
+    def _ask_below(self) -> None:
+        single = self._asked_along_tree()
+        others: dict[str, list[tuple[str, int, Asked]]] = {}
+        for tree in self._detection.trees.values():
+            for child, asked in tree.take_asked().items():
+                others.setdefault(child, []).append((tree.root, tree.mark, asked))
+        for child in sorted(single.keys() | others.keys()):
+            message = Awakening(single.get(child, ()), tuple(others.get(child, ())))
+            self.overlay.send(child, message, self._now)
+
+    def _hear_awakening(self, neighbour: str, message: Awakening) -> None:
+        super()._hear_awakening(neighbour, message)
+        for root, mark, asked in message.trees:
+            tree = self._detection.trees.get(root)
+            if tree is not None and tree.father == neighbour and tree.opened == mark:
+                tree.station.awake(asked)
+
     @property
     def _fathers(self) -> Iterator[str]:
         yield from super()._fathers
@@ -337,6 +386,7 @@ _UNKNOWN_US = 1_000
 
 SinkTreesBroker.heard = {
     **DividingBroker.heard,
+    Awakening: SinkTreesBroker._hear_awakening,
     Opened: SinkTreesBroker._hear_opened,
     Shared: SinkTreesBroker._hear_shared,
 }

@@ -18,7 +18,7 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from routing.config import NodeConfig
@@ -392,6 +392,13 @@ class PlanningBroker(TellingBroker):
         if any(isinstance(one, Client) for one in confirmed):
             # What they get begins here, though nothing may have been told of it yet.
             self._detection.count_on(self._wanted_rules, self._committed)
+
+    @property
+    def _divisions(self) -> Iterator[tuple[str, Division]]:
+        """The roots of the trees of the plan, and how rules are divided over each."""
+        division = self._division()
+        if division is not None:
+            yield str(self._router.root), division
 
     def _division(self) -> Division | None:
         return None if self._plan is None else self._divided(self._plan)

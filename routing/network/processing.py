@@ -10,6 +10,10 @@ the root offers anything to sinks.
 Law 3: nothing is sent before the father has opened this generation, and nothing is taken that does
 not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
 one that is ahead believes nothing of before.
+
+Law 4: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
+that keep something have said a word in this generation, since one that is behind in its plan would
+not know what is meant. Who has nothing else to say says that much.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from routing.network.recovery import from_due_on
 from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.overlay.trees import Tree
+from routing.partition.asking import Asked
 from rules.engine.engine import Detections
 
 
@@ -76,6 +81,10 @@ class Processing:
         """What children have to bear (Law 3)."""
         self.opened: int | None = None
         """What the father wants to see; None before it has opened this generation."""
+        keeping = _keeping(division)
+        self._unheard = self.children & keeping
+        """The children that are not to be asked yet, and have others wait with them (Law 4)."""
+        self._owes_word = name in keeping
         self._due = {name: time for name, time in due.items() if name in self.rules}
         self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         self._flows: list[tuple[str, Flow]] = []
@@ -151,6 +160,7 @@ class Processing:
 
     def take(self, child: str, message: Forward | Flow) -> None:
         """Take in what a child has sent; nothing comes of it before ``advance``."""
+        self._unheard -= {child}
         if isinstance(message, Forward):
             self.station.take(child, message)
         else:
@@ -184,6 +194,26 @@ class Processing:
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """What is to be sent to the father, once it has opened this generation (Law 3)."""
-        yield from self.station.take_forwards()
-        for _, flow in self._router.take_flows():
-            yield flow
+        forwards = self.station.take_forwards()
+        flows = [flow for _, flow in self._router.take_flows()]
+        if self._owes_word and not forwards and not flows:
+            yield Forward()
+        self._owes_word = False
+        yield from forwards
+        yield from flows
+
+    def take_asked(self) -> dict[str, Asked]:
+        """What children are to be asked for (Law 4)."""
+        if self._unheard:
+            return {}
+        asked = self.station.take_asked()
+        return {child: of for child, of in asked.items() if child in self.children}
+
+
+def _keeping(division: Division) -> frozenset[str]:
+    """The brokers that keep something until they are asked for it."""
+    return frozenset(
+        name
+        for name, fragments in division.partition.fragments.items()
+        if any(one.kept for one in fragments.values())
+    )

@@ -166,7 +166,7 @@ class Keeper:
             else:
                 raise ProtocolError(Code.PROTOCOL, f"batch {pick} of {len(batches)}")
         if not part.detected:
-            return part.root, part.mark, Forward(tuple(found), part.marks)
+            return part.root, part.mark, Forward(tuple(found), part.marks, 0, part.answers)
         order = None
         if part.order is not None:
             order = np.frombuffer(part.order, "<i4").astype(np.int64)
@@ -206,9 +206,10 @@ def keys_of(batch: EventBatch) -> list[Hashable]:
 
 
 def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int | bytes, ...]) -> Part:
-    order = message.order if isinstance(message, Flow) else None
-    said = None if order is None else order.astype("<i4").tobytes()
-    return Part(root, mark, picks, message.marks, isinstance(message, Flow), said)
+    if isinstance(message, Forward):
+        return Part(root, mark, picks, message.marks, answers=message.answers)
+    order = None if message.order is None else message.order.astype("<i4").tobytes()
+    return Part(root, mark, picks, message.marks, True, order)
 
 
 def _rises(numbers: Sequence[int]) -> bool:

@@ -33,7 +33,7 @@ from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarded, Forwarder
-from routing.partition.placement import Partition
+from routing.partition.placement import Partition, Tree, tree_of
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
@@ -57,6 +57,10 @@ class Division:
     published: Mapping[str, frozenset[str]]
     rules: tuple[Deployed, ...]
     schemas: Mapping[str, EventType]
+
+    def tree(self, root: str) -> Tree:
+        """The tree, of which this is the root."""
+        return tree_of(root, self.fathers)
 
     def absent_for(self, name: str) -> frozenset[str]:
         """The types that nobody advertises and that a rule needs, perhaps through others."""

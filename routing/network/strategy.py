@@ -156,6 +156,32 @@ class PushPullSingleTree:
         return partition(tree, names, rules, Weights(tree, names, rules, rates).choose())
 
 
+class PushPullMultipleTrees:
+    """As DistributedMultipleTrees, but along each tree rules are pulled (Push-Pull (MT))."""
+
+    name: ClassVar[str] = "push-pull-mt"
+    sink_trees: ClassVar[bool] = True
+
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """As PushPullSingleTree, over one tree of several."""
+        return PushPullSingleTree().divide(tree, published, rules)
+
+    def divide_by_rates(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+        rates: Mapping[str, float],
+    ) -> Partition:
+        """The same with the masters that cost least along this tree."""
+        return PushPullSingleTree().divide_by_rates(tree, published, rules, rates)
+
+
 def _names(published: Mapping[str, Sequence[EventType]]) -> dict[str, frozenset[str]]:
     return {node: frozenset(one.name for one in types) for node, types in published.items()}
 
@@ -213,3 +239,4 @@ register(Centralized)
 register(DistributedSingleTree)
 register(DistributedMultipleTrees)
 register(PushPullSingleTree)
+register(PushPullMultipleTrees)

@@ -1,9 +1,10 @@
 """What nodes say to one another about rules that are pulled (thesis 7.3.7).
 
 What is asked for are spans of masters, and the windows around them: Awakenings, numbered one after
-the other for each rule and link. An answer, a number and a mark, says: of all masters before the
-mark that were asked for up to that number, everything before the mark has been sent. That is the
-thesis's End, for many windows at once, and for parts of them.
+the other for each rule and link. A span may be of masters with certain values alone (Pull.values),
+and then only what has to be equal to these is asked for. An answer, a number and a mark, says: of
+all masters before the mark that were asked for up to that number, everything before the mark has
+been sent. That is the thesis's End, for many windows at once, and for parts of them.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from matcher.model import TIME_MAX
+from matcher.model import TIME_MAX, Value
 
-Spans = tuple[tuple[int, int], ...]
-"""First and last times of masters, both included."""
+Values = tuple[Value, ...]
+ANY: Values = ()
+"""Masters of whatever values."""
+Spans = tuple[tuple[int, int, Values], ...]
+"""First and last times of masters, both included, and their values."""
 
 
 class Span(NamedTuple):
@@ -24,11 +28,12 @@ class Span(NamedTuple):
     first: int
     last: int
     mark: int
+    values: Values = ANY
 
 
-def starting(spans: Iterable[tuple[int, int]]) -> Iterator[Span]:
+def starting(spans: Iterable[tuple[int, int, Values]]) -> Iterator[Span]:
     """Spans on whose masters nothing depends before they begin."""
-    return (Span(first, last, first) for first, last in spans)
+    return (Span(first, last, first, values) for first, last, values in spans)
 
 
 Asked = tuple[tuple[str, Spans, int], ...]
@@ -45,6 +50,7 @@ class _Open:
     first: int
     last: int
     mark: int
+    values: Values
 
 
 class OpenSpans:
@@ -70,7 +76,7 @@ class OpenSpans:
     @property
     def spans(self) -> Iterator[Span]:
         """All that are open."""
-        return (Span(one.first, one.last, one.mark) for one in self._open)
+        return (Span(one.first, one.last, one.mark, one.values) for one in self._open)
 
     def add(self, spans: Iterable[Span]) -> None:
         """One more Awakening."""
@@ -93,13 +99,16 @@ class OpenSpans:
 
 
 def united(spans: Iterable[Span], slack: int = 0) -> list[Span]:
-    """Spans in order, those that are no further apart than ``slack`` made one."""
+    """Spans in order, those of like values that are no further apart than ``slack`` made one."""
     found: list[Span] = []
-    for one in sorted(spans):
-        before = found[-1] if found else None
-        if before is not None and one.first <= before.last + slack:
-            mark = min(before.mark, one.mark)
-            found[-1] = Span(before.first, max(before.last, one.last), mark)
+    last: dict[Values, int] = {}  # the places of the last spans
+    for one in sorted(spans, key=lambda one: one[:3]):
+        place = last.get(one.values)
+        if place is not None and one.first <= found[place].last + slack:
+            before = found[place]
+            first, latest, mark = before.first, max(before.last, one.last), before.mark
+            found[place] = Span(first, latest, min(mark, one.mark), one.values)
         else:
+            last[one.values] = len(found)
             found.append(one)
     return found

@@ -22,24 +22,23 @@ docs/reproduction/distribution.md):
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from matcher.model import EventType
 from routing.partition.fragment import (
     Chosen,
     Fragment,
     Joined,
-    Keys,
     Link,
     Member,
     Near,
     Plain,
     Role,
 )
-from routing.partition.predicates import Equalities, Predicate, equality, subjects
+from routing.partition.predicates import Equalities, Keys, Predicate, equality, subjects
 from routing.partition.pulling import Pull
+from routing.partition.uses import SideUse, oriented, own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
 from rules.pattern import (
     CANDIDATE,
@@ -47,14 +46,12 @@ from rules.pattern import (
     Aggregate,
     Constraint,
     Expression,
-    Let,
     Negated,
     Policy,
     Rule,
     Selected,
     Window,
     Within,
-    aggregates_in,
     uses_of,
 )
 
@@ -122,16 +119,6 @@ def _types(rule: Rule) -> tuple[EventType, ...]:
     return (rule.terminator, *(clause.type for clause in rule.selected))
 
 
-@dataclass(frozen=True, slots=True)
-class _Use:
-    """A negated or aggregated event. ``home`` is the selected event whose own conditions the
-    aggregate is part of: inside, its number means each candidate in turn.
-    """
-
-    use: Negated | Aggregate
-    home: int | None = None
-
-
 class _Derivation:
     """One rule at one node, or one way to choose the types of its events (X2).
 
@@ -153,7 +140,7 @@ class _Derivation:
         self.consumed = consumed
         self.distances = Distances.of(rule)
         self.equalities = Equalities(rule)
-        self.uses = tuple(_uses(rule))
+        self.uses = tuple(side_uses(rule))
         windows: list[Window] = [clause.window for clause in rule.selected]
         windows += [one.use.window for one in self.uses]
         self.reach = reach(rule, self.distances, windows)
@@ -311,7 +298,7 @@ class _Derivation:
             pair = equality(condition)
             if pair is None:
                 return False
-            _, place = _oriented(pair, clause.event)
+            _, place = oriented(pair, clause.event)
             if self.equalities.attribute(place, anchor) is None:
                 return False
         return True
@@ -325,7 +312,7 @@ class _Derivation:
         span, member, keys = self._nearest(rival.window, rival.conditions, rival.event, None)
         return Near(predicate, member, span, keys)
 
-    def _side_role(self, one: _Use) -> Role:
+    def _side_role(self, one: SideUse) -> Role:
         use = one.use
         predicate = _negated(use)
         name = use.type.name
@@ -356,22 +343,7 @@ class _Derivation:
     def _keys(
         self, conditions: tuple[Expression, ...], event: int, number: int, home: int | None = None
     ) -> Keys:
-        """Which attributes of an event its own conditions make equal to some of event ``number``.
-
-        ``home``: see _Use.
-        """
-        keys = []
-        for condition in conditions:
-            pair = equality(condition)
-            if pair is None or event not in (pair[0][0], pair[1][0]):
-                continue
-            own, place = _oriented(pair, event)
-            if place[0] == home:
-                continue
-            other = self.equalities.attribute(place, number)
-            if other is not None:
-                keys.append((own, other))
-        return tuple(sorted(set(keys)))
+        return own_keys(self.equalities, conditions, event, number, home)
 
     def _own_conditions(self, number: int) -> tuple[Expression, ...]:
         if number == TERMINATOR:
@@ -379,36 +351,6 @@ class _Derivation:
         return self.rule.selected[number - 1].conditions
 
 
-def _uses(rule: Rule) -> Iterator[_Use]:
-    """The negated and aggregated events of a rule."""
-    for clause in rule.clauses:
-        conditions: tuple[Expression, ...] = ()
-        home = None
-        match clause:
-            case Selected():
-                rivals = (one.conditions for one in clause.rivals)
-                conditions = (*clause.conditions, *itertools.chain.from_iterable(rivals))
-                home = clause.event
-            case Negated():
-                conditions = clause.conditions
-                yield _Use(clause)
-            case Constraint():
-                conditions = (clause.condition,)
-            case Let():
-                conditions = (clause.value,)
-        yield from (_Use(found, home) for item in conditions for found in aggregates_in(item))
-    for expression in (*rule.conditions, *rule.values):
-        yield from map(_Use, aggregates_in(expression))
-
-
 def _negated(use: Negated | Aggregate) -> Predicate:
     """The events that a negation or an aggregate may range over."""
     return Predicate.of(use.type, use.conditions, CANDIDATE)
-
-
-def _oriented(
-    pair: tuple[tuple[int, int], tuple[int, int]], event: int
-) -> tuple[int, tuple[int, int]]:
-    """The attribute of ``event`` in an equality, and what it equals."""
-    one, other = pair
-    return (one[1], other) if one[0] == event else (other[1], one)

@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s, StringColumn
+from matcher.model import TIME_MAX, TIME_MIN, Int64s
 from routing.partition.assignments import Assignments, Attributes, KeyOf
 from routing.partition.fragment import Chosen, Fragment, Joined, Near
 from routing.partition.gate import Gate
 from routing.partition.history import Stored
 from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
+from routing.partition.values import values_of
 from routing.partition.windows import Span
-from rules.pattern import TIME, Policy
+from rules.pattern import Policy
 
 FIRST, SECOND = 0, 1
 """The sides of the meeting of a Near: its own events, and the member's."""
@@ -76,7 +77,7 @@ class Evaluation:
         """Take in events of a batch, which satisfy the predicate at a place."""
         times = stored.batch.time[chosen].tolist()
         rows = (stored.first + chosen).tolist()
-        columns = [_values(stored.batch, one, chosen) for one in self._kept[place]]
+        columns = [values_of(stored.batch, one, chosen) for one in self._kept[place]]
         values = zip(*columns, strict=True) if columns else itertools.repeat(())
         for time, row, own in zip(times, rows, values, strict=False):
             heappush(self._pending, (time, row, place, own))
@@ -191,9 +192,3 @@ class _ChosenRole(_Keyed):
 
     def forget(self, before: int) -> None:
         self._candidates.forget(before)
-
-
-def _values(batch: EventBatch, attribute: int, chosen: Int64s) -> list[Any]:
-    column = batch.time if attribute == TIME else batch.columns[attribute]
-    part = column.take(chosen) if isinstance(column, StringColumn) else column[chosen]
-    return part.tolist()

@@ -25,13 +25,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from routing.partition.predicates import Predicate
+from routing.partition.predicates import Keys, Predicate
 from routing.partition.pulling import Pull
 from routing.partition.windows import Span
 from rules.pattern import Policy
-
-Keys: TypeAlias = tuple[tuple[int, int], ...]
-"""Pairs of attributes, of the first and of the second of two events, that must be equal."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a node keeps of a rule's slave types until it is asked for (thesis 7.3.7).
 
 Law 1: an event is let through once it lies in a window around a span of masters that was asked for,
-be it there already or still to come.
+be it there already or still to come, and has the values that must be equal to theirs.
 
 Law 2: nobody will ask for windows of masters that are earlier than the *horizon*. What lies in none
 that may still be asked for can be forgotten, and nothing else.
@@ -9,15 +9,16 @@ that may still be asked for can be forgotten, and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, Int64s
-from routing.partition.asking import OpenSpans, Span, Spans, starting, united
+from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting, united
 from routing.partition.history import Stored
 from routing.partition.pulling import Around, Pull
+from routing.partition.values import values_of
 
 
 class Windows:
@@ -27,7 +28,7 @@ class Windows:
         # Of disjoint spans in order the windows' ends are in order too.
         ends = [
             (max(first - around.before, TIME_MIN), min(last + around.after, TIME_MAX))
-            for first, last, _ in spans
+            for first, last, *_ in spans
         ]
         self._starts = np.array([start for start, _ in ends], np.int64)
         self._ends = np.array([end for _, end in ends], np.int64)
@@ -39,6 +40,31 @@ class Windows:
         place = np.searchsorted(self._starts, times, side="right") - 1
         found: Bools = (place >= 0) & (times <= self._ends[np.maximum(place, 0)])
         return found
+
+
+class WindowsByKey:
+    """The windows in which events of a type are asked for, by the values that they must have."""
+
+    def __init__(self, spans: Iterable[Span], around: Around) -> None:
+        found: dict[Values, list[Span]] = {}
+        for one in spans:
+            of_key = one._replace(values=_key_of(one.values, around))
+            found.setdefault(of_key.values, []).append(of_key)
+        self.by_key = {key: Windows(united(own), around) for key, own in found.items()}
+
+    def hold(self, key: Values, times: Int64s) -> Bools:
+        """bool[n]: which times of events with these values are asked for."""
+        found: Bools = np.zeros(len(times), np.bool_)
+        for one in {key, ANY}:
+            windows = self.by_key.get(one)
+            if windows is not None:
+                found |= windows.hold(times)
+        return found
+
+
+def _key_of(values: Values, around: Around) -> Values:
+    """What events must have for masters with these values."""
+    return tuple(values[place] for _, place in around.keys) if values else ANY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +86,8 @@ class Gate:
         self._around = {one.type: one for one in pull.around if one.type in kept}
         self._open = OpenSpans(pull.after(kept))
         self._windows = self._windows_of(())
-        self._kept: dict[str, list[_Kept]] = {name: [] for name in self._around}
+        self._kept: dict[str, dict[Values, list[_Kept]]] = {name: {} for name in self._around}
+        """By type, and by the values that masters' must be equal to."""
 
     @property
     def is_open(self) -> bool:
@@ -77,11 +104,14 @@ class Gate:
 
     def take(self, stored: Stored, places: Int64s) -> None:
         """Take in events that the fragment lets pass but for being asked for."""
-        name, times = stored.batch.type.name, stored.batch.time[places]
-        asked = self._windows[name].hold(times)
-        stored.passing[places[asked]] = True
-        if not asked.all():
-            self._kept[name].append(_kept(stored, places[~asked], times[~asked]))
+        name = stored.batch.type.name
+        for key, own in _by_key(stored, places, self._around[name]):
+            times = stored.batch.time[own]
+            asked = self._windows[name].hold(key, times)
+            stored.passing[own[asked]] = True
+            if not asked.all():
+                kept = self._kept[name].setdefault(key, [])
+                kept.append(_kept(stored, own[~asked], times[~asked]))
 
     def ask(self, spans: Spans, horizon: int) -> list[Stored]:
         """What lies around these spans of masters is asked for; gives where something passes."""
@@ -96,10 +126,10 @@ class Gate:
         """Let all pass that is kept of some types."""
         touched = []
         for name in names:
-            for one in self._kept.pop(name, ()):
+            for one in _all(self._kept.pop(name, {})):
                 one.stored.passing[one.places] = True
                 touched.append(one.stored)
-            self._kept[name] = []
+            self._kept[name] = {}
         return touched
 
     def close(self) -> None:
@@ -121,27 +151,49 @@ class Gate:
     def forget(self) -> None:
         """Drop what will not be asked for (Law 2)."""
         for name, horizon in self.horizons.items():
-            self._kept[name] = [one for one in self._kept[name] if one.latest >= horizon]
+            for key, kept in list(self._kept[name].items()):
+                left = [one for one in kept if one.latest >= horizon]
+                if left:
+                    self._kept[name][key] = left
+                else:
+                    del self._kept[name][key]
 
-    def _release(self, windows: Mapping[str, Windows]) -> list[Stored]:
+    def _release(self, windows: Mapping[str, WindowsByKey]) -> list[Stored]:
         touched = []
-        for name, kept in self._kept.items():
-            left = []
-            for one in kept:
-                asked = windows[name].hold(one.times)
-                if not asked.any():
-                    left.append(one)
-                    continue
-                one.stored.passing[one.places[asked]] = True
-                touched.append(one.stored)
-                if not asked.all():
-                    left.append(_kept(one.stored, one.places[~asked], one.times[~asked]))
-            self._kept[name] = left
+        for name, by_key in self._kept.items():
+            asked = windows[name]
+            for key in list(by_key) if ANY in asked.by_key else asked.by_key.keys() & by_key.keys():
+                kept, by_key[key] = by_key[key], []
+                for one in kept:
+                    found = asked.hold(key, one.times)
+                    if not found.all():
+                        left = ~found
+                        by_key[key].append(_kept(one.stored, one.places[left], one.times[left]))
+                    if found.any():
+                        one.stored.passing[one.places[found]] = True
+                        touched.append(one.stored)
         return touched
 
-    def _windows_of(self, spans: Iterable[Span]) -> dict[str, Windows]:
-        disjoint = united(spans)
-        return {name: Windows(disjoint, around) for name, around in self._around.items()}
+    def _windows_of(self, spans: Iterable[Span]) -> dict[str, WindowsByKey]:
+        every = tuple(spans)
+        return {name: WindowsByKey(every, around) for name, around in self._around.items()}
+
+
+def _by_key(stored: Stored, places: Int64s, around: Around) -> Iterator[tuple[Values, Int64s]]:
+    """Places of events of a batch, by the values that masters' must be equal to."""
+    if not around.keys:
+        yield ANY, places
+        return
+    found: dict[Values, list[int]] = {}
+    columns = [values_of(stored.batch, attribute, places) for attribute, _ in around.keys]
+    for place, key in zip(places.tolist(), zip(*columns, strict=True), strict=True):
+        found.setdefault(key, []).append(place)
+    yield from ((key, np.array(own, np.int64)) for key, own in found.items())
+
+
+def _all(by_key: Mapping[Values, Iterable[_Kept]]) -> Iterator[_Kept]:
+    for kept in by_key.values():
+        yield from kept
 
 
 def _kept(stored: Stored, places: Int64s, times: Int64s) -> _Kept:

@@ -15,8 +15,8 @@ import numpy as np
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.partition.asking import Answers, Spans
 from routing.partition.forwarder import Forwarded
-from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
-from routing.partition.predicates import Predicate
+from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
+from routing.partition.predicates import Keys, Predicate
 from rules.pattern import Policy
 from rules.rowwise import evaluator
 
@@ -113,8 +113,9 @@ def _passes_plainly(row: _Row, fragment: Fragment, asked: Sequence[Spans]) -> bo
     (around,) = (one for one in fragment.pull.around if one.type == row.type)
     return any(
         first - around.before <= row.time <= last + around.after
+        and (not values or all(row.values[own] == values[its] for own, its in around.keys))
         for spans in asked
-        for first, last in spans
+        for first, last, values in spans
     )
 
 

@@ -66,6 +66,14 @@ class Tree:
         return max(common, key=self.depths.__getitem__)
 
 
+def tree_of(root: str, fathers: Mapping[str, str]) -> Tree:
+    """The tree in which these are the fathers of all nodes but the root."""
+    children: dict[str, tuple[str, ...]] = {}
+    for name, father in fathers.items():
+        children[father] = (*children.get(father, ()), name)
+    return Tree(root, children)
+
+
 @dataclass(frozen=True)
 class Partition:
     """Where the rules of a tree are evaluated, and what is forwarded for them.

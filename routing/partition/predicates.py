@@ -31,6 +31,8 @@ from rules.pattern import (
 
 Place: TypeAlias = tuple[int, int]
 """An attribute of an event: both numbers."""
+Keys: TypeAlias = tuple[tuple[int, int], ...]
+"""Pairs of attributes, of the first and of the second of two events, that must be equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ class Equalities:
             return place[1]
         return min((one[1] for one in self._class(place) if one[0] == event), default=None)
 
-    def keys(self, first: int, second: int) -> tuple[tuple[int, int], ...]:
+    def keys(self, first: int, second: int) -> Keys:
         """The pairs of attributes of two events that are equal in every match."""
         pairs = [
             (

@@ -10,7 +10,11 @@ of fragments. So what is evaluated over the masters that have come and what was 
 them has the same matches as over everything: none can be without a master that has come, and what
 decides about it was asked for with that master.
 
-Law 2: types that only serve negations and aggregates are never masters: a rule that waits for
+Law 2: where what a rule looks at of a type must have an attribute equal to one of the master, by
+conditions that bear on what is looked at (uses), events with other values decide nothing. So those
+with the master's value are enough; but a type is asked for whole if any use of it is.
+
+Law 3: types that only serve negations and aggregates are never masters: a rule that waits for
 nothing to happen would never be woken. Neither is what rules define, whose marks depend on those
 of the types that would wait for it, nor Timer.
 """
@@ -21,38 +25,47 @@ from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from matcher.model import EventType
-from routing.partition.predicates import Predicate, subjects
+from routing.partition.predicates import Equalities, Keys, Predicate, subjects
+from routing.partition.uses import own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
 from rules.pattern import (
+    CANDIDATE,
     TERMINATOR,
     TIMER,
     Constraint,
+    Policy,
     Rule,
-    Selected,
     uses_of,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Of a slave type: the microseconds before and after a master in which it is asked for."""
+    """Of a slave type: the microseconds before and after a master in which it is asked for.
+
+    ``keys``: its attributes that must be equal to a value of the master's (Law 2), each with that
+    value's place in Pull.values.
+    """
 
     type: str
     before: int
     after: int
+    keys: Keys = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Pull:
     """The master of a rule, and the windows of all of the rule's other types around it.
 
-    ``number`` is the master's among the rule's events; ``reach``: as in Fragment.
+    ``number`` is the master's among the rule's events; ``reach``: as in Fragment. ``values``: the
+    attributes of the master whose values are said when something is asked for.
     """
 
     number: int
     master: Predicate
     around: tuple[Around, ...]
     reach: int
+    values: tuple[int, ...] = ()
 
     @property
     def slack(self) -> int:
@@ -86,28 +99,45 @@ def pull_of(rule: Rule, master: int) -> Pull | None:
     predicate = next(iter(predicates)) if len(predicates) == 1 else Predicate(own)
     before: dict[str, int] = {}
     after: dict[str, int] = {}
+    keys: dict[str, set[tuple[int, int]]] = {}
     for way in ways:
-        for name, span in _spans(way, master):
+        for name, span, equal in _uses(way, master):
             before[name] = max(before.get(name, 0), span.most)
             after[name] = max(after.get(name, 0), -span.least)
+            keys[name] = keys.get(name, set(equal)) & set(equal)
+    slaves = sorted(before.keys() - {own.name, TIMER.name})
+    values = tuple(sorted({its for name in slaves for _, its in keys[name]}))
     around = tuple(
-        Around(name, before[name], after[name])
-        for name in sorted(before)
-        if name not in (own.name, TIMER.name)
+        Around(
+            name,
+            before[name],
+            after[name],
+            tuple(sorted((one, values.index(its)) for one, its in keys[name])),
+        )
+        for name in slaves
     )
     far = max(reach(way, Distances.of(way), [use.window for use in uses_of(way)]) for way in ways)
-    return Pull(master, predicate, around, far) if around else None
+    return Pull(master, predicate, around, far, values) if around else None
 
 
-def _spans(rule: Rule, master: int) -> Iterator[tuple[str, Span]]:
-    """For each use of a type, the bounds of t(master) - t."""
-    distances = Distances.of(rule)
-    for number in range(1 + len(rule.selected)):
-        yield _type_of(rule, number).name, distances.between(number, master)
-    for use in uses_of(rule):
-        if isinstance(use, Selected) and rule.together is not None:
-            continue  # its window means nothing (X1)
-        yield use.type.name, distances.from_window(use.window, master)
+def _uses(rule: Rule, master: int) -> Iterator[tuple[str, Span, Keys]]:
+    """For each use of a type, the bounds of t(master) - t, and what must be equal (Law 2)."""
+    distances, equalities = Distances.of(rule), Equalities(rule)
+    yield rule.terminator.name, distances.between(0, master), equalities.keys(0, master)
+    for clause in rule.selected:
+        for one in (clause, *clause.rivals):
+            if one.policy is Policy.EACH:
+                # One that goes with no match takes no other's place: all that a match has counts.
+                keys = equalities.keys(one.event, master)
+            else:
+                keys = own_keys(equalities, one.conditions, one.event, master)
+            yield one.type.name, distances.between(one.event, master), keys
+            if rule.together is None:  # else its window means nothing (X1)
+                yield one.type.name, distances.from_window(one.window, master), keys
+    for side in side_uses(rule):
+        use = side.use
+        keys = own_keys(equalities, use.conditions, CANDIDATE, master, side.home)
+        yield use.type.name, distances.from_window(use.window, master), keys
 
 
 def _type_of(rule: Rule, number: int) -> EventType:

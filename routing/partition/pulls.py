@@ -29,11 +29,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch
-from routing.partition.asking import Answers, Asked, OpenSpans, Span, Spans, starting, united
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
+from routing.partition.asking import (
+    ANY,
+    Answers,
+    Asked,
+    OpenSpans,
+    Span,
+    Spans,
+    Values,
+    starting,
+    united,
+)
 from routing.partition.placement import Partition
 from routing.partition.pulling import Pull
 from routing.partition.sieve import Sieve
+from routing.partition.values import values_of
 
 
 @dataclass(slots=True, eq=False)
@@ -112,7 +123,7 @@ class Pulls:
                 for child, names in sorted(role.below.items())
             }
             if role.asks and TIME_MIN < front >= role.start:
-                one.new += starting([(role.start, front)])
+                one.new += starting([(role.start, front, ANY)])
             self._rules[name] = one
         self._waiting = {}
         for one in self._rules.values():
@@ -131,12 +142,11 @@ class Pulls:
         if sieve is None:
             return
         for predicate, places in sieve.sift(batch):
-            times = np.unique(batch.time[places]).tolist()
             for one in self._waiting[batch.type.name]:
                 if one.pull.master == predicate:
                     one.new += (
-                        Span(time, time, max(time, one.passed))
-                        for time in times
+                        Span(time, time, max(time, one.passed), values)
+                        for time, values in _masters(batch, places, one.pull)
                         if time >= one.horizon
                     )
 
@@ -174,7 +184,7 @@ class Pulls:
             one.told_horizon = one.horizon
             for child, told in one.told.items():
                 told.add(spans)
-                asked = tuple((first, last) for first, last, _ in spans)
+                asked = tuple((first, last, values) for first, last, _, values in spans)
                 found.setdefault(child, []).append((name, asked, one.horizon))
         return {child: tuple(entries) for child, entries in found.items()}
 
@@ -213,6 +223,15 @@ class Pulls:
         """
         one = self._rules.get(rule)
         return TIME_MAX if one is None else one.mark
+
+
+def _masters(batch: EventBatch, places: Int64s, pull: Pull) -> Iterator[tuple[int, Values]]:
+    """The times of masters, and the values that what is asked for must be equal to."""
+    if not pull.values:
+        return ((time, ANY) for time in np.unique(batch.time[places]).tolist())
+    columns = [values_of(batch, attribute, places) for attribute in pull.values]
+    times = batch.time[places].tolist()
+    return iter(dict.fromkeys(zip(times, zip(*columns, strict=True), strict=True)))
 
 
 def _is_due(one: _Pulled) -> bool:

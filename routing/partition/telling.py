@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from routing.partition.fragment import Chosen, Fragment, Joined, Keys, Near, Plain, Role
+from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
 from routing.partition.placement import Partition
-from routing.partition.predicates import Predicate
+from routing.partition.predicates import Keys, Predicate
 from routing.partition.windows import Span
 from rules.pattern import CANDIDATE, Rule, name_of
 from rules.rewording import Rewording, elapsed_text
@@ -82,8 +82,13 @@ class _Telling:
             return ""
         (window,) = (one for one in pull.around if one.type == name)
         before, after = elapsed_text(window.before), elapsed_text(window.after)
+        own, its = predicate.type, pull.master.type
+        keys = "".join(
+            f"{name_of(own, one)} = {its.name}.{name_of(its, pull.values[place])}, "
+            for one, place in window.keys
+        )
         master = self.event(pull.master)
-        return f" that are asked for, from {before} before to {after} after {master}"
+        return f" that are asked for, {keys}from {before} before to {after} after {master}"
 
     def name(self, member: int) -> str:
         told = self.fragment.members[member]

@@ -4,7 +4,9 @@ Brokers stand in a line, sources at its ends. One type comes ten times a second,
 ten seconds.
 """
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from networks import run
@@ -43,16 +45,24 @@ def written(folder: Path, strategy: str, a: range, b: range) -> Path:
 def masters(experiment: Experiment) -> set[str]:
     """What each broker that keeps something is asked for around."""
     told = [host.broker.status(experiment.simulation.now) for host in experiment.brokers.values()]
-    lines = [line for facts in told for line in facts["forwards"].get("r", ())]
+    forwards = [one for facts in told for one in (facts["forwards"], *_for_trees(facts))]
+    lines = [line for one in forwards for line in one.get("r", ())]
     return {line.rsplit(" after ", 1)[1] for line in lines if " asked for" in line}
 
 
+def _for_trees(facts: Mapping[str, Any]) -> Iterable[Mapping[str, Sequence[str]]]:
+    return facts.get("forwards_for", {}).values()
+
+
+@pytest.mark.parametrize(
+    ("pushed", "pulled"), [("distributed-st", "push-pull-st"), ("distributed-mt", "push-pull-mt")]
+)
 @pytest.mark.parametrize(("a", "b"), [(OFTEN, SELDOM), (SELDOM, OFTEN)])
 def test_the_rarer_event_becomes_the_master_in_mid_stream(
-    tmp_path: Path, a: range, b: range
+    tmp_path: Path, a: range, b: range, pushed: str, pulled: str
 ) -> None:
     sent = {}
-    for strategy in ("distributed-st", "push-pull-st"):
+    for strategy in (pushed, pulled):
         outcome = run(written(tmp_path, strategy, a, b))
         assert outcome.settled
         assert check(outcome) == []
@@ -60,4 +70,4 @@ def test_the_rarer_event_becomes_the_master_in_mid_stream(
         lanes = [lane for pair in outcome.experiment.lanes.values() for lane in pair]
         sent[strategy] = sum(lane.bytes for lane in lanes)
     assert masters(outcome.experiment) == {"A()" if len(a) < len(b) else "B()"}
-    assert sent["push-pull-st"] < 0.8 * sent["distributed-st"], sent
+    assert sent[pulled] < 0.8 * sent[pushed], sent

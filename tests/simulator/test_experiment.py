@@ -165,7 +165,7 @@ def test_one_publisher_of_a_name(written) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("seed = 7", 'strategy = "push-pull-mt"', "strategy: push-pull-mt comes later"),
+        ("seed = 7", 'strategy = "adaptive"', "strategy: adaptive comes later"),
         ('engine = "naive"', 'engine = "steam"', "engine: expected one of auto, "),
     ],
 )

@@ -48,7 +48,7 @@ def cases(count: int, *more: int) -> list[tuple[int, str]]:
     """Seeds and strategies: all of the first two, and a third of those that build on them."""
     seeds = [*range(FIRST, FIRST + count), *more]
     every = [(seed, name) for name in ("centralized", "distributed-st") for seed in seeds]
-    others = ("distributed-mt", "push-pull-st")
+    others = ("distributed-mt", "push-pull-st", "push-pull-mt")
     return [*every, *itertools.product(seeds[: -(-count // 3)], others)]
 
 

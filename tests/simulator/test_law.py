@@ -34,7 +34,7 @@ FEW = SEEDS[: max(6, CASES // 4)]
     ("seed", "strategy"),
     [
         *itertools.product(SEEDS, ("centralized", "distributed-st")),
-        *itertools.product(FEW, ("distributed-mt", "push-pull-st")),
+        *itertools.product(FEW, ("distributed-mt", "push-pull-st", "push-pull-mt")),
     ],
 )
 def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strategy: str) -> None:
@@ -54,6 +54,7 @@ def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strat
     [
         *((seed, "distributed-st") for seed in range(20)),
         *((seed, "push-pull-st") for seed in range(8, 16)),
+        *((seed, "push-pull-mt") for seed in range(16, 24)),
     ],
 )
 def test_divided_rules_detect_what_one_engine_does(

@@ -18,9 +18,10 @@ from Smoke(room = $r) and last Temp(room = $r) within 5 min from Smoke
 where room = Smoke.room consuming Temp"""
 
 
-@pytest.fixture(autouse=True)
-def strategy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Network, "strategy", "distributed-mt")
+@pytest.fixture(autouse=True, params=["distributed-mt", "push-pull-mt"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(Network, "strategy", request.param)
+    return str(request.param)
 
 
 def furnished(count: int = 4) -> Network:
@@ -157,3 +158,24 @@ def test_a_lost_link_of_a_tree_is_gone_round() -> None:
         'k: Fire@3("a", 50.0) <- Smoke#1 Temp#1',
         'k: Fire@5("a", 50.0) <- Smoke#2 Temp#1',
     ]
+
+
+def test_a_source_that_comes_back_is_waited_for_again() -> None:
+    """Others had been told that nothing more would come, and the tree is the same as before."""
+    network = furnished()
+    network.connect("k", "b4").subscribe("Fire()")
+    network.run(0.3)
+    network.publish("Temp", 'Temp@1("a", 50)', 5)
+    network.clients["Temp"].close(network.mesh.now)
+    network.publish("Smoke", 'Smoke@3("a")', 10)
+    network.run(0.3)
+    assert 'k: Fire@3("a", 50.0) <- Smoke#1 Temp#1' in network.take_lines()
+    network.connect("Temp", "b1").advertise([SCHEMAS["Temp"]])
+    network.run(0.3)
+    network.publish("Smoke", 'Smoke@20("a")', 30)
+    network.run(0.3)
+    assert not [line for line in network.take_lines() if "Fire" in line]
+    network.publish("Temp", 'Temp@15("a", 60)', 30)
+    network.run(0.3)
+    fires = [line for line in network.take_lines() if "Fire" in line]
+    assert fires == ['k: Fire@20("a", 60.0) <- Smoke#2 Temp#2']

@@ -21,7 +21,7 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.partition.asking import OpenSpans, Span, starting, united
+from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting, united
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
@@ -160,8 +160,15 @@ def events_of(type_: EventType, *seconds: int) -> EventBatch:
     return EventBatch(type_, times * MICROSECONDS, ids, (np.zeros(count, np.int64),))
 
 
-def spans(*seconds: tuple[int, int]) -> tuple[tuple[int, int], ...]:
-    return tuple((first * MICROSECONDS, last * MICROSECONDS) for first, last in seconds)
+def valued(type_: EventType, *events: tuple[int, int]) -> EventBatch:
+    """Events at seconds, with values."""
+    batch = events_of(type_, *(second for second, _ in events))
+    values = (np.array([value for _, value in events], np.int64),)
+    return EventBatch(type_, batch.time, batch.ids, values)
+
+
+def spans(*seconds: tuple[int, int], values: Values = ANY) -> Spans:
+    return tuple((first * MICROSECONDS, last * MICROSECONDS, values) for first, last in seconds)
 
 
 def sent(forwarded: Forwarded) -> list[str]:
@@ -266,8 +273,8 @@ def test_a_master_may_come_behind_its_mark():
 
 def test_an_answer_to_what_was_asked_before_answers_nothing_else():
     told = OpenSpans(after=0)
-    told.add(starting([(5, 5)]))
-    told.add(starting([(7, 9)]))
+    told.add(starting([(5, 5, ANY)]))
+    told.add(starting([(7, 9, ANY)]))
     told.answer(1, 20)
     assert told.mark == 7
     told.answer(2, 8)
@@ -280,3 +287,71 @@ def test_masters_whose_windows_meet_are_asked_for_together():
     masters = [Span(9, 9, 9), Span(1, 1, 4), Span(3, 4, 3)]
     assert united(masters, slack=2) == [Span(1, 4, 3), Span(9, 9, 9)]
     assert united(reversed(masters), slack=5) == [Span(1, 9, 3)]
+    other = Span(2, 3, 2, ("a",))
+    assert united([*masters, other], slack=2) == [Span(1, 4, 3), other, Span(9, 9, 9)]
+
+
+def keys(text: str, master: int) -> dict[str, tuple[tuple[str, str], ...]]:
+    """By type, its attributes that have to be equal to one of the master's."""
+    rule = rule_of(text)
+    pull = pull_of(rule, master)
+    assert pull is not None
+    its = pull.master.type.attributes
+    return {
+        one.type: tuple(
+            (KNOWN[one.type].attributes[own].name, its[pull.values[place]].name)
+            for own, place in one.keys
+        )
+        for one in pull.around
+    }
+
+
+SAME = (("v", "v"),)
+
+
+def test_what_uses_a_parameter_is_asked_for_by_its_value():
+    """It does not matter which event of the match has the value as well, nor by which clause."""
+    text = "A(v = $x) and last B(v = $x) within 5 s from A and last C(v = $x) within 3 s from B"
+    assert keys(text, 0) == {"B": SAME, "C": SAME}
+    assert keys(f"{text} and not D(v = $x) between C and B", 2) == {"A": SAME, "B": SAME, "D": SAME}
+
+
+def test_what_only_binds_a_parameter_is_asked_for_whole():
+    """The last B hides another, whatever its value; a C has to have that value afterwards."""
+    text = "A() and last B(v = $x) within 5 s from A and last C(v = $x) within 3 s from B"
+    assert keys(text, 2) == {"A": (), "B": ()}
+    assert keys(text, 1) == {"A": (), "C": SAME}
+    assert keys(text.replace("last", "each"), 2) == {"A": (), "B": SAME}, "each hides nothing"
+
+
+def test_a_type_is_asked_for_whole_if_any_use_of_it_is():
+    text = "A(v = $x) and last B(v = $x) within 5 s from A"
+    assert keys(text, 0) == {"B": SAME}
+    assert keys(f"{text} and not B(v > 9) within 2 s from A", 0) == {"B": ()}
+    assert keys(f"{text} and Count(B(v = $x) within 9 s from A) > 2", 0) == {"B": SAME}
+
+
+def test_a_slave_sends_what_has_the_value_that_it_is_asked_for():
+    rule = rule_of("A() and last B(v = $x) within 5 s from A and last C(v = $x) within 3 s from B")
+    fragment = fragment_of(rule, frozenset("C"), frozenset("C"), pull_of(rule, 1))
+    assert fragment is not None
+    node = Forwarder()
+    node.deploy("X", fragment)
+    node.push(valued(C, (4, 1), (5, 2), (6, 2)))
+    node.ask("X", spans((7, 7), values=(2,)), 0)
+    assert sent(node.advance({"C": 6 * MICROSECONDS})) == ["C@5", "C@6"]
+    node.push(valued(C, (7, 1), (7, 2)))
+    assert sent(node.advance({})) == ["C@7"]
+    node.ask("X", spans((7, 7)), 0)
+    assert sent(node.advance({})) == ["C@4", "C@7"], "of whatever value"
+
+
+def test_masters_of_several_values_are_asked_for_apart():
+    rule = rule_of("A(v = $x) and last B(v = $x) within 5 s from A")
+    pull = pull_of(rule, 0)
+    assert pull is not None
+    node = Pulls()
+    node.follow({"X": Role(pull, True, {"k1": frozenset("B")})}, TIME_MIN)
+    node.see(valued(A, (3, 1), (4, 2), (5, 1), (5, 1)))
+    ((_, asked, _),) = node.take_asked()["k1"]
+    assert asked == (*spans((3, 5), values=(1,)), *spans((4, 4), values=(2,)))
