@@ -193,10 +193,12 @@ class _Candidate:
                     + (f" ({self.no_key})" if not self.keys else ""),
                 )
             case Whole():
-                if self.reach is None and not self.keys:
+                if self.keys:
+                    reason = "in one piece, as was asked for"
+                elif self.reach is None:
                     reason = f"in one piece, for {self.unbounded} and {self.no_key}"
                 else:
-                    reason = "in one piece, as was asked for"
+                    reason = f"in one piece, for {self.no_key}"
                 return Verdict(self.rule.name, replace(way, reason=reason), reason)
 
 

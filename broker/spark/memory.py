@@ -6,16 +6,20 @@ watermark is what ``detect`` finds in the slice of time between the last one and
 of the slice and of the reach before it are all at hand. So the memory is events alone, no state of
 an engine, and a query that goes on from its checkpoint goes on with the same.
 
-Law 2: an instant is evaluated once, when the watermark is beyond it: like a promise, a watermark
+Law 2: of rules whose reach nothing bounds (consumption, recursion) the memory is what events have
+made of their engine (``rules.engine.snapshots``), and the events that wait for the watermark.
+
+Law 3: an instant is evaluated once, when the watermark is beyond it: like a promise, a watermark
 says that nothing earlier will follow. What comes for an instant that was evaluated is late: it is
 counted and left out.
 
-Law 3: a checkpoint belongs to the rules, the columns and the number of cells it was made with;
-with others it is refused.
+Law 4: a checkpoint belongs to the rules, the columns and the number of cells it was made with, and
+an engine's state to its version too; with others it is refused.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import Any
@@ -30,6 +34,7 @@ from broker.spark.frames import ID, TIME
 from broker.spark.packing import DROPPED, EVENTS, from_bytes, to_bytes
 from broker.spark.task import Task
 from matcher.model import TIME_MAX, TIME_MIN
+from rules.engine.snapshots import Snapshot
 
 FOUND = "found binary, composites long, events long, late long, dropped long"
 """The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of
@@ -76,7 +81,7 @@ class Memory(StatefulProcessor):
         self._plan = plan
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """The state of a cell: its head, and its pieces by number."""
+        """The state of a cell: its head, its pieces by number, its engine's where that is kept."""
         self._handle = handle
         self._head = handle.getValueState(
             "head", "mark long, first long, pending long, pieces long, plan string"
@@ -84,6 +89,7 @@ class Memory(StatefulProcessor):
         self._pieces = handle.getMapState(
             "pieces", "number long", "first long, last long, events binary"
         )
+        self._engine = handle.getValueState("engine", "snapshot binary")
 
     def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803
         """Take in what a micro-batch brings, and evaluate what the watermark has passed."""
@@ -173,17 +179,39 @@ class Memory(StatefulProcessor):
             if last >= ends:
                 waiting = rows.filter(pc.field(TIME) >= ends)
                 pending = min(pending, pc.min(waiting.column(TIME)).as_py())
-        cell = Cell(TIME_MIN if head.mark == TIME_MIN else head.mark + 1, ends)
-        found = [
-            _row(to_bytes(batch), batch.num_rows)
-            for batch in task.run(cell, _sorted(tables, part.order))
-        ]
+        rows = _sorted(tables, part.order)
+        if task.part.reach is None:
+            found, snapshot = task.go_on(self._kept(), rows, ends)
+            self._engine.update((_pickled(snapshot),))
+        else:
+            start = TIME_MIN if head.mark == TIME_MIN else head.mark + 1
+            found = list(task.run(Cell(start, ends), rows))
         for number in spent:
             self._pieces.removeKey((number,))
-        return found, replace(head, pending=pending)
+        packed = [_row(to_bytes(batch), batch.num_rows) for batch in found]
+        return packed, replace(head, pending=pending)
+
+    def _kept(self) -> Snapshot | None:
+        """The state in which the cell's engine was left."""
+        kept = self._engine.get()
+        return None if kept is None else _unpickled(bytes(kept[0]))
 
     def _part_of(self, cell: int) -> Part:
         return next(part for part in reversed(self._parts) if part.first_cell <= cell)
+
+
+def _pickled(snapshot: Snapshot) -> bytes:
+    """A snapshot in bytes: its length, and compressed."""
+    data = pickle.dumps(snapshot, protocol=5)
+    compressed: bytes = pa.compress(data, codec="lz4", asbytes=True)
+    return len(data).to_bytes(8, "little") + compressed
+
+
+def _unpickled(data: bytes) -> Snapshot:
+    """The inverse of _pickled: of the query's own checkpoint, as all of Spark's state is."""
+    length = int.from_bytes(data[:8], "little")
+    found: Snapshot = pickle.loads(pa.decompress(data[8:], length, codec="lz4", asbytes=True))
+    return found
 
 
 def _row(

@@ -37,8 +37,6 @@ from broker.spark.task import DIGEST, Task
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
 from rules.engine.timers import uses_timer
-from rules.pattern import Rule, RuleSet
-from rules.reach import reach_through
 from rules.splitting import KEY, ByKey, Pass, split
 from rules.variants import variants
 
@@ -78,8 +76,8 @@ def detect_stream(
     METRICS, ``events``, ``late``, ``dropped`` and ``composites`` of each micro-batch, events
     once for each pass.
 
-    Raises what ``detect`` raises; ValueError for rules that remember for ever (consumption,
-    recursion), for frames that are no streams, and for a session whose state store cannot serve.
+    Raises what ``detect`` raises; ValueError for frames that are no streams, and for a session
+    whose state store cannot serve.
     """
     if on_bad not in ("refuse", "drop"):
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
@@ -87,7 +85,6 @@ def detect_stream(
         raise ValueError(f"cells is at least 1, not {cells}")
     delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
     ruleset = checked_rules(rules, events, time)
-    _refuse_endless(ruleset)
     splitting = split(ruleset, (KEY,), partition_by)
     wanted = wanted_types(ruleset, types)
     frames, form = wide_parts(events, ruleset, time, time_zone)
@@ -131,8 +128,8 @@ def parts_of(
     parts, first = [], 0
     for one in passes:
         count = cells if isinstance(one.way, ByKey) else 1
-        assert one.reach is not None
-        task = Task(one, form, (Cell(),) * count, one.reach, 1, 0, tuple(wanted), full_cause)
+        reach = one.reach or 0  # of a kept engine nothing has to be evaluated again
+        task = Task(one, form, (Cell(),) * count, reach, 1, 0, tuple(wanted), full_cause)
         ticks = any(uses_timer(rule) for whole in one.rules.rules for rule in variants(whole))
         parts.append(Part(task, first, order, ticks))
         first += count
@@ -167,20 +164,6 @@ def _with_cells(frame: DataFrame, form: Form, parts: Collection[Part]) -> DataFr
 
 
 # --- what is refused -----------------------------------------------------------------------------
-
-
-def _refuse_endless(ruleset: RuleSet) -> None:
-    """ValueError for a rule whose past never ends: no memory could hold it."""
-    defining: dict[str, list[Rule]] = {}
-    for rule in ruleset.rules:
-        defining.setdefault(rule.defines.name, []).append(rule)
-    for rule in ruleset.rules:
-        if reach_through(rule, defining) is None:
-            raise ValueError(
-                f"rule {rule.name} consumes events or uses what it defines, itself or through the "
-                f"rules below it: what it finds may depend on all that ever was, which a stream "
-                f"cannot keep (detect() runs it over recorded events, a broker while it lasts)"
-            )
 
 
 def _streaming_session(events: Frames) -> SparkSession:

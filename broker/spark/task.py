@@ -36,6 +36,8 @@ from matcher.model import (
     StringColumn,
 )
 from rules.engine import Detections, Detector, make
+from rules.engine.cdp import CdpEngine
+from rules.engine.snapshots import Snapshot
 from rules.splitting import Pass
 
 DIGEST = "digest"
@@ -94,6 +96,24 @@ class Task:
                 out, count = [], 0
         out.extend(self._owned(engine.advance(TIME_MAX), cell))
         yield from _together(out)
+
+    def go_on(
+        self, kept: Snapshot | None, batches: Iterable[pa.RecordBatch], end: int
+    ) -> tuple[list[pa.RecordBatch], Snapshot]:
+        """Run the rules over rows before ``end``, all that came since the engine's state was kept
+        (None: it is new); gives what they find, and the state to be kept.
+        """
+        engine = CdpEngine()
+        engine.deploy(self.part.rules)
+        if kept is not None:
+            engine.resume(kept)
+        self._mark_ends(engine, Cell())
+        reader = _Reader(self.form, self.part.used_types)
+        for batch in batches:
+            for events in reader.read(batch):
+                engine.push(events)
+        found = list(self._owned(engine.advance(end), Cell()))
+        return [*_together(found)], engine.snapshot()
 
     def _mark_ends(self, engine: Detector, cell: Cell) -> None:
         if self.least > self.greatest:

@@ -34,7 +34,7 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from rules.collector import collector_paused
-from rules.engine import timers
+from rules.engine import snapshots, timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.duplicates import DuplicateFilter, Trusted
@@ -49,6 +49,7 @@ from rules.engine.moving import Holding, Move, stored_rows
 from rules.engine.outlets import Outlets
 from rules.engine.pending import NO_ARRIVALS, Pending, with_ticks
 from rules.engine.rows import RowWriter, row_of
+from rules.engine.snapshots import Snapshot
 from rules.engine.switching import fill, renumbered
 from rules.pattern import TIMER, RuleSet
 
@@ -137,6 +138,39 @@ class CdpEngine:
             record = self._linker.tables.types.array[number]
             held[f"rows/{name}"] = int(record["tail"] - record["head"])
         return held
+
+    # --- snapshots -------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What events have made of it, for ``resume``; ValueError while some wait."""
+        if self._pending or len(self._deferred):
+            raise ValueError("events wait in the engine: advance it beyond them first")
+        return Snapshot(
+            snapshots.form_of(self._arrays),
+            self._catalogue.floor,
+            (self._least, self._greatest),
+            snapshots.taken_from(self._arrays),
+            self._strings.kept(),
+            self._writer.texts.kept(),
+            tuple(self._writer.sources.names),
+            self._repeats.kept(),
+        )
+
+    def resume(self, kept: Snapshot) -> None:
+        """Go on where another engine was, with the same rules and nothing else behind it.
+
+        ValueError when the snapshot is of other rules, or of another version of the kernels.
+        """
+        if kept.form != snapshots.form_of(self._arrays):
+            raise ValueError("the snapshot is of other rules, or of another version of the engine")
+        self.advance(kept.mark)
+        snapshots.put_into(self._arrays, kept.arrays)
+        self._strings.resume(kept.strings)
+        self._writer.texts.resume(kept.texts)
+        self._writer.sources.resume(kept.sources)
+        self._repeats.resume(kept.repeats)
+        self._least, self._greatest = kept.times
+        self._set_horizons(TIME_MAX)
 
     # --- rules -----------------------------------------------------------------------------
 

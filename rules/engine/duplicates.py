@@ -15,6 +15,7 @@ once that is forgotten here the repeat too is older than anything the engine sti
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -29,6 +30,18 @@ SWEEP_MIN = 4_096
 """Fewer remembered blocks and names than this are not worth a sweep."""
 
 _Name: TypeAlias = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What a filter remembers, as plain data: sources by number, blocks, named ids with their
+    sources and times.
+    """
+
+    dropped: int
+    sources: tuple[str, ...]
+    blocks: AnyArray
+    names: tuple[tuple[int, str, int], ...]
 
 
 class DuplicateFilter:
@@ -47,6 +60,21 @@ class DuplicateFilter:
     def __len__(self) -> int:
         """Blocks of numbers, and ids that are no numbers, that are remembered."""
         return self._used + len(self._names)
+
+    def kept(self) -> Remembered:
+        """All that it remembers; shares no memory with it."""
+        blocks = self._blocks[self._blocks["bits"] != 0]
+        names = tuple((source, text, time) for (source, text), time in self._names.items())
+        return Remembered(self.dropped, tuple(self._source_numbers), blocks, names)
+
+    def resume(self, kept: Remembered) -> None:
+        """Remember this, and nothing else."""
+        self.dropped = kept.dropped
+        self._source_numbers = {name: number for number, name in enumerate(kept.sources)}
+        self._dictionary = ()
+        self._fill(kept.blocks)
+        self._names = {(source, text): time for source, text, time in kept.names}
+        self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
     def accept(self, batch: EventBatch) -> EventBatch:
         """The batch without repeats, each of them counted in ``dropped``.

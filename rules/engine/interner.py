@@ -58,6 +58,19 @@ class Interner:
         assert text is not None, "a code in use was forgotten"
         return text
 
+    def kept(self) -> tuple[str | None, ...]:
+        """The strings by their codes; None for a code that stands for none."""
+        return tuple(self.texts)
+
+    def resume(self, texts: Sequence[str | None]) -> None:
+        """Give the codes to the strings that ``kept`` says, and to no others."""
+        self.texts = list(texts)
+        self._codes = {text: code for code, text in enumerate(texts) if text is not None}
+        self._free = [code for code, text in enumerate(texts) if text is None]
+        self._top = 0
+        for text, code in self._codes.items():
+            self._write(code, text)
+
     @property
     def wants_sweep(self) -> bool:
         """Whether there are so many strings that ``forget`` is due."""
@@ -96,7 +109,7 @@ class Interner:
         if end > len(self.data):
             self.data = grown(self.data, max(end, 2 * len(self.data)))
         if 2 * code + 1 >= len(self.extents):
-            self.extents = grown(self.extents, 2 * len(self.extents))
+            self.extents = grown(self.extents, 2 * max(code + 1, len(self.extents)))
         self.data[self._top : end] = np.frombuffer(encoded, np.uint8)
         self.extents[2 * code] = self._top
         self.extents[2 * code + 1] = end

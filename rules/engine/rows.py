@@ -88,6 +88,14 @@ class Sources:
         """Whether a number is that of the source of a rule's composite events."""
         return self._rule_numbers.get(self.names[number]) == number
 
+    def resume(self, names: Sequence[str]) -> None:
+        """Give the numbers to the names that another engine with the same rules had given them to:
+        those of rules come first.
+        """
+        for name in names[len(self.names) :]:
+            self._numbers[name] = self._add(name)
+        self._rank()
+
     def place_rules(self, numbers: Int64s) -> None:
         """Take the order of the rules' sources among simultaneous composite events."""
         self.ranks[numbers] = np.arange(len(numbers))
