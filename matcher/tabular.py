@@ -34,6 +34,7 @@ from matcher.model import (
     Kind,
     StringColumn,
 )
+from matcher.printed import printed_causes, printed_ids
 from matcher.rows import INT_MAX, id_texts
 from matcher.times import of_float_seconds, time_of, times_of
 
@@ -72,8 +73,8 @@ def to_arrow(
     elif batch.causes is None:
         trailing.append([[]] * len(batch))
     else:
-        trailing.append(batch.causes.printed_rows(full=full_cause))
-    columns = [*leading, ids.printed(), *batch.columns, *trailing]
+        trailing.append(printed_causes(batch.causes, full=full_cause))
+    columns = [*leading, printed_ids(ids), *batch.columns, *trailing]
     return pa.record_batch(
         [_arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)],
         schema=schema,
@@ -108,6 +109,8 @@ def arrow_schema(
 
 
 def _arrow_array(column: Any, wanted: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
     if not isinstance(column, StringColumn):
         return pa.array(column, wanted)
     array = pa.DictionaryArray.from_arrays(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -16,6 +15,7 @@ from pyspark.sql import types as spark
 
 from broker.spark.frames import SPARK_TYPES
 from matcher.model import EventBatch, EventType, Kind, StringColumn
+from matcher.printed import printed_causes, printed_ids, strings
 
 _ARROW = {
     Kind.INT: pa.int64(),
@@ -48,18 +48,18 @@ def rows(batch: EventBatch, types: Sequence[EventType], *, full_cause: bool) -> 
     count = len(batch)
     assert batch.causes is not None
     columns = {
-        "type": _strings(StringColumn.constant(batch.type.name, count)),
+        "type": strings(StringColumn.constant(batch.type.name, count)),
         "time": pa.array(batch.time).view(pa.timestamp("us", "UTC")),
-        "source": _strings(batch.ids.source),
-        "id": pa.array(batch.ids.printed(), pa.string()),
-        "cause": pa.array(batch.causes.printed_rows(full=full_cause), pa.list_(pa.string())),
+        "source": strings(batch.ids.source),
+        "id": printed_ids(batch.ids),
+        "cause": printed_causes(batch.causes, full=full_cause),
     }
     for event_type in types:
         if event_type.name != batch.type.name:
             columns[event_type.name] = pa.nulls(count, _struct(event_type))
         elif event_type.attributes:
             arrays = [
-                _strings(column) if isinstance(column, StringColumn) else pa.array(column)
+                strings(column) if isinstance(column, StringColumn) else pa.array(column)
                 for column in batch.columns
             ]
             columns[event_type.name] = pa.StructArray.from_arrays(
@@ -81,10 +81,3 @@ def of_type(composites: DataFrame, name: str) -> DataFrame:
 
 def _struct(event_type: EventType) -> pa.DataType:
     return pa.struct([(one.name, _ARROW[one.kind]) for one in event_type.attributes])
-
-
-def _strings(column: StringColumn) -> pa.Array:
-    encoded = pa.DictionaryArray.from_arrays(
-        pa.array(column.codes.astype(np.int32, copy=False)), pa.array(column.values, pa.string())
-    )
-    return encoded.cast(pa.string())
