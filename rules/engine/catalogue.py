@@ -230,6 +230,11 @@ class Catalogue:
             self._follow_groups()
         return removed
 
+    @property
+    def is_level(self) -> bool:
+        """Whether every type that matters to a mark has the same one, ``floor``."""
+        return not (self._named or self._is_any_defined)
+
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
         """Raise the marks; the instants [from, to) that each rule has now to be evaluated at.
 
@@ -254,10 +259,10 @@ class Catalogue:
         else:
             for name, mark in marks.items():
                 self._name_mark(name, mark)
-        if self._named or self._is_any_defined:
-            raised = self.groups.raised(self._marks_of_types())
-        else:
+        if self.is_level:
             raised = self.groups.raised_to(self.floor)
+        else:
+            raised = self.groups.raised(self._marks_of_types())
         if raised is None:
             return False
         self.groups = raised

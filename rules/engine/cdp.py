@@ -15,7 +15,7 @@ of repeats.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
 import numpy as np
@@ -37,7 +37,6 @@ from rules.collector import collector_paused
 from rules.engine import snapshots, timers
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
-from rules.engine.duplicates import DuplicateFilter, Trusted
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
@@ -47,7 +46,7 @@ from rules.engine.kernels.memory import rehash, sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.moving import Holding, Move, stored_rows
 from rules.engine.outlets import Outlets
-from rules.engine.pending import NO_ARRIVALS, Pending, with_ticks
+from rules.engine.pending import Pending, times_of
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
 from rules.engine.switching import fill, renumbered
@@ -69,23 +68,20 @@ class CdpEngine:
     def __init__(self, *, incremental: bool = False, chooser: Chooser | None = None) -> None:
         self._incremental = incremental
         self._chooser = chooser
-        self._events_since_choice = 0
+        self._events_chosen = 0  # events that had come at the last choice
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = Linker(self._strings)
         self._arrays = _new_arrays()
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
+        self._pending = Pending(self._arrays, self._linker.tables, self._writer)
         self._linker.show(self._arrays)
-        self._repeats: DuplicateFilter = DuplicateFilter()
         self._horizon = TIME_MIN
-        self._pending = Pending()
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
         self._timed: list[str] = []  # rules whose terminator is the Timer
-        self._least: int | None = None  # times of the input
-        self._greatest: int | None = None
-        self._events_since_horizon = 0
+        self._horizon_due = HORIZON_EVENTS  # once so many events have come
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -109,7 +105,7 @@ class CdpEngine:
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
-        return self._repeats.dropped
+        return self._pending.dropped
 
     def place_of(self, name: str) -> int:
         """Where a rule's composite events stand among those of this engine's rules (E4)."""
@@ -118,7 +114,7 @@ class CdpEngine:
 
     def trust_ids(self) -> None:
         """Look for no repeats from now on: whoever pushes events has."""
-        self._repeats = Trusted()
+        self._pending.trust()
 
     def memory(self) -> Mapping[str, int]:
         """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as
@@ -148,12 +144,11 @@ class CdpEngine:
         return Snapshot(
             snapshots.form_of(self._arrays),
             self._catalogue.floor,
-            (self._least, self._greatest),
             snapshots.taken_from(self._arrays),
             self._strings.kept(),
             self._writer.texts.kept(),
             tuple(self._writer.sources.names),
-            self._repeats.kept(),
+            self._pending.repeats.kept(),
         )
 
     def resume(self, kept: Snapshot) -> None:
@@ -168,8 +163,7 @@ class CdpEngine:
         self._strings.resume(kept.strings)
         self._writer.texts.resume(kept.texts)
         self._writer.sources.resume(kept.sources)
-        self._repeats.resume(kept.repeats)
-        self._least, self._greatest = kept.times
+        self._pending.resume(kept.repeats)
         self._set_horizons(TIME_MAX)
 
     # --- rules -----------------------------------------------------------------------------
@@ -191,10 +185,12 @@ class CdpEngine:
             together = RuleSet(tuple(one.rule for one in some), {})
             engine._deploy(together, since, version, marks)
         for old in olds:
-            if old._least is not None and old._greatest is not None:
-                engine._take_times(old._least, old._greatest)
+            engine._pending.note(old._pending.times)
         move = Move([old._holding for old in olds], engine._holding)
-        engine._run(*move.arrivals(), _NOTHING_STORED)
+        for type_number, rows in move.arrivals():
+            engine._pending.restore(type_number, rows)
+        engine._pending.let_arrive(TIME_MAX, None)
+        engine._work(_NOTHING_STORED)
         engine._deferred = move.deferred()
         move.consume(_grow)
         return engine
@@ -237,21 +233,20 @@ class CdpEngine:
             self._pending.forget(number)
         for number in self._linker.tables.forget_types(self._catalogue.schemas):
             self._outlets.forget(number)
-            self._writer.forget_types()
             self._equal.clear()
         if not self._linker.linked:
             self._arrays = _new_arrays()
+            self._pending.move_to(self._arrays)
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
     def _choose(self, chooser: Chooser) -> None:
         """Once enough events have come, let rules be evaluated in the way that costs less."""
-        events, linker = self._events_since_choice, self._linker
-        due = chooser.is_due(events, len(linker.linked), self._arrays)
-        if not due or self._least is None:
+        entered, linker = self._arrays.counters[layout.ENTERED], self._linker
+        events = entered - self._events_chosen
+        if not chooser.is_due(events, len(linker.linked), self._arrays):
             return
-        self._events_since_choice = 0
-        assert self._greatest is not None, "times have a greatest where they have a least"
-        times = self._least, self._greatest
+        self._events_chosen, times = entered, self._pending.times
+        assert times is not None, "events have times"
         self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times, events))
 
     def switch(self, changes: Mapping[str, bool]) -> None:
@@ -299,25 +294,23 @@ class CdpEngine:
         known = self._known(batch.type)
         if len(batch) == 0:
             return
-        least, greatest = int(batch.time.min()), int(batch.time.max())
-        self._take_times(least, greatest)
         if known is None:
-            return  # no rule uses the type
-        batch = self._repeats.accept(batch)
-        if len(batch):
-            number = self._linker.tables.type_numbers[known.name]
-            self._pending.add(number, self._writer.rows(batch), least, greatest)
+            self._pending.note(times_of(batch))  # no rule uses the type
+        else:
+            self._pending.add(self._linker.tables.type_numbers[known.name], batch)
 
     def push_row(self, type_: EventType, one: Row) -> None:
         """Add one event, as :meth:`push` does with a batch of it: the way in for single events."""
-        if one.text is not None:
-            self.push(Single(type_, one))
+        if one.text is None and self._pending.put(type_, one):
             return
-        known, time = self._known(type_), one.time
-        self._take_times(time, time)
-        if known is not None and self._repeats.accepts(one.source, one.sequence, time):
-            number = self._linker.tables.type_numbers[known.name]
-            self._pending.add_one(number, time, self._writer.words(known, one))
+        known = self._known(type_)
+        if known is None:
+            self._pending.note((one.time, one.time))
+        elif one.text is not None:
+            self._pending.add(self._linker.tables.type_numbers[known.name], Single(type_, one))
+        else:
+            self._pending.expect(type_, self._linker.tables.type_numbers[known.name])
+            self._pending.put(type_, one)
 
     def _known(self, type_: EventType) -> EventType | None:
         """The schema that rules know of a type, if some do; SchemaError when it is another."""
@@ -330,145 +323,138 @@ class CdpEngine:
         self._equal[name] = type_
         return known
 
-    def _take_times(self, least: int, greatest: int) -> None:
-        if self._least is None or least < self._least:
-            self._least = least
-        if self._greatest is None or greatest > self._greatest:
-            self._greatest = greatest
-
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        old = self._catalogue.groups
-        risen = self._catalogue.advance_groups(marks)
-        if not risen and not self._pending:
+        catalogue, pending = self._catalogue, self._pending
+        old = catalogue.groups
+        risen = catalogue.advance_groups(marks)
+        if not risen and not pending:
             return NOTHING
-        new = self._catalogue.groups
+        new = catalogue.groups
         if risen and new.own is old.own:
-            self._arrays["counters"][layout.LEVEL] = new.level
+            self._arrays.counters[layout.LEVEL] = new.level
         else:
             self._linker.take_marks(old.marks, new.marks)
-        if self._timed or len(self._deferred) or not self._take_lone():
-            for portion in self._portions(old.marks, new.marks):
-                self._run(*portion)
-            # It also shows the kernels no more what they need not keep alive.
-            self._run(NO_ARRIVALS, self._pending.lone_inbox, _NOTHING_STORED, is_last=True)
-        else:
-            lone = self._pending.lone_arrival, self._pending.lone_inbox
-            self._run(*lone, _NOTHING_STORED, is_last=True)
+        if self._timed:
+            self._run_clock(old.marks, new.marks)
+        self._run(is_last=True)
         found = self._outlets.taken()
         if self._chooser is not None:
             self._choose(self._chooser)
-        if self._events_since_horizon >= max(HORIZON_EVENTS, self._linker.looks):
+        if self._arrays.counters[layout.ENTERED] >= self._horizon_due:
             self._set_horizons(TIME_MAX)
             self._forget_strings()
         return found
-
-    def _take_lone(self) -> bool:
-        """Whether one event waited alone, and stands where kernels find it."""
-        return self._pending.take_lone(self._catalogue.floor, self._mark_of)
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""
         return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
 
-    def _portions(self, old: Int64s, new: Int64s) -> Iterator[tuple[AnyArray, Int64s, AnyArray]]:
-        """What has become complete, in order, as arrays for the kernel."""
-        arrivals, inbox = self._pending.take(self._mark_of, self._writer.sources.ranks)
-        stored = self._stored_triggers()
-        intervals = self._tick_intervals(old, new) if self._timed else []
-        if not intervals:
-            if len(arrivals) or len(stored):
-                yield arrivals, inbox, stored
-            return
-        times = inbox[arrivals["offset"] + layout.ROW_TIME]
-        start = min(begin for _, begin, _ in intervals)
-        end = max(finish for _, _, finish in intervals)
-        arrived, taken = 0, 0
-        while start < end:
-            stop = min(end, start + TICKS_MAX * MICROSECONDS)
-            last = stop >= end
-            until = len(arrivals) if last else int(np.searchsorted(times, stop))
-            upto = len(stored) if last else int(np.searchsorted(stored["time"], stop))
-            ticks = self._ticks(intervals, start, stop)
-            timer = self._linker.tables.type_number(TIMER)
-            portion = with_ticks(arrivals[arrived:until], inbox, ticks, timer)
-            yield *portion, stored[taken:upto]
-            self._set_horizons(stop)
-            arrived, taken, start = until, upto, stop
-
-    def _stored_triggers(self) -> AnyArray:
-        """Terminators that waited for their rules' marks, which have now passed them."""
+    def _stored_triggers(self, until: int = TIME_MAX) -> AnyArray:
+        """Terminators that waited for their rules' marks, which have now passed them; those before
+        ``until``.
+        """
         deferred = self._deferred
         if len(deferred) == 0:
             return _NOTHING_STORED
         groups = self._linker.rules.array["group"][deferred["rule"]]
         ready = deferred["time"] < self._catalogue.groups.marks[groups]
+        if until != TIME_MAX:
+            ready &= deferred["time"] < until
         self._deferred = deferred[~ready]
         stored: AnyArray = deferred[ready]
         return stored
 
     # --- timers ----------------------------------------------------------------------------
 
+    def _run_clock(self, old: Int64s, new: Int64s) -> None:
+        """Evaluate what is complete as far as clocks have now to tick, portion by portion; but for
+        the last, of which the ticks are only taken in.
+        """
+        intervals = self._tick_intervals(old, new)
+        if not intervals:
+            return
+        start = min(begin for _, begin, _ in intervals)
+        end = max(finish for _, _, finish in intervals)
+        timer = self._linker.tables.type_number(TIMER)
+        while start < end:
+            stop = min(end, start + TICKS_MAX * MICROSECONDS)
+            self._pending.add(timer, self._ticks(intervals, start, stop), is_new=True)
+            if stop == end:
+                return
+            self._run(stop)
+            self._set_horizons(stop)
+            start = stop
+
     def _tick_intervals(self, old: Int64s, new: Int64s) -> list[tuple[Deployed, int, int]]:
         """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
         intervals = []
+        times = self._pending.times
         for name in self._timed:
             deployed = self._linker.linked[name][0].deployed
             group = self._catalogue.groups.numbers[deployed.group]
-            first = self._least if deployed.since == TIME_MIN else deployed.since
-            last = self._greatest if new[group] == TIME_MAX else int(new[group]) - 1
-            if first is None or last is None:
-                continue
+            first = deployed.since
+            if first == TIME_MIN:
+                if times is None:
+                    continue
+                first = times[0]
+            last = int(new[group]) - 1
+            if new[group] == TIME_MAX:
+                if times is None:
+                    continue
+                last = times[1]
             begin = max(int(old[group]), deployed.floor, first)
             if begin <= last and old[group] < new[group]:
                 intervals.append((deployed, begin, last + 1))
         return intervals
 
-    def _ticks(self, intervals: list[tuple[Deployed, int, int]], start: int, stop: int) -> Int64s:
+    def _ticks(
+        self, intervals: list[tuple[Deployed, int, int]], start: int, stop: int
+    ) -> EventBatch:
         times = [
             timers.ticks(deployed.rule, max(begin, start), min(finish, stop))
             for deployed, begin, finish in intervals
         ]
-        ticks = timers.batch(np.unique(np.concatenate(times)))
-        return self._writer.rows(ticks)
+        return timers.batch(np.unique(np.concatenate(times)))
 
     # --- kernels ---------------------------------------------------------------------------
 
-    def _run(
-        self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray, *, is_last: bool = False
-    ) -> None:
-        """Let the kernels work through a portion, growing what they ask for; after the last of an
-        advance what it wrote is taken.
+    def _run(self, until: int = TIME_MAX, *, is_last: bool = False) -> None:
+        """Let the kernels work through what is complete before ``until``, growing what they ask
+        for; after the last portion of an advance what it wrote is taken.
         """
-        arrays = self._arrays
-        self._show(arrivals, inbox, stored)
-        counters = arrays["counters"]
-        counters[layout.ARRIVAL] = counters[layout.STORED] = 0
+        catalogue = self._catalogue
+        mark_of = None if catalogue.is_level else self._mark_of
+        self._pending.let_arrive(catalogue.floor, mark_of, until)
+        self._work(self._stored_triggers(until), is_last=is_last)
+        if mark_of is not None:
+            self._pending.arrived()
+
+    def _work(self, stored: AnyArray, *, is_last: bool = False) -> None:
+        """Let the kernels work through what arrives and these terminators."""
+        arrays, counters = self._arrays, self._arrays.counters
+        arrays["stored"] = stored
+        arrays["strings"] = self._strings.extents
+        arrays["string_bytes"] = self._strings.data
+        self._pending.show()
+        counters[layout.STORED] = 0
         counters[layout.TAKING] = is_last
         while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
                 self._outlets.grow()
-            else:
+            elif status in _GROWING or status == layout.GROW_BUCKETS:
                 _grow(arrays, status)
-        self._events_since_horizon += len(arrivals)
-        self._events_since_choice += len(arrivals)
-        if count := int(counters[layout.DEFERRED]):
+            else:
+                self._pending.grow(status)
+        if count := counters[layout.DEFERRED]:
             later = np.concatenate([self._deferred, arrays["deferred"][:count]])
             self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
 
-    def _show(self, arrivals: AnyArray, inbox: Int64s, stored: AnyArray) -> None:
-        """Let the kernels see what is to be done, and what may have grown since."""
-        arrays = self._arrays
-        arrays["arrivals"], arrays["inbox"], arrays["stored"] = arrivals, inbox, stored
-        arrays["source_ranks"] = self._writer.sources.ranks
-        arrays["strings"] = self._strings.extents
-        arrays["string_bytes"] = self._strings.data
-
     def _fit_scratch(self) -> None:
         """Make the scratch of evaluation large enough for the deployed rules."""
         linker = self._linker
-        self._pending.fit(linker.tables.width)
+        self._pending.fit()
         steps = len(linker.steps.array)
         for name, length in (
             ("frame", linker.events + 1),
@@ -503,11 +489,12 @@ class CdpEngine:
         accesses["horizon"] = horizons.accesses
         self._linker.tables.types.array["horizon"][: len(horizons.types)] = horizons.types
         self._horizon = horizons.least
-        self._repeats.forget(horizons.least)
+        self._pending.forget_before(horizons.least)
 
     def _forget_strings(self) -> None:
         """Forget strings, and texts of ids, that neither rules nor events mention."""
-        self._events_since_horizon = 0
+        events = max(HORIZON_EVENTS, self._linker.looks)
+        self._horizon_due = self._arrays.counters[layout.ENTERED] + events
         if self._strings.wants_sweep:
             self._strings.forget(self._live(Kind.STRING) | self._linker.constants())
         if self._writer.texts.wants_sweep:
@@ -526,7 +513,7 @@ class CdpEngine:
                     if attribute.kind is kind
                 ]
             stored = stored_rows(self._arrays, self._linker.tables.types.array[number])
-            parts = [stored, *self._pending.rows(number)]
+            parts = [stored, self._pending.rows(number)]
             for place in places:
                 for rows in parts:
                     live.update(np.unique(rows[:, place]).tolist())

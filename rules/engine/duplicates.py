@@ -22,7 +22,8 @@ import numpy as np
 
 from matcher.identity import number_of_id
 from matcher.model import AnyArray, Bools, EventBatch, EventIds, Int64s, StringColumn
-from rules.engine.kernels.seen import BLOCK, accept, accept_one, move
+from rules.engine.kernels.layout import BLOCK
+from rules.engine.kernels.seen import accept, move
 
 BLOCKS_MIN = 64
 """The least length of the table of blocks."""
@@ -45,13 +46,16 @@ class Remembered:
 
 
 class DuplicateFilter:
-    """Remembers which events were accepted; ``dropped`` counts those that were not."""
+    """Remembers which events were accepted; ``dropped`` counts those that were not.
+
+    Whoever takes numbered events in by kernels of its own enters them into ``table`` there (see
+    ``kernels.seen``), under the numbers of their sources here; ``grow`` when it lacks room.
+    """
 
     def __init__(self) -> None:
         self.dropped = 0
         self._source_numbers: dict[str, int] = {}
-        self._blocks: AnyArray = np.zeros(BLOCKS_MIN, BLOCK)
-        self._used = 0  # blocks
+        self.table: AnyArray = _table(BLOCKS_MIN)
         self._names: dict[_Name, int] = {}  # ids that are no numbers, with their times
         self._sweep_above = SWEEP_MIN
         self._dictionary: tuple[str, ...] = ()
@@ -59,11 +63,11 @@ class DuplicateFilter:
 
     def __len__(self) -> int:
         """Blocks of numbers, and ids that are no numbers, that are remembered."""
-        return self._used + len(self._names)
+        return int(self.table[-1]["source"]) + len(self._names)
 
     def kept(self) -> Remembered:
         """All that it remembers; shares no memory with it."""
-        blocks = self._blocks[self._blocks["bits"] != 0]
+        blocks = self._blocks()
         names = tuple((source, text, time) for (source, text), time in self._names.items())
         return Remembered(self.dropped, tuple(self._source_numbers), blocks, names)
 
@@ -84,7 +88,7 @@ class DuplicateFilter:
         """
         if len(batch) == 0:
             return batch
-        sources = self._sources_of(batch.ids.source)
+        sources = self.numbers(batch.ids.source)[batch.ids.source.codes]
         if batch.ids.text is None and batch.ids.digest is None:
             fresh = self._accept_numbers(sources, batch.ids.sequence, batch.time)
         else:
@@ -95,16 +99,21 @@ class DuplicateFilter:
         self.dropped += len(batch) - taken
         return batch.take(fresh)
 
-    def accepts(self, source: str, number: int, time: int) -> bool:
-        """Whether one numbered event is new; as ``accept``, for an event that comes alone."""
-        known = self._source_numbers
-        place = known.setdefault(source, len(known))
-        while True:
-            fresh, self._used = accept_one(self._blocks, self._used, place, number, time)
-            if fresh >= 0:
-                self.dropped += 1 - fresh
-                return fresh > 0
-            self._fill(self._blocks[self._blocks["bits"] != 0])
+    def number(self, source: str) -> int:
+        """The number of a source in the table."""
+        return self._source_numbers.setdefault(source, len(self._source_numbers))
+
+    def numbers(self, column: StringColumn) -> Int64s:
+        """The numbers of the sources of a column's dictionary."""
+        if column.values is not self._dictionary:
+            self._dictionary = column.values
+            numbers = list(map(self.number, column.values))
+            self._dictionary_sources = np.array(numbers, np.int64)
+        return self._dictionary_sources
+
+    def grow(self) -> None:
+        """Give the table room for more."""
+        self._fill(self._blocks())
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
@@ -114,41 +123,31 @@ class DuplicateFilter:
         """
         if len(self) <= self._sweep_above:
             return
-        young = self._blocks[(self._blocks["bits"] != 0) & (self._blocks["newest"] >= before)]
-        self._fill(young)
+        blocks = self._blocks()
+        self._fill(blocks[blocks["newest"] >= before])
         self._names = {name: time for name, time in self._names.items() if time >= before}
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
-
-    def _sources_of(self, column: StringColumn) -> Int64s:
-        """The local numbers of the sources of n events."""
-        if column.values is not self._dictionary:
-            known = self._source_numbers
-            self._dictionary = column.values
-            self._dictionary_sources = np.fromiter(
-                (known.setdefault(name, len(known)) for name in column.values),
-                np.int64,
-                len(column.values),
-            )
-        return self._dictionary_sources[column.codes]
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
         """Which numbered events are new."""
         fresh = np.empty(len(numbers), np.bool_)
         done = 0
         while True:
-            done, self._used = accept(
-                self._blocks, self._used, sources, numbers, times, fresh, done
-            )
+            done = accept(self.table, sources, numbers, times, fresh, done)
             if done == len(numbers):
                 return fresh
-            self._fill(self._blocks[self._blocks["bits"] != 0])
+            self.grow()
+
+    def _blocks(self) -> AnyArray:
+        """The blocks in use."""
+        blocks = self.table[:-1]
+        found: AnyArray = blocks[blocks["bits"] != 0]
+        return found
 
     def _fill(self, blocks: AnyArray) -> None:
         """Take a table that has room, with just these blocks in it."""
-        length = max(BLOCKS_MIN, 1 << (4 * len(blocks)).bit_length())
-        self._blocks = np.zeros(length, BLOCK)
-        self._used = len(blocks)
-        move(blocks, self._blocks)
+        self.table = _table(max(BLOCKS_MIN, 1 << (4 * len(blocks)).bit_length()))
+        move(blocks, self.table)
 
     def _accept_printed(self, sources: Int64s, ids: EventIds, times: Int64s) -> Bools:
         """Which events are new, by printed ids, one by one; a decimal text is a number."""
@@ -166,9 +165,6 @@ class DuplicateFilter:
         return fresh
 
 
-class Trusted(DuplicateFilter):
-    """Takes every event to be the first of its id."""
-
-    def accept(self, batch: EventBatch) -> EventBatch:
-        """The batch."""
-        return batch
+def _table(length: int) -> AnyArray:
+    """An empty table of so many blocks, a power of two."""
+    return np.zeros(length + 1, BLOCK)

@@ -27,7 +27,6 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import forget_access
 from rules.engine.linker import LinkedRule, Linker
-from rules.engine.pending import in_order
 from rules.engine.rows import RowWriter
 from rules.engine.switching import enter_all, held_by
 from rules.pattern import TIMER
@@ -76,18 +75,16 @@ class Move:
         self._old = [_Carried(one, new) for one in old]
         self._new = new
 
-    def arrivals(self) -> tuple[AnyArray, Int64s]:
-        """The events of the types that the new engine uses: layout.ARRIVING[n] in order, and the
-        words that they stand in.
+    def arrivals(self) -> Iterator[tuple[int, Int64s]]:
+        """The events of the types that the new engine uses: numbers of types, and their rows in
+        the order in which they came, int64[n, words].
         """
-        chosen = []
         for name, number in self._new.linker.tables.type_numbers.items():
             parts = [rows for one in self._old if len(rows := one.rows(name))]
             if parts and name != TIMER.name:
                 rows = np.concatenate(parts)
                 _, firsts = np.unique(rows[:, : layout.HEADER], axis=0, return_index=True)
-                chosen.append((number, rows[np.sort(firsts)]))
-        return in_order(chosen, self._new.writer.sources.ranks)
+                yield number, rows[np.sort(firsts)]
 
     def deferred(self) -> AnyArray:
         """The terminators that wait for the marks of rules, layout.DEFERRED_TRIGGER[n] by time."""

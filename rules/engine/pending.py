@@ -1,170 +1,345 @@
-"""Events that wait for their types' marks, and how they leave in the order of (time, E4).
+"""Events from outside until they arrive: the host's side of ``kernels.intake`` and ``ordering``.
 
-Law 1: an event waits until its type's mark has passed it. What has been passed leaves at once and
-together, as words (``inbox``) and where in them each event begins (``arrivals``), in order.
+Law 1: an event is taken in once, and its repeats are dropped and counted (tesla.md E1). It waits
+until its type's mark has passed it; then it arrives, in the order of (time, E4).
 
-Law 2: an event that waits alone needs no order: it leaves through places made beforehand, for
-single events a broker has all the time, and arrays for each cost more than what is done with it.
+Law 2: an event that comes alone is only written down; the kernels take it in when they are called
+anyway, or before anything else is looked at or comes. A broker has such events all the time, and
+calls cost more than what is done with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import struct
+from collections.abc import Callable
+from typing import NamedTuple, cast
 
 import numpy as np
 
-from matcher.model import TIME_MAX, AnyArray, Int64s
+from matcher.model import (
+    TIME_MAX,
+    TIME_MIN,
+    AnyArray,
+    EventBatch,
+    EventType,
+    Int64s,
+    Kind,
+    Value,
+)
+from matcher.single import Row
+from rules.engine.columns import ColumnTables
+from rules.engine.duplicates import DuplicateFilter, Remembered
 from rules.engine.kernels import layout
+from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.intake import repack, take_in, take_in_staged
+from rules.engine.rows import RowWriter
 
-_PRIMITIVE, _COMPOSITE = 0, 1  # classes of E4; ticks are merged before both
-NO_ARRIVALS: AnyArray = np.empty(0, layout.ARRIVING)
-
-
-class _Rows(NamedTuple):
-    """Events of one type, and the least and the greatest of their times."""
-
-    rows: Int64s
-    least: int
-    greatest: int
+KEPT_MAX = 1 << 20
+"""So many words stay reserved for what waits when nothing does."""
 
 
-class _Lone(NamedTuple):
-    """The words of one event, in bytes."""
+class _Form(NamedTuple):
+    """How an event of a type that comes alone is written; ``strings`` are the places of attributes
+    that are.
+    """
 
-    type_number: int
-    time: int
-    words: bytes
+    type: EventType
+    number: int
+    write: Callable[..., None]
+    strings: tuple[int, ...]
+
+    @classmethod
+    def of(cls, type_: EventType, number: int) -> _Form:
+        kinds = [attribute.kind for attribute in type_.attributes]
+        letters = "".join("d" if kind is Kind.FLOAT else "q" for kind in kinds)
+        strings = tuple(place for place, kind in enumerate(kinds) if kind is Kind.STRING)
+        words = struct.Struct(f"<{layout.STAGED_ROW + layout.HEADER}q{letters}")
+        return cls(type_, number, words.pack_into, strings)
 
 
 class Pending:
-    """Owner of the events that wait."""
+    """Owner of the events that wait, and of ``repeats``, which tells events from their repeats."""
 
-    def __init__(self) -> None:
-        self._waiting: dict[int, list[_Rows]] = {}  # by type
-        self._lone: _Lone | None = None  # only while nothing else waits
-        self.fit(layout.HEADER)
-        self.lone_arrival: AnyArray = np.zeros(1, layout.ARRIVING)
+    def __init__(self, arrays: Arrays, tables: ColumnTables, writer: RowWriter) -> None:
+        self.repeats = DuplicateFilter()
+        self._is_trusting = False
+        self._tables = tables
+        self._writer = writer
+        self._forms: dict[str, _Form] = {}  # by the name of the type
+        self._sources: dict[str, tuple[int, int, int]] = {}  # of events that came alone
+        self._types: set[int] = set()  # all that wait are of these
+        self._types_fitted = 0  # for so many there is room
+        self._use(arrays)
 
-    def fit(self, width: int) -> None:
-        """Have room for one row of so many words."""
-        self.lone_inbox: Int64s = np.zeros(width, np.int64)
-        self._lone_bytes = self.lone_inbox.data.cast("B")
+    def _use(self, arrays: Arrays) -> None:
+        self._arrays = arrays
+        self._counters = arrays.counters
+        self._counters[layout.LEAST], self._counters[layout.GREATEST] = TIME_MAX, TIME_MIN
+        self._counters[layout.FLOOR], self._counters[layout.UNTIL] = TIME_MIN, TIME_MAX
+        self.fit()
+
+    def move_to(self, arrays: Arrays) -> None:
+        """Go on in other arrays, where nothing waits."""
+        old, self._types, self._types_fitted = self._counters, set(), 0
+        self._use(arrays)
+        for place in (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.ENTERED):
+            arrays.counters[place] = old[place]
+
+    def fit(self) -> None:
+        """Follow the tables of types after rules were added or removed."""
+        arrays, types = self._arrays, len(self._tables.types.array)
+        arrays.grow("staged", layout.STAGED_ROW + self._tables.width)
+        attributes = self._tables.width - layout.HEADER
+        arrays.grow("parcel", layout.PARCEL_HEADER + layout.PARCEL_COLUMN * attributes)
+        self._staged = arrays["staged"].data.cast("B")
+        self._forms.clear()
+        least = np.full(types, TIME_MAX, np.int64)
+        least[: self._types_fitted] = arrays["type_least"][: self._types_fitted]
+        self._types_fitted = types
+        arrays["type_least"] = least
+        arrays["type_marks"] = np.full(types, TIME_MIN, np.int64)
+        self._marks = arrays["type_marks"].data
+
+    # --- what waits ------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        return self._lone is not None or bool(self._waiting)
+        counters = self._counters
+        return bool(
+            counters[layout.STAGED]
+            or counters[layout.WAITING_TOP] != counters[layout.WAITING_FIRST]
+        )
 
     def __len__(self) -> int:
-        self._join()
-        return sum(len(one.rows) for some in self._waiting.values() for one in some)
+        return len(self._records())
 
-    def rows(self, type_number: int) -> Iterable[Int64s]:
-        """The rows of a type that wait."""
-        self._join()
-        return [one.rows for one in self._waiting.get(type_number, ())]
+    @property
+    def dropped(self) -> int:
+        """How many events were dropped as repeats."""
+        self.settle()
+        return self.repeats.dropped + self._counters[layout.DROPPED]
+
+    @property
+    def times(self) -> tuple[int, int] | None:
+        """The least and the greatest time of all events that came; None before the first."""
+        self.settle()
+        least, greatest = self._counters[layout.LEAST], self._counters[layout.GREATEST]
+        return (least, greatest) if least <= greatest else None
+
+    def rows(self, type_number: int) -> Int64s:
+        """The rows of a type that wait, int64[n, width]."""
+        records = self._records()
+        offsets = records["offset"][records["type"] == type_number]
+        width = int(self._tables.types.array[type_number]["width"])
+        found: Int64s = self._arrays["inbox"][offsets[:, None] + np.arange(width)]
+        return found
+
+    def _records(self) -> AnyArray:
+        self.settle()
+        first, top = self._counters[layout.WAITING_FIRST], self._counters[layout.WAITING_TOP]
+        return self._arrays["waiting"][first:top]
 
     def forget(self, type_number: int) -> None:
         """Drop what waits of a type."""
-        self._join()
-        self._waiting.pop(type_number, None)
+        if type_number not in self._types:
+            return
+        self._types.discard(type_number)
+        records, counters = self._records(), self._counters
+        kept = records["type"] != type_number
+        first, late = counters[layout.WAITING_FIRST], counters[layout.WAITING_LATE]
+        counters[layout.WAITING_LATE] = first + int(np.count_nonzero(kept[: late - first]))
+        left = records[kept]
+        records[: len(left)] = left
+        counters[layout.WAITING_TOP] = first + len(left)
+        self._arrays["type_least"][type_number] = TIME_MAX
 
-    def add(self, type_number: int, rows: Int64s, least: int, greatest: int) -> None:
-        """Let rows wait, of which these are the least and the greatest time."""
-        self._join()
-        self._waiting.setdefault(type_number, []).append(_Rows(rows, least, greatest))
+    # --- what comes ------------------------------------------------------------------------
 
-    def add_one(self, type_number: int, time: int, words: bytes) -> None:
-        """Let one event wait, given by the words of its row."""
-        if self._lone is None and not self._waiting:
-            self._lone = _Lone(type_number, time, words)
-        else:
-            row = np.frombuffer(words, np.int64).reshape(1, -1)
-            self.add(type_number, row, time, time)
+    def trust(self) -> None:
+        """Look for no repeats from now on."""
+        self._is_trusting = True
+        self._sources.clear()
 
-    def _join(self) -> None:
-        """Let what waits alone wait like others."""
-        if self._lone is not None:
-            (number, time, words), self._lone = self._lone, None
-            row = np.frombuffer(words, np.int64).reshape(1, -1)
-            self._waiting[number] = [_Rows(row, time, time)]
+    def resume(self, kept: Remembered) -> None:
+        """Know the repeats of what came to another engine, and of nothing else."""
+        self.repeats.resume(kept)
+        self._sources.clear()
 
-    def take_lone(self, floor: int, mark_of: Callable[[int], int]) -> bool:
-        """Whether the only event that waits has been passed by the mark of its type; it stands in
-        ``lone_inbox`` and ``lone_arrival`` then, and waits no more. No mark is below ``floor``.
-        """
-        if self._lone is None:
+    def note(self, times: tuple[int, int] | None) -> None:
+        """Note the least and the greatest time of events that do not come here."""
+        if times is not None:
+            counters = self._counters
+            counters[layout.LEAST] = min(counters[layout.LEAST], times[0])
+            counters[layout.GREATEST] = max(counters[layout.GREATEST], times[1])
+
+    def restore(self, type_number: int, rows: Int64s) -> None:
+        """Let events wait of which these are the rows, int64[n, width]; none is a repeat."""
+        count, arrays, counters = len(rows), self._arrays, self._counters
+        arrays["parcel"][layout.PARCEL_COUNT] = count  # so many are coming
+        if counters[layout.WAITING_TOP] + count > len(arrays["waiting"]):
+            self.grow(layout.GROW_WAITING)
+        if counters[layout.INBOX_TOP] + rows.size > len(arrays["inbox"]):
+            self.grow(layout.GROW_INBOX)
+        top, start = counters[layout.WAITING_TOP], counters[layout.INBOX_TOP]
+        records = arrays["waiting"][top : top + count]
+        records["time"], records["type"] = rows[:, layout.ROW_TIME], type_number
+        records["offset"] = np.arange(start, start + rows.size, rows.shape[1])
+        arrays["inbox"][start : start + rows.size] = rows.ravel()
+        counters[layout.WAITING_TOP], counters[layout.INBOX_TOP] = top + count, start + rows.size
+        arrays["parcel"][layout.PARCEL_COUNT] = 0
+        self._types.add(type_number)
+
+    def add(self, type_number: int, batch: EventBatch, *, is_new: bool = False) -> None:
+        """Take in the events of a batch; if ``is_new``, without looking for repeats."""
+        self.settle()
+        seen = None
+        if not (is_new or self._is_trusting):
+            if batch.ids.text is None and batch.ids.digest is None:
+                seen = self.repeats.numbers(batch.ids.source)
+            else:
+                self.note(times_of(batch))
+                batch = self.repeats.accept(batch)
+        words, held = self._writer.parcel(type_number, batch, seen)
+        self._arrays["parcel"][: len(words)] = words
+        self._types.add(type_number)
+        self._run(take_in)
+        self._arrays["parcel"][layout.PARCEL_COUNT] = 0
+        del held  # its addresses were in the parcel
+
+    def put(self, type_: EventType, one: Row) -> bool:
+        """Write down an event known by its number; False if its type was not ``expect``-ed."""
+        form = self._forms.get(type_.name)
+        if form is None or form.type is not type_:
             return False
-        number, time, words = self._lone
-        if time >= floor:
-            mark = mark_of(number)
-            if mark <= time and mark != TIME_MAX:
-                return False
-        self._lone = None
-        self._lone_bytes[: len(words)] = words
-        self.lone_arrival["type"] = number
+        if self._counters[layout.STAGED]:
+            self.settle()
+        values = one.values
+        if form.strings:
+            values = self._coded(form, values)
+        source = self._sources.get(one.source) or self._source(one.source)
+        key, number, seen = source
+        sequence = one.sequence
+        form.write(
+            self._staged,
+            0,
+            form.number,
+            seen,
+            one.time,
+            key,
+            sequence,
+            number,
+            sequence,
+            layout.ID_IS_SEQUENCE,
+            *values,
+        )
+        self._counters[layout.STAGED] = 1
+        self._types.add(form.number)
         return True
 
-    def take(self, mark_of: Callable[[int], int], ranks: Int64s) -> tuple[AnyArray, Int64s]:
-        """Events that the marks of their types have passed: layout.ARRIVING[n] in order, and the
-        words that they stand in.
+    def expect(self, type_: EventType, number: int) -> None:
+        """Be ready for events of a type that come alone."""
+        self._forms[type_.name] = _Form.of(type_, number)
 
-        ``mark_of`` gives the mark of a type by its number, ``ranks`` the place of a source in E4.
+    def _coded(self, form: _Form, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        coded = list(values)
+        for place in form.strings:
+            coded[place] = self._writer.strings.code(cast(str, values[place]))
+        return tuple(coded)
+
+    def _source(self, name: str) -> tuple[int, int, int]:
+        """The hash and the numbers of a source."""
+        sources = self._writer.sources
+        number = sources.number(name)
+        seen = -1 if self._is_trusting else self.repeats.number(name)
+        found = self._sources[name] = sources.hashes.item(number), number, seen
+        return found
+
+    def settle(self) -> None:
+        """Take in the event that was only written down, if there is one."""
+        if self._counters[layout.STAGED]:
+            self._run(take_in_staged)
+
+    def _run(self, kernel: Callable[[int], int]) -> None:
+        self.show()
+        while (status := kernel(self._arrays.state)) != layout.DONE:
+            self.grow(status)
+
+    # --- how it leaves ---------------------------------------------------------------------
+
+    def show(self) -> None:
+        """Let the kernels see what may have been replaced since."""
+        arrays, sources = self._arrays, self._writer.sources
+        arrays["source_ranks"] = sources.ranks
+        arrays["source_hashes"] = sources.hashes
+        arrays["seen"] = self.repeats.table
+
+    def let_arrive(
+        self, floor: int, mark_of: Callable[[int], int] | None, until: int = TIME_MAX
+    ) -> None:
+        """Have the kernels take out, at their next call, what is earlier than ``until`` and has
+        been passed by the mark of its type.
+
+        ``mark_of`` gives the marks by the types' numbers; None if each is ``floor``, and none is
+        less.
         """
-        self._join()
-        chosen: list[tuple[int, Int64s]] = []
-        for number in list(self._waiting):
-            mark = mark_of(number)
-            left = []
-            for one in self._waiting.pop(number):
-                if one.greatest < mark or mark == TIME_MAX:
-                    chosen.append((number, one.rows))
-                elif one.least >= mark:
-                    left.append(one)
-                else:
-                    ready = one.rows[:, layout.ROW_TIME] < mark
-                    chosen.append((number, one.rows[ready]))
-                    rest = one.rows[~ready]
-                    left.append(_Rows(rest, int(rest[:, layout.ROW_TIME].min()), one.greatest))
-            if left:
-                self._waiting[number] = left
-        return in_order(chosen, ranks)
+        counters = self._counters
+        counters[layout.FLOOR], counters[layout.UNTIL] = floor, until
+        counters[layout.ORDERING] = 1
+        if mark_of is not None:
+            for number in self._types:
+                self._marks[number] = mark_of(number)
+
+    def arrived(self) -> None:
+        """Forget which types waited, as far as none of their events does."""
+        if self._counters[layout.WAITING_TOP]:
+            least = self._arrays["type_least"]
+            self._types = {number for number in self._types if least[number] != TIME_MAX}
+        else:
+            self._types.clear()
+
+    def grow(self, status: int) -> None:
+        """Give what kernels ask for."""
+        arrays, counters = self._arrays, self._counters
+        first, top = counters[layout.WAITING_FIRST], counters[layout.WAITING_TOP]
+        if status == layout.GROW_SEEN:
+            self.repeats.grow()
+            self.show()
+        elif status == layout.GROW_ARRIVALS:
+            for name in ("arrivals", "merging"):
+                arrays[name] = np.empty(_room(top - first), layout.ARRIVING)
+        elif status == layout.GROW_WAITING:
+            room = np.empty(_room(top - first + self._coming()), layout.ARRIVING)
+            room[: top - first] = arrays["waiting"][first:top]
+            arrays["waiting"] = room
+            counters[layout.WAITING_LATE] -= first
+            counters[layout.WAITING_TOP] -= first
+            counters[layout.WAITING_FIRST] = 0
+        else:
+            widths = self._tables.types.array["width"]
+            held = int(widths[arrays["waiting"][first:top]["type"]].sum())
+            inbox = np.empty(_room(held + self._coming() * self._tables.width), np.int64)
+            counters[layout.INBOX_TOP] = repack(arrays.state, inbox)
+            arrays["inbox"] = inbox
+
+    def _coming(self) -> int:
+        """How many events are about to be taken in, at most."""
+        return max(1, int(self._arrays["parcel"][layout.PARCEL_COUNT]))
+
+    def forget_before(self, time: int) -> None:
+        """Forget which events earlier than ``time`` have come: nobody looks at any any more. And
+        give back what only a great many events that waited needed, once they are gone.
+        """
+        self.repeats.forget(time)
+        if not self and len(self._arrays["inbox"]) > KEPT_MAX:
+            for name in ("waiting", "arrivals", "merging"):
+                self._arrays[name] = np.empty(0, layout.ARRIVING)
+            self._arrays["inbox"] = np.empty(0, np.int64)
 
 
-def in_order(chosen: Sequence[tuple[int, Int64s]], ranks: Int64s) -> tuple[AnyArray, Int64s]:
-    """Rows of several types as one array of words, and the events in it by (time, E4)."""
-    if not chosen:
-        return NO_ARRIVALS, np.empty(0, np.int64)
-    inbox = np.concatenate([rows.ravel() for _, rows in chosen])
-    arrivals = np.empty(sum([len(rows) for _, rows in chosen]), layout.ARRIVING)
-    types, places = arrivals["type"], arrivals["offset"]
-    start, first = 0, 0
-    for number, rows in chosen:
-        count, width = rows.shape
-        types[start : start + count] = number
-        places[start : start + count] = np.arange(first, first + rows.size, width)
-        start, first = start + count, first + rows.size
-    times = inbox[places + layout.ROW_TIME]
-    order = np.argsort(times, kind="stable")  # it finds what is in order already, batch by batch
-    sorted_times = times[order]
-    if (sorted_times[1:] == sorted_times[:-1]).any():
-        classes = np.where(
-            inbox[places + layout.ROW_ID] == layout.ID_IS_DIGEST, _COMPOSITE, _PRIMITIVE
-        )
-        sequences, sources = inbox[places + layout.ROW_SEQUENCE], inbox[places + layout.ROW_SOURCE]
-        order = np.lexsort((sequences, ranks[sources], classes, times))
-    return arrivals[order], inbox
+def times_of(batch: EventBatch) -> tuple[int, int] | None:
+    """The least and the greatest time of a batch; None for an empty one."""
+    return (int(batch.time.min()), int(batch.time.max())) if len(batch) else None
 
 
-def with_ticks(
-    arrivals: AnyArray, inbox: Int64s, ticks: Int64s, timer: int
-) -> tuple[AnyArray, Int64s]:
-    """Arrivals and words with the rows of timer ticks among them, each before what is simultaneous
-    (E4).
-    """
-    words = np.concatenate([inbox, ticks.ravel()])
-    both = np.empty(len(ticks) + len(arrivals), layout.ARRIVING)
-    both["type"][: len(ticks)] = timer
-    both["offset"][: len(ticks)] = len(inbox) + ticks.shape[1] * np.arange(len(ticks))
-    both[len(ticks) :] = arrivals
-    order = np.argsort(words[both["offset"] + layout.ROW_TIME], kind="stable")
-    return both[order], words
+def _room(least: int) -> int:
+    """A length for at least so many, and as many again."""
+    return max(64, 1 << (2 * least - 1).bit_length())

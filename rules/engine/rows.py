@@ -1,41 +1,28 @@
-"""Between batches and rows: events into the words that kernels read, and matches out of them.
+"""Between batches and rows: how events become the words that kernels read.
 
-Numbers cross as they are, strings as codes of the engine's :class:`Interner`; a batch costs a few
-operations on whole columns, whatever its length. The numbers of sources are local to an engine.
+Numbers cross as they are, strings as codes of the engine's :class:`Interner`. A batch is not
+copied here: kernels are told where its columns stand, and what the codes in them mean. The
+numbers of sources are local to an engine.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple
 
 import numpy as np
 
 from matcher.identity import RULE_SOURCE, event_key, source_hash
-from matcher.model import (
-    Column,
-    EventBatch,
-    EventIds,
-    EventType,
-    Int64s,
-    Kind,
-    StringColumn,
-    Value,
-)
+from matcher.model import AnyArray, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
 from rules.engine.interner import Interner
 from rules.engine.kernels.layout import (
+    COLUMN_IS_BYTES,
+    COLUMN_IS_CODES,
+    COLUMN_IS_WORDS,
     HEADER,
     ID_IS_DIGEST,
     ID_IS_SEQUENCE,
-    ROW_ID,
-    ROW_KEY_HIGH,
-    ROW_KEY_LOW,
-    ROW_SEQUENCE,
-    ROW_SOURCE,
-    ROW_TIME,
 )
 
 
@@ -56,7 +43,7 @@ class Sources:
         self._dictionary_numbers: Int64s = np.empty(0, np.int64)
 
     def numbers(self, column: StringColumn) -> Int64s:
-        """The numbers of the sources of n events."""
+        """The numbers of the sources of a column's dictionary."""
         if column.values is not self._dictionary:
             self._dictionary = column.values
             fresh = [name for name in column.values if name not in self._numbers]
@@ -64,10 +51,9 @@ class Sources:
                 self._numbers[name] = self._add(name)
             if fresh:
                 self._rank()
-            self._dictionary_numbers = np.array(
-                [self._numbers[name] for name in column.values], np.int64
-            )
-        return self._dictionary_numbers[column.codes]
+            numbers = [self._numbers[name] for name in column.values]
+            self._dictionary_numbers = np.array(numbers, np.int64)
+        return self._dictionary_numbers
 
     def number(self, name: str) -> int:
         """The number of one source."""
@@ -131,87 +117,71 @@ def row_of(batch: EventBatch) -> Row | None:
     return Row(batch.time.item(), ids.source[0], ids.sequence.item(), None, values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How the row of an event lies in bytes; ``strings`` are the places of attributes that are."""
+class Parcel(NamedTuple):
+    """A batch as kernels are told of it: the words of layout.PARCEL_HEADER, and the arrays that
+    these name, which must live until it is taken in.
+    """
 
-    type: EventType
-    row: struct.Struct
-    strings: tuple[int, ...]
-
-    @classmethod
-    def of(cls, type_: EventType) -> _Form:
-        kinds = [attribute.kind for attribute in type_.attributes]
-        letters = "".join("d" if kind is Kind.FLOAT else "q" for kind in kinds)
-        strings = tuple(place for place, kind in enumerate(kinds) if kind is Kind.STRING)
-        return cls(type_, struct.Struct(f"<{HEADER}q{letters}"), strings)
+    words: Sequence[int]
+    held: Sequence[AnyArray]
 
 
 class RowWriter:
-    """Batches into rows. Owner of the texts of ids and of the numbers of sources."""
+    """Batches as parcels. Owner of the texts of ids and of the numbers of sources."""
 
     def __init__(self, strings: Interner) -> None:
         self.strings = strings
         self.texts = Interner()
         self.sources = Sources()
-        self._forms: dict[str, _Form] = {}  # by the name of the type
 
-    def forget_types(self) -> None:
-        """Forget how types are written: no rule knows some of them any more."""
-        self._forms.clear()
-
-    def rows(self, batch: EventBatch) -> Int64s:
-        """The events of a batch as rows, int64[n, HEADER + attributes], in its order."""
-        count = len(batch)
-        rows = np.empty((count, HEADER + len(batch.columns)), np.int64)
-        rows[:, ROW_TIME] = batch.time
-        rows[:, ROW_SEQUENCE] = batch.ids.sequence
-        sources = self.sources.numbers(batch.ids.source)
-        rows[:, ROW_SOURCE] = sources
-        self._write_ids(rows, batch.ids, sources)
-        for place, column in enumerate(batch.columns, HEADER):
-            rows[:, place] = self._words(column)
-        return rows
-
-    def words(self, type_: EventType, one: Row) -> bytes:
-        """An event that comes alone and is known by its number: the words that ``rows`` would give,
-        in bytes.
+    def parcel(self, type_number: int, batch: EventBatch, seen: Int64s | None) -> Parcel:
+        """The events of a batch, none of which repeats any known by ``seen``: the numbers by which
+        their sources, the column's dictionary, are known there; None to look for no repeats.
         """
-        form = self._forms.get(type_.name)
-        if form is None or form.type is not type_:
-            form = self._forms[type_.name] = _Form.of(type_)
-        values: Sequence[Value] = one.values
-        if form.strings:
-            values = list(values)
-            for place in form.strings:
-                values[place] = self.strings.code(cast(str, values[place]))
-        number = self.sources.number(one.source)
-        key, sequence = self.sources.hashes.item(number), one.sequence
-        return form.row.pack(one.time, key, sequence, number, sequence, ID_IS_SEQUENCE, *values)
+        ids, held = batch.ids, []
 
-    def _write_ids(self, rows: Int64s, ids: EventIds, sources: Int64s) -> None:
+        def address(array: AnyArray) -> int:
+            array = np.ascontiguousarray(array)
+            held.append(array)
+            return array.ctypes.data
+
+        source = ids.source
+        form, texts, keys = self._ids(ids)
+        words = [
+            type_number,
+            len(batch),
+            HEADER + len(batch.columns),
+            0,
+            address(batch.time),
+            address(ids.sequence),
+            0 if len(source.values) == 1 else address(source.codes),
+            address(self.sources.numbers(source)),
+            0 if seen is None else address(seen),
+            form,
+            0 if texts is None else address(texts),
+            0 if keys is None else address(keys),
+        ]
+        for column in batch.columns:
+            if isinstance(column, StringColumn):
+                if 2 * len(column.values) > len(column) + 16:
+                    column = column.compact()  # a slice may carry a dictionary much larger than it
+                codes = self.strings.codes(column.values)
+                words += COLUMN_IS_CODES, address(column.codes), address(codes)
+            elif column.dtype == np.bool_:
+                words += COLUMN_IS_BYTES, address(column), 0
+            else:
+                words += COLUMN_IS_WORDS, address(column), 0
+        return Parcel(words, held)
+
+    def _ids(self, ids: EventIds) -> tuple[int, Int64s | None, Int64s | None]:
+        """ROW_ID of all ids, or of each, int64[n]; and their keys, int64[n, 2], if they do not
+        follow from sources and sequence numbers.
+        """
         if ids.digest is not None:
-            rows[:, ROW_ID] = ID_IS_DIGEST
-            rows[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1] = ids.digest.view(np.int64)
-        elif ids.text is None:
-            rows[:, ROW_ID] = ID_IS_SEQUENCE
-            rows[:, ROW_KEY_HIGH] = self.sources.hashes[sources]
-            rows[:, ROW_KEY_LOW] = ids.sequence
-        else:
-            texts = ids.text.compact()
-            rows[:, ROW_ID] = self.texts.codes(texts.values)[texts.codes]
-            names = ids.source.tolist()
-            keys = np.array(
-                [event_key(name, text) for name, text in zip(names, texts.tolist(), strict=True)],
-                np.uint64,
-            )
-            rows[:, ROW_KEY_HIGH : ROW_KEY_LOW + 1] = keys.view(np.int64).reshape(-1, 2)
-
-    def _words(self, column: Column) -> Int64s:
-        if isinstance(column, StringColumn):
-            if 2 * len(column.values) > len(column) + 16:
-                column = column.compact()  # a slice may carry a dictionary much larger than it
-            return self.strings.codes(column.values)[column.codes]
-        if column.dtype == np.float64:
-            return np.ascontiguousarray(column).view(np.int64)
-        return column.astype(np.int64)
+            return ID_IS_DIGEST, None, ids.digest.view(np.int64)
+        if ids.text is None:
+            return ID_IS_SEQUENCE, None, None
+        texts = ids.text.compact()
+        pairs = zip(ids.source.tolist(), texts.tolist(), strict=True)
+        keys = np.array([event_key(*pair) for pair in pairs], np.uint64)
+        return 0, self.texts.codes(texts.values)[texts.codes], keys.view(np.int64)

@@ -44,13 +44,12 @@ _FIXED = ("column", "type", "priority", "source", "key_high", "key_low")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Plain data: arrays, texts and numbers. ``mark`` is how far the engine has come and
-    ``times`` the least and greatest of its input, in microseconds; ``form`` tells its tables.
+    """Plain data: arrays, texts and numbers. ``mark`` is how far the engine has come, in
+    microseconds; ``form`` tells its tables.
     """
 
     form: str
     mark: int
-    times: tuple[int | None, int | None]
     arrays: Mapping[str, AnyArray]
     strings: tuple[str | None, ...]
     texts: tuple[str | None, ...]
@@ -70,9 +69,8 @@ def put_into(arrays: Arrays, kept: Mapping[str, AnyArray]) -> None:
     for name in _TOPS:
         arrays.grow(name, len(kept[name]))
         arrays[name][: len(kept[name])] = kept[name]
-    for name in _WHOLE:
-        arrays[name] = kept[name].copy()
-    for name in _RECORDS:  # whose owners are the tables
+    arrays["free"], arrays["buckets"] = kept["free"].copy(), kept["buckets"].copy()
+    for name in ("counters", *_RECORDS):  # which others hold: the tables, above all
         arrays[name][:] = kept[name]
 
 

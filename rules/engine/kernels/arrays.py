@@ -49,10 +49,18 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "private": _I,  # private accesses of consuming rules, each list ended by -1
     "dispatch_keys": layout.DISPATCH_KEY,
     "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
-    # What is to be done: events in the order of (time, E4), the words of their rows, and
-    # terminators that entered earlier, by time.
+    # What comes from outside, and waits for the marks of its types.
+    "parcel": _I,  # a batch, see layout.PARCEL_HEADER
+    "staged": _I,  # an event alone, see layout.STAGED_ROW
+    "seen": layout.BLOCK,  # see ``seen``
+    "waiting": layout.ARRIVING,
+    "inbox": _I,  # the words of rows
+    "type_marks": _I,  # by type, where it is not the floor
+    "type_least": _I,  # by type: nothing of it is earlier among what waits in order
+    # What is to be done: events in the order of (time, E4), and terminators that entered earlier,
+    # by time.
     "arrivals": layout.ARRIVING,
-    "inbox": _I,
+    "merging": layout.ARRIVING,  # scratch
     "stored": layout.DEFERRED_TRIGGER,
     # What events change.
     "heap": _I,
@@ -70,6 +78,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "deferred": layout.DEFERRED_TRIGGER,
     "consumed": layout.CONSUMED_EVENT,
     "source_ranks": _I,  # by source number: place in byte order
+    "source_hashes": _I,
     "strings": _I,  # begin and end of each string code in ``string_bytes``
     "string_bytes": np.dtype(np.uint8),
     # Scratch of the evaluation of one terminator.
@@ -94,7 +103,7 @@ _PLACES = {name: 2 * place for place, name in enumerate(DTYPES)}
 
 
 class Arrays:
-    """Owner of the arrays; ``state`` is what kernels take."""
+    """Owner of the arrays; ``state`` is what kernels take, ``counters`` those of them by number."""
 
     def __init__(self) -> None:
         self._held: dict[str, AnyArray] = {}
@@ -103,6 +112,7 @@ class Arrays:
         for name, dtype in DTYPES.items():
             self[name] = np.zeros(64, dtype)
         self.grow("digits", layout.DIGITS)
+        self.counters = self._held["counters"].data  # whose items are read and set far sooner
 
     def __getitem__(self, name: str) -> AnyArray:
         return self._held[name]
@@ -225,8 +235,15 @@ straight = _accessor("straight")
 private = _accessor("private")
 dispatch_keys = _accessor("dispatch_keys")
 dispatch_heads = _accessor("dispatch_heads")
-arrivals = _accessor("arrivals")
+parcel = _accessor("parcel")
+staged = _accessor("staged")
+seen = _accessor("seen")
+waiting = _accessor("waiting")
 inbox = _accessor("inbox")
+type_marks = _accessor("type_marks")
+type_least = _accessor("type_least")
+arrivals = _accessor("arrivals")
+merging = _accessor("merging")
 stored = _accessor("stored")
 heap = _accessor("heap")
 free = _accessor("free")
@@ -243,6 +260,7 @@ queue = _accessor("queue")
 deferred = _accessor("deferred")
 consumed = _accessor("consumed")
 source_ranks = _accessor("source_ranks")
+source_hashes = _accessor("source_hashes")
 strings = _accessor("strings")
 string_bytes = _accessor("string_bytes")
 frame = _accessor("frame")

@@ -19,9 +19,11 @@ from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import detect
 from rules.engine.kernels.emission import take
 from rules.engine.kernels.expressions import run
+from rules.engine.kernels.intake import take_in_staged
 from rules.engine.kernels.layout import (
     APPENDED,
     ARRIVAL,
+    ARRIVALS,
     COMPOSITE,
     COMPOSITE_END,
     COMPOSITE_RULE,
@@ -35,9 +37,11 @@ from rules.engine.kernels.layout import (
     GROW_TRIGGERS,
     HEADER,
     ID_IS_DIGEST,
+    INBOX_TOP,
     INSTANT,
     LEVEL,
     LISTS_TOP,
+    ORDERING,
     PHASE,
     PRESENT_ROW,
     QUEUE_HEAD,
@@ -49,10 +53,13 @@ from rules.engine.kernels.layout import (
     ROW_SOURCE,
     ROW_TIME,
     ROW_WRITTEN,
+    STAGED,
     STORED,
     TAKING,
     TRIGGER_SERIAL,
     TRIGGERS,
+    WAITING_FIRST,
+    WAITING_TOP,
     WISH,
 )
 from rules.engine.kernels.memory import (
@@ -67,6 +74,7 @@ from rules.engine.kernels.memory import (
     row_key,
     row_offset,
 )
+from rules.engine.kernels.ordering import order
 from rules.engine.kernels.straight import detect_straight
 
 CHOOSE, ARRIVE, RUN, STORE, CONSUME = 0, 1, 2, 3, 4
@@ -81,14 +89,17 @@ TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 @kernel
 def process(state: int) -> int:
-    """Go on until all of ``arrivals`` and ``stored`` is done, and taken if that is asked for, or
-    until something must grow.
+    """Take in what comes alone, let what marks have passed arrive, and go on until all of it and
+    of ``stored`` is done, and taken if that is asked for, or until something must grow.
     """
     counters = arrays.counters(state)
+    status = let_arrive(state)
+    if status != DONE:
+        return status
     if counters[LEVEL] != TIME_LEAST:
         raise_marks(state, counters[LEVEL])
         counters[LEVEL] = TIME_LEAST
-    arrivals, inbox, stored = arrays.arrivals(state), arrays.inbox(state), arrays.stored(state)
+    arrivals, stored = arrays.arrivals(state), arrays.stored(state)
     while True:
         phase = counters[PHASE]
         if phase == CHOOSE:
@@ -97,11 +108,13 @@ def process(state: int) -> int:
                 counters[WISH] = DONE
                 return status
             time = TIME_GREATEST
-            if counters[ARRIVAL] < len(arrivals):
-                time = inbox[arrivals[counters[ARRIVAL]].offset + ROW_TIME]
+            if counters[ARRIVAL] < counters[ARRIVALS]:
+                time = arrivals[counters[ARRIVAL]].time
             if counters[STORED] < len(stored):
                 time = min(time, stored[counters[STORED]].time)
-            elif counters[ARRIVAL] == len(arrivals):
+            elif counters[ARRIVAL] == counters[ARRIVALS]:
+                if counters[WAITING_FIRST] == counters[WAITING_TOP]:
+                    counters[INBOX_TOP] = 0
                 return DONE if not counters[TAKING] or take(state) else GROW_TAKEN
             counters[INSTANT] = time
             counters[PHASE] = ARRIVE
@@ -152,6 +165,24 @@ def process(state: int) -> int:
 
 
 @kernel
+def let_arrive(state: int) -> int:
+    """Take in the event that comes alone, if there is one, and let what is due arrive if that is
+    asked for: DONE, or what must grow first.
+    """
+    counters = arrays.counters(state)
+    if counters[STAGED]:
+        status = take_in_staged(state)
+        if status != DONE:
+            return status
+    if counters[ORDERING]:
+        status = order(state)
+        if status != DONE:
+            return status
+        counters[ORDERING] = 0
+    return DONE
+
+
+@kernel
 def raise_marks(state: int, mark: int) -> None:
     """Have every group evaluated up to a mark, if it is not yet."""
     groups = arrays.groups(state)
@@ -176,9 +207,9 @@ def arrive(state: int) -> int:
     counters = arrays.counters(state)
     arrivals, inbox, stored = arrays.arrivals(state), arrays.inbox(state), arrays.stored(state)
     time = counters[INSTANT]
-    while counters[ARRIVAL] < len(arrivals):
+    while counters[ARRIVAL] < counters[ARRIVALS]:
         arriving = arrivals[counters[ARRIVAL]]
-        if inbox[arriving.offset + ROW_TIME] != time:
+        if arriving.time != time:
             break
         status = enter(state, arriving.type, inbox, arriving.offset)
         if status != DONE:

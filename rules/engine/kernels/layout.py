@@ -279,8 +279,33 @@ PROBE_INT_TO_FLOAT = 3  # found only where the int is a float exactly
 KIND_INT, KIND_FLOAT, KIND_BOOL, KIND_STRING = 0, 1, 2, 3
 POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 
-ARRIVING = np.dtype([("type", _I), ("offset", _I)])
-"""An event that enters, and where its words begin."""
+ARRIVING = np.dtype([("time", _I), ("type", _I), ("offset", _I)])
+"""An event that waits or enters, and where in the inbox its words begin."""
+BLOCK = np.dtype(
+    [
+        # 64 numbers of a source that have come or not, see ``seen``.
+        ("source", _I),
+        ("block", _I),  # its numbers by 64
+        ("bits", np.uint64),
+        ("newest", _I),  # the greatest time of its events
+    ]
+)
+# Words of a parcel: a batch that is to be taken in. Its columns are given by their addresses.
+PARCEL_TYPE, PARCEL_COUNT, PARCEL_WIDTH = 0, 1, 2
+PARCEL_DONE = 3  # events that are taken in
+PARCEL_TIMES, PARCEL_SEQUENCES = 4, 5  # int64 each
+PARCEL_SOURCES = 6  # int32: codes; 0 where all are 0
+PARCEL_NUMBERS = 7  # int64 by code: the numbers of sources
+PARCEL_SEEN = 8  # int64 by code: those in the table of what was seen; 0 to look for no repeats
+PARCEL_ID, PARCEL_IDS = 9, 10  # ROW_ID of all; or, if not 0, int64 of each
+PARCEL_KEYS = 11  # two words each; 0 where they follow from source and sequence number
+PARCEL_HEADER = 12
+# Then for each attribute how it stands there, where, and where the words of its codes are.
+PARCEL_COLUMN = 3
+COLUMN_IS_WORDS, COLUMN_IS_BYTES, COLUMN_IS_CODES = 0, 1, 2
+# Words of an event that is to be taken in alone: its type, its source in the table of what was
+# seen or -1, and its row.
+STAGED_TYPE, STAGED_SEEN, STAGED_ROW = 0, 1, 2
 TRIGGER = np.dtype([("priority", _I), ("serial", _I), ("rule", _I), ("row", _I)])
 DEFERRED_TRIGGER = np.dtype([("time", _I), ("rule", _I), ("row", _I)])
 CONSUMED_EVENT = np.dtype([("rule", _I), ("type", _I), ("row", _I)])
@@ -326,6 +351,19 @@ TAKEN_RUNS = 35  # runs behind them,
 TAKEN_EVENTS = 36  # of so many events in all,
 TAKEN_FULL = 37  # whether some outlet lacks room for a quarter more than that again,
 TAKEN_DISORDER = 38  # and DISORDER
+FLOOR = 39  # every type's mark is this at least
+UNTIL = 40  # what is from here on stays, whatever the marks say
+ARRIVALS = 41  # how many there are
+WAITING_FIRST = 42  # of the events that wait: the first, which are in order of time
+WAITING_LATE = 43  # up to here,
+WAITING_TOP = 44  # and the end of those that came since
+INBOX_TOP = 45  # words in use
+STAGED = 46  # whether an event is to be taken in alone
+ORDERING = 47  # whether what marks have passed is to leave the events that wait
+DROPPED = 48  # repeats, ever
+LEAST = 49  # times of all that came: TIME_MAX and TIME_MIN before the first
+GREATEST = 50
+ENTERED = 51  # events that arrived, ever
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 64
 
@@ -342,6 +380,10 @@ GROW_CONSUMED = 7
 GROW_RUNS = 8
 GROW_SUMMARIES = 9
 GROW_TAKEN = 10
+GROW_SEEN = 11
+GROW_WAITING = 12
+GROW_INBOX = 13
+GROW_ARRIVALS = 14
 
 DIGITS = 640
 """Words of scratch for the digits of sums."""

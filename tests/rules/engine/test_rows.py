@@ -4,10 +4,11 @@ import random
 
 import numpy as np
 
+import rules
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from matcher.single import Row, Single
-from rules.engine.interner import Interner
-from rules.engine.rows import RowWriter, row_of
+from rules.engine.cdp import CdpEngine
+from rules.engine.rows import row_of
 
 TYPE = EventType.of("Reading", area="string", value="float", count="int", wet="bool")
 VALUES = {
@@ -29,16 +30,22 @@ def columns_of(one: Single) -> EventBatch:
 
 def test_an_event_that_comes_alone_is_written_as_one_of_a_batch():
     random_ = random.Random(5)
-    for _ in range(200):
+    for _ in range(50):
         one = single(random_)
-        writer = RowWriter(Interner())
         batch = columns_of(one)
-        expected = writer.rows(batch)
-        for given in (one, batch):
-            row = row_of(given)
-            assert row == one.row
-            words = np.frombuffer(writer.words(TYPE, row), np.int64)
-            assert np.array_equal(words, expected[0])
+        written = []
+        for given in (one, batch, None):
+            engine = CdpEngine()
+            engine.deploy(rules.load(f"event {TYPE} define Seen() from Reading()"))
+            number = engine._linker.tables.type_numbers["Reading"]
+            if given is None:
+                engine._pending.add(number, batch)
+            else:
+                assert row_of(given) == one.row
+                engine.push(given)
+            written.append(engine._pending.rows(number).tolist())
+        assert written[0] == written[1] == written[2]
+        assert len(written[0]) == 1
 
 
 def test_what_is_not_alone_or_not_known_by_a_number_is_no_row():
