@@ -25,6 +25,7 @@ from matcher.counting import CountingMatcher
 from matcher.encoded import EncodedEvents
 from matcher.indexed import COUNT_NAMES, Index, IndexedMatcher
 from matcher.kernels.layout import COUNTS
+from matcher.loading import load_kernels
 from matcher.matcher import Matcher
 from matcher.model import Int64s
 from matcher.naive import NaiveMatcher
@@ -60,6 +61,7 @@ class AutoMatcher(TableMatcher):
 
     def __init__(self) -> None:
         super().__init__()
+        load_kernels()
         self._index = Index(self.table, by_access=True)
         self._rival: Rival | None = None
         self._chosen_for = FILTERS_MIN // 2

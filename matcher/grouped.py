@@ -23,6 +23,7 @@ from matcher.kernels.layout import (
     NEXT,
     ROOM_OF,
     SIZE,
+    TOLD_IN,
 )
 from matcher.model import Int64s
 
@@ -117,7 +118,7 @@ class Groups:
         alive = self.blocks[start : start + words].view(np.uint8)
         kept = np.unpackbits(alive, bitorder="little")[:size].astype(bool)
         half, wide = (size + 1) // 2, self.blocks.view(np.uint32)
-        places = 2 * (start + words + size)
+        places = 2 * (start + words + int(self.groups[group, TOLD_IN]))
         slots = places + 2 * half
         members = wide[slots : slots + size].astype(np.int64) << 32 | wide[places : places + size]
         found: Int64s = members[kept]

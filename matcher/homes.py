@@ -119,7 +119,7 @@ class Homes:
         bits, layers, width, base = arranged(members)
         if len(self._scratch) < len(table.vocabulary.ranks):
             self._scratch = np.full(len(table.vocabulary.ranks), -1, np.int64)
-        block, mask, terms, runs = build_group(
+        block, mask, terms, *others = build_group(
             bits,
             64 * layers * width,
             table.filters.rows,
@@ -134,7 +134,7 @@ class Homes:
             self._build(key, members[:half])
             self._build(key, members[half:])
             return
-        about = (len(bits), len(members), mask, terms, runs, layers, width, base)
+        about = (len(bits), len(members), mask, terms, *others, layers, width, base)
         group = self.groups.add(key, block, about)
         there = np.flatnonzero(bits >= 0)
         self._homes.rows[bits[there] >> 32] = group << 16 | there

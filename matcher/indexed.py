@@ -62,7 +62,7 @@ from matcher.table import INTERFACE, FilterTable
 from matcher.tabled import Found, TableMatcher
 
 ARENA_MIN = 64
-GATHERED_MIN = 2 * GROUP_MIN
+GATHERED_MIN = 4 * GROUP_MIN
 """Filters that come one by one become a group when so many have gathered."""
 COUNT_NAMES = (
     "subsets visited",

@@ -51,21 +51,23 @@ _TEST_OF = np.array([TEST_OF[operator] for operator in Operator], np.int64)
 _SORT_OF_KIND = np.array([Sort.NUMBER, Sort.NUMBER, Sort.BOOL, Sort.TEXT], np.int64)
 _FITS = np.array([[operator in OPERATORS[sort] for operator in Operator] for sort in Sort])
 
-START, COUNT, INTERFACE, KEY = range(4)
-"""Columns of ``filters``: a filter's rows and its interface; KEY is its matcher's own."""
+START, COUNT, INTERFACE = range(3)
+"""Columns of ``filters``: a filter's rows, how many, and the place of its interface."""
+ROWS_MAX = 2**31 - 1
+"""Rows of all filters together: 32 bits say where a filter's begin."""
 
 
 class FilterTable:
     """Filters by slot.
 
-    ``rows`` int64[.., 2]: all rows (:mod:`matcher.kernels.layout`); ``filters`` int64[slots, 4];
+    ``rows`` int64[.., 2]: all rows (:mod:`matcher.kernels.layout`); ``filters`` int32[slots, 3];
     ``identifiers`` int64[slots]; ``interfaces`` int64[places], -1 where there is none now.
     """
 
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         self.rows = Growing(np.int64, 2)
-        self.filters = Growing(np.int64, 4)
+        self.filters = Growing(np.int32, 3)
         self.identifiers = Growing(np.int64)
         self.interfaces = Growing(np.int64)
         self.live_interfaces = 0
@@ -109,6 +111,7 @@ class FilterTable:
         """Add one filter; its slot. ValueError for an identifier that is taken."""
         if identifier in self._slots:
             raise ValueError(f"there is a filter {identifier} already")
+        self._check_rows(len(filter_.constraints) + 1)
         self.changes += 1
         packed = [self._row(constraint) for constraint in filter_.constraints]
         if filter_.type is not None:
@@ -122,14 +125,14 @@ class FilterTable:
         self._slots.add(identifier, slot)
         self.identifiers.rows[slot] = identifier
         place = self._interface(interface, 1)
-        self.filters.rows[slot] = (start, len(packed), place, 0)
+        self.filters.rows[slot] = (start, len(packed), place)
         return slot
 
     def remove(self, identifier: int) -> None:
         """Forget a filter, which no matcher uses any more."""
         self.changes += 1
         slot = self._slots.pop(identifier)
-        start, count, place, _ = self.filters.rows[slot].tolist()
+        start, count, place = self.filters.rows[slot].tolist()
         for word, operand in self.rows.rows[start : start + count].tolist():
             self.vocabulary.release_term(word & TERM_MASK)
             if word >> 36 in (BY_TEST, BY_RANK):
@@ -211,6 +214,7 @@ class FilterTable:
         if (identifiers[1:] == identifiers[:-1]).any():
             raise ValueError("two filters have the same identifier")
         cells = batch.cells
+        self._check_rows(len(cells.values) + len(batch))
         unfit = ~_FITS[_SORT_OF_KIND[cells.kinds], batch.operators]
         floats = cells.kinds == FLOAT
         unfit |= floats & np.isnan(np.where(floats, cells.values, 0).view(np.float64))
@@ -218,6 +222,10 @@ class FilterTable:
             operator = Operator(int(batch.operators[cell]))
             Constraint(cells.names[cell], operator, cells.value(cell))
             raise FilterError(f"{cells.names[cell]} {SPELLING[operator]}: refused")
+
+    def _check_rows(self, more: int) -> None:
+        if self.rows.size > ROWS_MAX - more:
+            raise ValueError(f"all filters together may have {ROWS_MAX} constraints, types counted")
 
     def _pack(self, batch: FilterBatch) -> Int64s:
         """The rows of all constraints, in the batch's order."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import chain
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -30,7 +31,7 @@ import numpy as np
 
 from matcher.constraint import Operator, Sort
 from matcher.encoded import EncodedEvents, type_order
-from matcher.growing import Growing, with_room
+from matcher.growing import SHARDS, Growing, with_room
 from matcher.kernels.encoding import encode
 from matcher.matcher import Events
 from matcher.mixed import MixedEvents
@@ -38,6 +39,8 @@ from matcher.model import AnyArray, EventBatch, Int64s
 
 TEXTS_MAX = 2**20
 """Distinct texts remembered; beyond them all are forgotten and learnt anew."""
+TOGETHER_MAX = 2**14
+"""Words in one dictionary: to double it takes a third of a millisecond."""
 CHANGES_MAX = 64
 """Operands of order that come or go one by one; where more have, all are sorted anew."""
 TYPE_SORT = 3
@@ -62,10 +65,15 @@ Word = TypeVar("Word", bound=Hashable)
 
 
 class Numbering(Generic[Word]):
-    """Words in use and their numbers; the number of a word no longer used is used again."""
+    """Words in use and their numbers; the number of a word no longer used is used again.
+
+    A dictionary moves all that it has whenever it doubles. So what comes beyond TOGETHER_MAX words
+    is spread over many.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[Word, int] = {}
+        self._beyond: list[dict[Word, int]] = []
         self.words: list[Word | None] = []
         self._uses: list[int] = []
         self._free: list[int] = []
@@ -75,15 +83,18 @@ class Numbering(Generic[Word]):
         return len(self.words)
 
     def __iter__(self) -> Iterator[Word]:
-        return iter(self._numbers)
+        return chain(self._numbers, *self._beyond)
 
     def number(self, word: Word) -> int | None:
         """The number of a word in use."""
-        return self._numbers.get(word)
+        number = self._numbers.get(word)
+        if number is None and self._beyond:
+            return self._beyond[hash(word) % SHARDS].get(word)
+        return number
 
     def use(self, word: Word, times: int = 1) -> tuple[int, bool]:
         """A word's number, used so many times more, and whether the word is new."""
-        number = self._numbers.get(word)
+        number = self.number(word)
         if number is not None:
             self._uses[number] += times
             return number, False
@@ -94,7 +105,7 @@ class Numbering(Generic[Word]):
             number = len(self.words)
             self.words.append(word)
             self._uses.append(times)
-        self._numbers[word] = number
+        self._room(word)[word] = number
         return number, True
 
     def hold(self, number: int) -> None:
@@ -109,9 +120,18 @@ class Numbering(Generic[Word]):
         word = self.words[number]
         assert word is not None
         self.words[number] = None
-        del self._numbers[word]
+        if self._numbers.pop(word, None) is None:
+            del self._beyond[hash(word) % SHARDS][word]
         self._free.append(number)
         return word
+
+    def _room(self, word: Word) -> dict[Word, int]:
+        """The dictionary for a new word."""
+        if len(self._numbers) < TOGETHER_MAX:
+            return self._numbers
+        if not self._beyond:
+            self._beyond = [{} for _ in range(SHARDS)]
+        return self._beyond[hash(word) % SHARDS]
 
 
 class Vocabulary:

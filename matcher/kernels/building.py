@@ -38,8 +38,8 @@ from matcher.kernels.layout import (
 
 @making
 def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, at):
-    """The block of a group, its mask, how many terms, and how many interfaces behind the layers;
-    none if too many terms, or too many rows of one.
+    """The block of a group, and MASK, TERMS, RUNS, LEAST and TOLD_IN of it; no terms, if there are
+    too many, or too many rows of one.
 
     ``members`` as ``arranged`` gives them, those from ``behind`` on being in no layer; ``at``:
     scratch of -1 by term.
@@ -48,6 +48,7 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
     words = (count + 63) // 64
     terms, total, mask = np.empty(GROUP_TERMS_MAX, np.int64), 0, np.int64(-1)
     number_of_rows = 0
+    least, told_in = identifiers_in_block(members, identifiers)
     for member in range(count):
         if members[member] < 0:
             continue
@@ -61,13 +62,13 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
                 if total == GROUP_TERMS_MAX:
                     for known in range(total):
                         at[terms[known]] = -1
-                    return np.empty(0, np.int64), mask, 0, 0
+                    return np.empty(0, np.int64), mask, 0, 0, least, told_in
                 at[term] = total
                 terms[total] = term
                 total += 1
         mask &= own
     half = (count + 1) // 2
-    lists = words + count
+    lists = words + told_in
     head = lists + 2 * half + (count + 3) // 4
     bound = head + total * (TERM_WORDS + 4 * words + 9) + number_of_rows * 10
     bound += 4 * number_of_rows // (1 << spacing_log(words)) * words
@@ -78,7 +79,11 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
         if members[member] < 0:
             continue
         out[member >> 6] |= np.int64(1) << (member & 63)
-        out[words + member] = identifiers[members[member] >> 32]
+        identifier = identifiers[members[member] >> 32]
+        if told_in == half:
+            wide[2 * words + member] = identifier - least
+        else:
+            out[words + member] = identifier
         wide[2 * lists + member] = members[member] & TERM_MASK
         wide[2 * (lists + half) + member] = members[member] >> 32
         if member < behind:
@@ -98,7 +103,7 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
     if sizes.max() > GROUP_TERM_ROWS_MAX:
         for known in range(total):
             at[terms[known]] = -1
-        return np.empty(0, np.int64), mask, 0, 0
+        return np.empty(0, np.int64), mask, 0, 0, least, told_in
     begins = np.cumsum(sizes)
     filled = begins.copy()
     owners, places = np.empty(number_of_rows, np.int64), np.empty(number_of_rows, np.int64)
@@ -119,7 +124,21 @@ def build_group(members, behind, filters, identifiers, rows, sorts, test_ranks, 
             out, small, record, end, words, owners[part], places[part], rows, test_ranks, count
         )
         at[terms[number]] = -1
-    return out[:end].copy(), mask, total, runs
+    return out[:end].copy(), mask, total, runs, least, told_in
+
+
+@making
+def identifiers_in_block(members, identifiers):
+    """The least identifier of a group, and how many words the identifiers take: half a word each
+    where that tells them apart from the least, else a word.
+    """
+    least, most = np.int64(9223372036854775807), np.int64(-9223372036854775808)
+    for member in members:
+        if member >= 0:
+            least = min(least, identifiers[member >> 32])
+            most = max(most, identifiers[member >> 32])
+    apart = np.uint64(most) - np.uint64(least)  # which may be more than an int64 can say
+    return least, (len(members) + 1) // 2 if apart <= np.uint64(0xFFFFFFFF) else len(members)
 
 
 @making

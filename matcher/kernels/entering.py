@@ -109,7 +109,7 @@ def index_insert_all(
     state[FULL] = state[CROWDED] = 0
     for number in range(begin, len(slots)):
         slot = slots[number]
-        start, count = filters[slot, 0], filters[slot, 1]
+        start, count = np.int64(filters[slot, 0]), np.int64(filters[slot, 1])
         if state[LEARNT] * BLOOM_BITS >= 64 * len(bloom):
             return number
         own = rows[start : start + count]

@@ -16,7 +16,8 @@ them stand the filters that would have filled too little of another layer, in th
 interfaces, of which one match each is looked for.
 
 A block is a run of 64-bit words; offsets are from its begin, those of 16-bit numbers in sixteens
-of bits: the filters that live, as bits; their identifiers; the places of their interfaces and
+of bits: the filters that live, as bits; their identifiers (32 bits each, what they are more than
+the least, where that is enough; else 64); the places of their interfaces and
 their slots (32 bits each); for each behind the layers, where those of its interface end (16 bits);
 the terms' records
 (layout.TERM and following); and for each term ``LACK``, the filters that do not ask for it, the
@@ -45,6 +46,7 @@ from matcher.kernels.layout import (
     FLOAT_FLAG,
     LACK,
     LAYERS,
+    LEAST,
     RUNS,
     SIZE,
     SORT,
@@ -59,6 +61,7 @@ from matcher.kernels.layout import (
     TOGGLES,
     TOGGLES_AT,
     TOLD,
+    TOLD_IN,
     TYPE_SORT,
     VALUES,
     VALUES_AT,
@@ -216,9 +219,9 @@ def left_in_play(
 
 
 @inlined
-def records_of(block, size):
-    """Where the records of a block's terms begin."""
-    return block + (size + 63) // 64 + size + (size + 1) // 2 * 2 + (size + 3) // 4
+def records_of(lists, size):
+    """Where the records of a block's terms begin; ``lists``: where the places of interfaces do."""
+    return lists + (size + 1) // 2 * 2 + (size + 3) // 4
 
 
 @inlined
@@ -267,15 +270,18 @@ def behind_layers(play, first, wide, small, places, ends, leaps, selected, count
 
 
 @inlined
-def tell(play, identifiers, found, size):
-    """Note the filters in play; the numbers in ``found`` wanted so far."""
+def tell(play, identifiers, least, found, size):
+    """Note the filters in play; the numbers in ``found`` wanted so far.
+
+    ``identifiers``: by bit, what each is more than ``least``.
+    """
     for word in range(len(play)):
         rest = play[word]
         if size + number_of_bits(rest) > len(found):
             size += number_of_bits(rest)
             continue  # it is told again, with more room
         while rest:
-            found[size] = identifiers[word * 64 + lowest_bit(rest)]
+            found[size] = least + np.int64(identifiers[word * 64 + lowest_bit(rest)])
             size += 1
             rest &= rest - 1
     return size
@@ -334,16 +340,16 @@ def group_match(
     words = (filters + 63) // 64
     play = work[:words]
     set_to(play, blocks[block : block + words])
-    terms, record = groups[group, TERMS], records_of(block, filters)
+    identifiers, told_in = block + words, groups[group, TOLD_IN]
+    lists = identifiers + told_in
+    terms, record = groups[group, TERMS], records_of(lists, filters)
     counts[EVALUATED] += 1
     counts[COMBINED] += terms * filters
     in_play(
         blocks, small, block, record, terms, cells, at, texts, play, own[:words], reached, counts
     )
     half = (filters + 1) // 2
-    identifiers = block + words
-    places = 2 * (identifiers + filters)
-    ends = 4 * (identifiers + filters + 2 * half)
+    places, ends = 2 * lists, 4 * (lists + 2 * half)
     layers, width = groups[group, LAYERS], groups[group, WIDTH]
     aligned = layers * width
     if layers:
@@ -351,8 +357,11 @@ def group_match(
         left -= in_layers(play, own, layers, width, bits[event, base : base + width])
     leaps = filters - 64 * aligned > 4 * groups[group, RUNS]
     left -= behind_layers(play, aligned, wide, small, places, ends, leaps, bits[event], counts)
-    if wanted:
-        size = tell(play, blocks[identifiers : identifiers + filters], found, size)
+    if wanted and told_in == half:
+        narrow = wide[2 * identifiers : 2 * identifiers + filters]
+        size = tell(play, narrow, groups[group, LEAST], found, size)
+    elif wanted:
+        size = tell(play, blocks[identifiers : identifiers + filters], 0, found, size)
     return size, left
 
 

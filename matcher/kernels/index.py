@@ -120,10 +120,12 @@ def move_heads(heads, larger):
 
 
 @inlined
-def sieve(candidates, count, arena, rows, event, cells, at, texts, bits, wanted, counts):
+def sieve(
+    candidates, count, arena, rows, identifiers, event, cells, at, texts, bits, wanted, counts
+):  # fmt: skip
     """Keep the candidates whose own row holds and whose interface is not selected yet.
 
-    Their other rows are asked for. Gives how many there are.
+    Their other rows are asked for, and their identifiers, if ``wanted``. Gives how many there are.
     """
     hit_offsets, hits, ranks, test_ranks = texts
     kept = 0
@@ -142,7 +144,11 @@ def sieve(candidates, count, arena, rows, event, cells, at, texts, bits, wanted,
             ):
                 continue
             prefetch(rows, 2 * (run >> 32))
-            prefetch(rows, 2 * (run >> 32) + 8)
+            prefetch(
+                rows, 2 * ((run >> 32) + (run & TERM_MASK)) - 1
+            )  # few take more than two lines
+        if wanted:
+            prefetch(identifiers, arena[entry, 3] >> 32)
         candidates[kept] = entry
         kept += 1
     return kept
@@ -224,8 +230,9 @@ def match_buckets(
             for candidate in range(gathered):
                 prefetch(arena, 4 * candidates[candidate])
             kept = sieve(
-                candidates, gathered, arena, rows, event, cells, at, texts, bits, wanted, counts
-            )
+                candidates, gathered, arena, rows, identifiers, event, cells, at, texts, bits,
+                wanted, counts,
+            )  # fmt: skip
             size, left = verify(
                 candidates, kept, arena, rows, identifiers, event, cells, at, texts,
                 bits, found, size, wanted, left,

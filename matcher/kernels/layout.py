@@ -68,13 +68,15 @@ their misses overlap, too, and yet those of a selected interface need not be loo
 
 # --- groups -------------------------------------------------------------------------------------
 
-GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, ROOM_OF, MASK, TERMS, RUNS, LAYERS, WIDTH, BASE = range(12)
-GROUP_COLUMNS = 12
+GROUP_KEY, NEXT, SIZE, ALIVE, BLOCK, ROOM_OF, MASK, TERMS, RUNS, LEAST, TOLD_IN = range(11)
+LAYERS, WIDTH, BASE = range(11, 14)
+GROUP_COLUMNS = 14
 """Columns of ``groups``: the bucket's key, the next group of this key, its bits and how many of
 them are filters that are still there, where its block begins and how many words there is room for,
 the terms that all of its filters have, folded, how many terms it has, how many interfaces behind
-the layers; how many layers, of so many words each, and the word of the interfaces that they begin
-with."""
+the layers; the least identifier, and how many words identifiers take in the block, as many as there
+are bits or half of that; how many layers, of so many words each, and the word of the interfaces
+that they begin with."""
 TERM, SORT, LACK, VALUES, VALUES_AT, FIRSTS, CHECKS, FLIPS, TOGGLES, TOGGLES_AT = range(10)
 TOGGLE_SLOTS = 10
 TERM_WORDS = 11

@@ -85,6 +85,21 @@ def ranges(count: int, first: int = 0) -> list[tuple[int, int, Filter]]:
     return [(first + number, number % 3, filter_) for number, filter_ in rows]
 
 
+@pytest.mark.parametrize("step", [1, 2**32 // 299, 2**32 // 299 + 1, 2**61 // 299])
+def test_identifiers_of_a_group_may_be_as_far_apart_as_they_like(step):
+    count = 300
+    numbers = [-(2**60) + step * n for n in range(count)]
+    filters = [(one, n % 7, Filter.of(("a", ">", n))) for n, one in enumerate(numbers)]
+    matcher = IndexedMatcher(by_access=False)
+    matcher.add_all(FilterBatch.of(filters))
+    assert matcher.figures["filters in groups"] == count
+    for left in (count, count - 80, 20):  # the last time they are a group no more
+        for gone in range(left, len(matcher)):
+            matcher.remove(numbers[gone])
+        found = matcher.match(MixedEvents.of([{"a": 10}, {"a": 1e9}]), filters=True)
+        assert found.filter_lists() == [numbers[:10], numbers[:left]]
+
+
 def test_few_filters_are_no_group_and_many_are_several():
     matcher = IndexedMatcher(by_access=True)
     matcher.add_all(FilterBatch.of(ranges(GROUP_MIN - 1)))

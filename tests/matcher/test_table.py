@@ -3,6 +3,7 @@
 import random
 
 import numpy as np
+import pytest
 
 from matcher.constraint import Filter
 from matcher.mixed import FilterBatch
@@ -34,6 +35,19 @@ def test_many_at_once_are_packed_like_one_at_a_time():
     many.add_all(FilterBatch.of([(number, number, one) for number, one in enumerate(FILTERS)]))
     for number in range(len(FILTERS)):
         assert described(single, number) == described(many, number)
+
+
+def test_more_rows_than_their_number_can_say_are_refused(monkeypatch):
+    monkeypatch.setattr("matcher.table.ROWS_MAX", 10)
+    table = FilterTable()
+    table.add(1, 1, Filter.of(("a", "=", 1), ("b", "=", 1)))
+    wide = Filter.of(*((f"n{number}", "=", 1) for number in range(9)))
+    with pytest.raises(ValueError, match="together may have 10 constraints"):
+        table.add(2, 1, wide)
+    with pytest.raises(ValueError, match="together may have 10 constraints"):
+        table.add_all(FilterBatch.of([(2, 1, wide)]))
+    assert len(table) == 1
+    assert len(table.vocabulary.terms) == 2
 
 
 def test_nothing_grows_when_filters_come_and_go():
