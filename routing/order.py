@@ -74,3 +74,8 @@ def in_sequence(batches: Sequence[EventBatch]) -> Int64s | None:
     if len(batches) < 2:
         return None
     return np.argsort(np.concatenate([batch.ids.sequence for batch in batches]), kind="stable")
+
+
+def at_times(batch: EventBatch, times: Int64s) -> EventBatch:
+    """The events of a batch as if they had these times, int64[n]."""
+    return EventBatch(batch.type, times, batch.ids, batch.columns, batch.causes)

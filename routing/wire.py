@@ -256,6 +256,7 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     marks: tuple[tuple[Name, Time], ...]
     fresh: Number
     answers: tuple[tuple[Name, SequenceNumber, Time], ...]
+    came: bytes | None
 
 
 class _Shared(msgspec.Struct, array_like=True, frozen=True):
@@ -335,7 +336,7 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
 
 def _encode_forward(message: Forward) -> Frames:
     headers, body = encode_batches(message.batches)
-    plain = _Forwarded(headers, message.marks, message.fresh, message.answers)
+    plain = _Forwarded(headers, message.marks, message.fresh, message.answers, message.came)
     first = _prefix(_FORWARD) + _pack(plain)
     return [first, body] if headers else [first]
 
@@ -348,7 +349,9 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
     if plain.fresh > len(plain.batches):
         raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
     batches, _ = decode_batches(plain.batches, body)
-    return Forward(batches, plain.marks, plain.fresh, plain.answers)
+    if plain.came is not None and len(plain.came) != 8 * sum(map(len, batches)):
+        raise WireError(f"{len(plain.came)} bytes of times for {sum(map(len, batches))} events")
+    return Forward(batches, plain.marks, plain.fresh, plain.answers, plain.came)
 
 
 def _encode_shared(message: Shared) -> Frames:

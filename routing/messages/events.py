@@ -35,13 +35,15 @@ class Forward:
     the receiver has all of their events that it needs; one beyond everything says that nobody
     below publishes the type any more. ``answers``: rules, the number of the last Awakening of the
     plan that spoke of them, and a mark: of all masters before it that were asked for, everything
-    before it has been sent (the thesis's End).
+    before it has been sent (the thesis's End). ``came``, with ordering by arrival, int64[n]: when
+    these events came to where they have waited; None: they come now.
     """
 
     batches: tuple[EventBatch, ...] = ()
     marks: tuple[tuple[Name, Time], ...] = ()
     fresh: Number = 0
     answers: tuple[tuple[Name, Sequence, Time], ...] = ()
+    came: bytes | None = None
 
 
 OfRules: TypeAlias = tuple[
@@ -85,8 +87,8 @@ class Part(Struct, array_like=True, frozen=True):
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
     one of the message's, or the numbers of its events, less the message's first, as int32[n];
-    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n]; ``answers`` as in
-    Forward.
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n]; ``answers`` and
+    ``came`` as in Forward.
     """
 
     root: Name
@@ -96,6 +98,7 @@ class Part(Struct, array_like=True, frozen=True):
     detected: bool = False
     order: bytes | None = None
     answers: tuple[tuple[Name, Sequence, Time], ...] = ()
+    came: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

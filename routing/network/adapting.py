@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import MICROSECONDS
-from routing.config import Ordering
 from routing.messages import Need, Needed, Plan
 from routing.network.dividing import DividingBroker
 from routing.network.division import RATES_S
@@ -59,7 +58,7 @@ class AdaptingBroker(DividingBroker):
         super()._follow_plan(plan)
         if plan.anew:
             self._seen = {}
-        if not self._router.is_root or self._config.ordering is Ordering.ARRIVAL:
+        if not self._router.is_root:
             self._adapt_at = None
         elif self._adapt_at is None:
             self._adapt_after_s = ADAPT_AFTER_S

@@ -110,5 +110,6 @@ def _division(
     else:
         found = made.divide(tree, types, rules)
     if ordering is Ordering.ARRIVAL:
-        found = found.whole()  # how far events are apart is for the evaluating broker to say
+        # How far events are apart is for the evaluating broker to say.
+        found = found.whole({rule.defines.name for rule in rules})
     return Division(found, fathers, published, tuple(deployed), schemas)

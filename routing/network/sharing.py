@@ -166,7 +166,10 @@ class Keeper:
             else:
                 raise ProtocolError(Code.PROTOCOL, f"batch {pick} of {len(batches)}")
         if not part.detected:
-            return part.root, part.mark, Forward(tuple(found), part.marks, 0, part.answers)
+            if part.came is not None and len(part.came) != 8 * sum(map(len, found)):
+                raise ProtocolError(Code.PROTOCOL, "other events than times at which they came")
+            forward = Forward(tuple(found), part.marks, 0, part.answers, part.came)
+            return part.root, part.mark, forward
         order = None
         if part.order is not None:
             order = np.frombuffer(part.order, "<i4").astype(np.int64)
@@ -207,7 +210,8 @@ def keys_of(batch: EventBatch) -> list[Hashable]:
 
 def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int | bytes, ...]) -> Part:
     if isinstance(message, Forward):
-        return Part(root, mark, picks, message.marks, answers=message.answers)
+        answers, came = message.answers, message.came
+        return Part(root, mark, picks, message.marks, answers=answers, came=came)
     order = None if message.order is None else message.order.astype("<i4").tobytes()
     return Part(root, mark, picks, message.marks, True, order)
 

@@ -269,10 +269,14 @@ class Station:
 
         children = sorted(c for c, father in division.fathers.items() if father == self._name)
         roles = roles_at(self._name, children, division.partition, passed)
-        front = TIME_MIN if self._begins_anew else self._front
-        self._begins_anew = False
         self._forwarder.close()
-        self._pulls.follow(roles, front)
+        self._pulls.follow(roles, self._front_of_masters)
+        self._begins_anew = False
+
+    @property
+    def _front_of_masters(self) -> int:
+        """Up to where masters may have come."""
+        return TIME_MIN if self._begins_anew else self._front
 
     # --- inputs ---
 
@@ -439,9 +443,18 @@ class Station:
             first = min(fresh, len(part))
             self._outbox.append(Forward(part, (), first))
             fresh -= first
+        self._outbox += _waited(forwarded)
         if marks or answers:
-            last = self._outbox.pop() if forwarded.batches else Forward()
+            last = self._outbox.pop() if forwarded.batches or forwarded.waited else Forward()
             self._outbox.append(replace(last, marks=marks, answers=answers))
+
+
+def _waited(forwarded: Forwarded) -> Iterator[Forward]:
+    came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
+    first = 0
+    for part in parts_of(batch for batch, _ in forwarded.waited):
+        yield Forward(part, came=b"".join(came[first : first + len(part)]))
+        first += len(part)
 
 
 def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, fields
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
@@ -44,16 +44,18 @@ from routing.partition.sieve import sieve_of
 class Forwarded:
     """What is to be sent at once: events, and then the marks of their types (Law 2).
 
-    ``fresh`` are published events that pass as they come, ``late`` all others (Law 6).
+    ``fresh`` are published events that pass as they come, ``late`` all others (Law 6); but where
+    the times at which events come are what counts, those that have waited are apart, with these.
     """
 
     fresh: tuple[EventBatch, ...]
     late: tuple[EventBatch, ...]
     marks: Mapping[str, int]
+    waited: tuple[tuple[EventBatch, Int64s], ...] = ()
 
     @property
     def batches(self) -> tuple[EventBatch, ...]:
-        """All events."""
+        """All events but those that have waited."""
         return (*self.fresh, *self.late)
 
 
@@ -260,6 +262,18 @@ class Forwarder:
                     found.append((name, *answer))
         return tuple(found)
 
+    def ends(self, now: int, since: int, below: Callable[[str], int]) -> Answers:
+        """The same where events have the times at which they come (Gate.end): a question is
+        answered for good, once those below have answered it.
+        """
+        return tuple(
+            (name, number, TIME_MAX)
+            for name, one in self._evaluations.items()
+            if one.gate is not None
+            and below(name) == TIME_MAX
+            and (number := one.gate.end(now, since)) is not None
+        )
+
     def close(self) -> None:
         """What was asked for will be asked for again, as far as it is needed."""
         for gate in self._arrangement.gates:
@@ -267,11 +281,11 @@ class Forwarder:
 
     # --- events ------------------------------------------------------------------------------
 
-    def push(self, batch: EventBatch, *, fresh: bool = True) -> None:
+    def push(self, batch: EventBatch, *, fresh: bool = True, came: Int64s | None = None) -> None:
         """Take events in, of a type that fragments look at; others are dropped at once.
 
         ``fresh``: unless they are composite, they have just been published, and come the first
-        time.
+        time. ``came``, int64[n]: when they came, if that counts instead of their times.
         """
         name = batch.type.name
         if name not in self._arrangement.users or len(batch) == 0:
@@ -279,7 +293,7 @@ class Forwarder:
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
         if name in self._arrangement.stored:
-            self._sift(self._history.add(batch, fresh=fresh), self._arrangement)
+            self._sift(self._history.add(batch, fresh=fresh, came=came), self._arrangement)
             return
         users = self._arrangement.users[name]
         passing = np.zeros(len(batch), np.bool_)
@@ -321,12 +335,16 @@ class Forwarder:
                 self._history.let_pass(evaluation.advance(mark))
                 if evaluation.earliest == TIME_MAX:
                     del self._waiting[evaluation]
-        for batch, is_fresh in self._history.take_passing():
-            self._ready[is_fresh].append(batch)
+        waited = []
+        for batch, is_fresh, came in self._history.take_passing():
+            if came is None:
+                self._ready[is_fresh].append(batch)
+            else:
+                waited.append((batch, came))
         fresh, late = tuple(self._ready[True]), tuple(self._ready[False])
         self._ready = {True: [], False: []}
         self._forget(group_marks)
-        return Forwarded(fresh, late, self._marks_up(group_marks))
+        return Forwarded(fresh, late, self._marks_up(group_marks), tuple(waited))
 
     def _marks_up(self, group_marks: Mapping[frozenset[str], int]) -> dict[str, int]:
         """The marks that go up (Law 2); what has gone up never goes back."""

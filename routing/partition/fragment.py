@@ -120,10 +120,10 @@ class Fragment:
     reach: int
     pull: Pull | None = None
 
-    def whole(self) -> Fragment:
-        """What passes if nothing but static conditions counts."""
+    def whole(self, pull: Pull | None) -> Fragment:
+        """What passes if nothing but static conditions counts, and being asked for."""
         predicates = dict.fromkeys(self.predicate_of(role) for role in self.roles)
-        return Fragment((), (), tuple(map(Plain, predicates)), 0)
+        return Fragment((), (), tuple(map(Plain, predicates)), 0, pull)
 
     @property
     def plain(self) -> tuple[Predicate, ...]:
@@ -138,7 +138,8 @@ class Fragment:
         """
         if self.pull is None:
             return frozenset()
-        return frozenset(one.type.name for one in self.plain) - {self.pull.master.type.name}
+        slaves = frozenset(around.type for around in self.pull.around)
+        return slaves.intersection(one.type.name for one in self.plain)
 
     @property
     def asks(self) -> bool:

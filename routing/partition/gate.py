@@ -85,6 +85,7 @@ class Gate:
         self.horizon = TIME_MIN
         self._around = {one.type: one for one in pull.around if one.type in kept}
         self._open = OpenSpans(pull.after(kept))
+        self._ended = 0
         self._windows = self._windows_of(())
         self._kept: dict[str, dict[Values, list[_Kept]]] = {name: {} for name in self._around}
         """By type, and by the values that masters' must be equal to."""
@@ -106,7 +107,7 @@ class Gate:
         """Take in events that the fragment lets pass but for being asked for."""
         name = stored.batch.type.name
         for key, own in _by_key(stored, places, self._around[name]):
-            times = stored.batch.time[own]
+            times = stored.times(own)
             asked = self._windows[name].hold(key, times)
             stored.passing[own[asked]] = True
             if not asked.all():
@@ -135,18 +136,34 @@ class Gate:
     def close(self) -> None:
         """What was asked for will be asked for again, as far as it is needed."""
         self._open = OpenSpans(self._open.after)
+        self._ended = 0
         self._windows = self._windows_of(())
 
     def answer(self, mark: int) -> tuple[int, int] | None:
         """Everything that is kept here has come, and was sent where it was asked for, up to a mark:
         a number and a mark to answer, None when that is no news. Windows that have passed go.
         """
-        count = len(self._open)
-        if not self._open.answer(self._open.number, mark):
+        return (self._open.number, mark) if self._pass(mark) else None
+
+    def end(self, now: int, since: int) -> int | None:
+        """Where events have the times at which they come: the number of the last Awakening if it
+        was not given yet, since all that came before it is sent by now. No master that came before
+        ``since`` will be asked for.
+        """
+        self._pass(now)
+        self.horizon = max(since, self.horizon)
+        if self._ended == self._open.number:
             return None
+        self._ended = self._open.number
+        return self._ended
+
+    def _pass(self, mark: int) -> bool:
+        """Everything up to a mark has come; whether that is news for who has asked."""
+        count = len(self._open)
+        is_news = self._open.answer(self._open.number, mark)
         if len(self._open) < count:
             self._windows = self._windows_of(self._open.spans)
-        return self._open.number, mark
+        return is_news
 
     def forget(self) -> None:
         """Drop what will not be asked for (Law 2)."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import Bools, EventBatch
+from matcher.model import Bools, EventBatch, Int64s
 from routing.order import greatest_time
 
 BATCHES_LEAST = 64
@@ -23,7 +23,8 @@ BATCHES_LEAST = 64
 class Stored:
     """A batch, the number of its first row, and which of its events pass and have been sent.
 
-    ``fresh`` until ``take_passing`` is called next, if it was added so.
+    ``fresh`` until ``take_passing`` is called next, if it was added so. ``came``: when the events
+    came, where that is what counts instead of their times.
     """
 
     batch: EventBatch
@@ -32,6 +33,11 @@ class Stored:
     passing: Bools
     sent: Bools
     fresh: bool = False
+    came: Int64s | None = None
+
+    def times(self, places: Int64s) -> Int64s:
+        """The times of some of the events."""
+        return (self.batch.time if self.came is None else self.came)[places]
 
 
 class History:
@@ -53,11 +59,12 @@ class History:
             self._touched[stored.first] = stored
             yield stored
 
-    def add(self, batch: EventBatch, *, fresh: bool = False) -> Stored:
+    def add(self, batch: EventBatch, *, fresh: bool = False, came: Int64s | None = None) -> Stored:
         """Keep a batch; its ``passing`` may be changed until ``take_passing``."""
         count = len(batch)
         passing, sent = np.zeros(count, bool), np.zeros(count, bool)
-        stored = Stored(batch, self._rows, greatest_time(batch), passing, sent, fresh)
+        latest = greatest_time(batch) if came is None else int(came.max())
+        stored = Stored(batch, self._rows, latest, passing, sent, fresh, came)
         self._stored.append(stored)
         self._firsts.append(stored.first)
         self._touched[stored.first] = stored
@@ -76,16 +83,18 @@ class History:
         for one in stored:
             self._touched[one.first] = one
 
-    def take_passing(self) -> Iterator[tuple[EventBatch, bool]]:
+    def take_passing(self) -> Iterator[tuple[EventBatch, bool, Int64s | None]]:
         """The events that pass and have not been sent, in the order in which they came.
 
-        With each batch: whether it is fresh.
+        With each batch: whether it is fresh; if not, when its events came, if that is what counts.
         """
         for _, stored in sorted(self._touched.items()):
             new = stored.passing & ~stored.sent
             if new.any():
                 stored.sent |= new
-                yield stored.batch if new.all() else stored.batch.take(new), stored.fresh
+                batch = stored.batch if new.all() else stored.batch.take(new)
+                came = None if stored.came is None or stored.fresh else stored.came[new]
+                yield batch, stored.fresh, came
             stored.fresh = False
         self._touched.clear()
 

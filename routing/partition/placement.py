@@ -14,7 +14,7 @@ order of their deployment. What has changed is the difference of two values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -88,13 +88,17 @@ class Partition:
     waiting: Mapping[str, frozenset[str]] = field(default_factory=dict)
     pulls: Mapping[str, Pull] = field(default_factory=dict)
 
-    def whole(self) -> Partition:
-        """The same, but fragments let pass all that satisfies static conditions, unasked."""
+    def whole(self, defined: Container[str]) -> Partition:
+        """The same, but fragments let pass all that satisfies static conditions.
+
+        ``defined``: the types that rules define, whose events wait nowhere.
+        """
+        pulls = {name: one for name, was in self.pulls.items() if (one := was.without(defined))}
         fragments = {
-            node: {name: one.whole() for name, one in own.items()}
+            node: {name: one.whole(pulls.get(name)) for name, one in own.items()}
             for node, own in self.fragments.items()
         }
-        return Partition(self.places, fragments, self.waiting)
+        return Partition(self.places, fragments, self.waiting, pulls)
 
 
 @dataclass(frozen=True, slots=True)

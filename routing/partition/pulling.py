@@ -22,7 +22,7 @@ of the types that would wait for it, nor Timer.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matcher.model import EventType
 from routing.partition.predicates import Equalities, Keys, Predicate, subjects
@@ -71,6 +71,11 @@ class Pull:
     def slack(self) -> int:
         """Masters no further apart than that, in microseconds, have windows that meet."""
         return min(one.before + one.after for one in self.around)
+
+    def without(self, names: Container[str]) -> Pull | None:
+        """The same, but these types are sent as they come; None if nothing waits then."""
+        around = tuple(one for one in self.around if one.type not in names)
+        return replace(self, around=around) if around else None
 
     def after(self, names: Container[str]) -> int:
         """How far beyond a master events of some types are asked for, in microseconds."""

@@ -134,6 +134,11 @@ class Pulls:
             for name, waiting in self._waiting.items()
         }
 
+    @property
+    def asks(self) -> bool:
+        """Whether anything is asked for from here."""
+        return any(one.asks for one in self._rules.values())
+
     # --- what has to be asked for ---
 
     def see(self, batch: EventBatch) -> None:

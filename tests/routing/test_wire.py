@@ -268,7 +268,14 @@ def test_events_cross_unchanged(seed: int) -> None:
     numbers = [one.ids.sequence.tolist() for one in forward.message.batches]
     assert numbers == [one.ids.sequence.tolist() for one in sent.batches]
     assert forward.message.marks == (("Temp", 4),)
-    part = Part("b1", 2, tuple(range(len(sent.batches))))
+    came = np.arange(len(sent), dtype="<i8").tobytes() or None
+    waited = wire.decode(wire.encode(Forward(sent.batches, came=came)))
+    assert isinstance(waited, Forward)
+    assert waited.came == came
+    if came is not None:
+        with pytest.raises(WireError, match="bytes of times"):
+            wire.decode(wire.encode(Forward(sent.batches, came=came[1:])))
+    part = Part("b1", 2, tuple(range(len(sent.batches))), came=came)
     shared = wire.decode(wire.encode(Packet(1, 2, 3, Shared(4, sent.batches, (part,)))))
     assert isinstance(shared, Packet)
     assert isinstance(shared.message, Shared)

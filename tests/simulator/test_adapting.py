@@ -4,19 +4,25 @@ Brokers stand in a line, sources at its ends. One type comes ten times a second,
 ten seconds.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
-from networks import run
+from networks import run, sharp, write
 from rule_texts import SCHEMAS
 from timeline import batches
 
 from matcher.model import Event
 from matcher.printing import json_lines
+from routing.network import adapting
+from routing.network.division import divided, divided_for_sinks
+from routing.partition.choosing import Weights
+from routing.partition.pulling import masters_of
 from simulator.checkers import check
 from simulator.experiment import Experiment
+from simulator.oracle import delivered
 
 RULE = "define W(p: int) from A() as a and last B(p = a.p) within 2 s from a where p = a.p"
 DATA = {"A": {"v": 0.0, "s": ""}, "B": {"q": 0, "f": True}}
@@ -55,11 +61,15 @@ def _for_trees(facts: Mapping[str, Any]) -> Iterable[Mapping[str, Sequence[str]]
 
 
 @pytest.mark.parametrize(
-    ("pushed", "pulled"), [("distributed-st", "push-pull-st"), ("distributed-mt", "push-pull-mt")]
+    ("pushed", "pulled", "a", "b"),
+    [
+        ("distributed-st", "push-pull-st", OFTEN, SELDOM),
+        ("distributed-st", "push-pull-st", SELDOM, OFTEN),
+        ("distributed-mt", "push-pull-mt", SELDOM, OFTEN),
+    ],
 )
-@pytest.mark.parametrize(("a", "b"), [(OFTEN, SELDOM), (SELDOM, OFTEN)])
 def test_the_rarer_event_becomes_the_master_in_mid_stream(
-    tmp_path: Path, a: range, b: range, pushed: str, pulled: str
+    tmp_path: Path, pushed: str, pulled: str, a: range, b: range
 ) -> None:
     sent = {}
     for strategy in (pushed, pulled):
@@ -71,3 +81,63 @@ def test_the_rarer_event_becomes_the_master_in_mid_stream(
         sent[strategy] = sum(lane.bytes for lane in lanes)
     assert masters(outcome.experiment) == {"A()" if len(a) < len(b) else "B()"}
     assert sent[pulled] < 0.8 * sent[pushed], sent
+
+
+@pytest.mark.parametrize("pulled", ["push-pull-st", "push-pull-mt"])
+def test_by_arrival_what_is_asked_for_counts_when_it_came(tmp_path: Path, pulled: str) -> None:
+    """Delays are short beside the distances of events from the ends of windows."""
+    sent, found = {}, {}
+    for strategy in ("distributed-st", pulled):
+        path = written(tmp_path, strategy, SELDOM, OFTEN)
+        path.write_text(f'ordering = "arrival"\n{path.read_text()}')
+        outcome = run(path)
+        assert check(outcome) == []
+        lanes = [lane for pair in outcome.experiment.lanes.values() for lane in pair]
+        sent[strategy] = sum(lane.bytes for lane in lanes)
+        got = delivered(outcome.experiment.sinks["k"].arrivals).composite
+        found[strategy] = sorted(str(one.cause_full) for one in got)
+    assert found[pulled] == found["distributed-st"]
+    assert len(found[pulled]) == len(SELDOM)
+    assert sent[pulled] < 0.8 * sent["distributed-st"], sent
+
+
+@pytest.fixture
+def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """Masters become others, chosen by chance, with every survey; what they were."""
+    chosen: set[str] = set()
+
+    def choose(weights: Weights) -> dict[str, int]:
+        rules = ", ".join(sorted(rule.text for rule in weights.rules))
+        random = Random(f"{rules} {sorted(weights.rates.items())}")
+        defined = {rule.defines.name for rule in weights.rules}
+        found = {
+            rule.name: random.choice(numbers)
+            for rule in weights.rules
+            if (numbers := masters_of(rule, defined)) and random.random() < 0.8
+        }
+        chosen.add(str(found))
+        return found
+
+    monkeypatch.setattr(Weights, "choose", choose)
+    monkeypatch.setattr(adapting, "ADAPT_AFTER_S", 1.0)
+    monkeypatch.setattr(adapting, "ADAPT_EVERY_S", 2.0)
+    monkeypatch.setattr(adapting, "BETTER", float("inf"))
+    for one in (divided, divided_for_sinks):  # what is divided here is like nothing elsewhere
+        one.cache_clear()
+    yield chosen
+    for one in (divided, divided_for_sinks):
+        one.cache_clear()
+
+
+@pytest.mark.parametrize("strategy", ["push-pull-st", "push-pull-mt"])
+@pytest.mark.parametrize("seed", [2, 3])
+def test_masters_may_change_at_every_survey(
+    tmp_path: Path, seed: int, strategy: str, restless: set[str]
+) -> None:
+    found = sharp(seed)
+    assert found is not None
+    path = write(tmp_path, seed, *found, strategy)
+    outcome = run(path)
+    assert outcome.settled
+    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
+    assert len(restless) > 1

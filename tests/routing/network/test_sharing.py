@@ -51,7 +51,8 @@ def facts(message: Forward | Flow) -> tuple[object, ...]:
         for event in batch.events()
     ]
     order = message.order.tolist() if isinstance(message, Flow) and message.order is not None else 0
-    return type(message), rows, message.marks, order
+    said = (message.answers, message.came) if isinstance(message, Forward) else ()
+    return type(message), rows, message.marks, order, said
 
 
 def over(sharer: Sharer, keeper: Keeper, messages: list[ForTree]) -> tuple[list[ForTree], int]:
@@ -89,7 +90,10 @@ def test_each_tree_gets_what_was_sent_to_it(
                 for batch in chosen
             )
             marks = (("A", random.randint(0, 9)),)
-            messages.append((root, 7, Forward(tuple(one for one in parts if len(one)), marks)))
+            answers = (("r", random.randint(1, 9), 5),) if random.random() < 0.5 else ()
+            came = random.randbytes(8 * sum(map(len, parts))) if random.random() < 0.3 else None
+            own = tuple(one for one in parts if len(one))
+            messages.append((root, 7, Forward(own, marks, 0, answers, came)))
         found, events = over(sharer, keeper, messages)
         bodies += events
         assert [(root, mark, facts(one)) for root, mark, one in found] == [
@@ -138,6 +142,7 @@ def test_who_has_lost_count_is_found_out() -> None:
         (Part("b1", 1, (np.array([-1], "<i4").tobytes(),)), "not remembered"),
         (Part("b1", 1, (np.array([1], "<i4").tobytes(),)), "have not come"),
         (Part("b1", 1, (0,), (), True, np.array([1], "<i4").tobytes()), "no permutation"),
+        (Part("b1", 1, (0,), came=b"1234"), "other events than times"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
