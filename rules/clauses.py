@@ -292,7 +292,8 @@ class _RuleCheck:
             node = nodes.pop()
             if isinstance(node, ast.Parameter) and node.name not in self.scope.parameters:
                 return False
-            nodes.extend(ast.children(node))
+            if not isinstance(node, ast.Name):
+                nodes.extend(ast.children(node))
         return True
 
     def _bound(self, value: Expression | None, parameter: str) -> Expression | None:

@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+MANY = 50_000
+"""So many new objects, and more, are not looked through when they are done."""
+
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
@@ -21,4 +24,18 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            if gc.get_count()[0] > MANY:
+                _let_age()
             gc.enable()
+
+
+def _let_age() -> None:
+    """Count all objects as old, without the walk through them that would be due at once.
+
+    What there is of garbage among them waits for the next look at old ones. So this is not for a
+    few objects, lest it be done time and again and that look never come; nor where somebody has
+    frozen objects, which would have to be thawed.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

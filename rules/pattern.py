@@ -26,7 +26,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 from matcher.model import EventType, Kind, Value
 
@@ -434,32 +435,56 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return node
 
 
+_OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Arithmetic: attrgetter("left", "right"),
+    Compare: attrgetter("left", "right"),
+    Negative: lambda node: (node.operand,),
+    Convert: lambda node: (node.operand,),
+    Not: lambda node: (node.operand,),
+    And: attrgetter("operands"),
+    Or: attrgetter("operands"),
+}
+"""By type of expression, what takes the expressions right below it; leaves are not among them."""
+
+
 def operands_of(expression: Expression) -> tuple[Expression, ...]:
     """The expressions right below one; what an aggregate ranges over is not below it."""
-    match expression:
-        case Arithmetic() | Compare():
-            return expression.left, expression.right
-        case Negative() | Convert() | Not():
-            return (expression.operand,)
-        case And() | Or():
-            return expression.operands
-        case _:
-            return ()
+    operands = _OPERANDS.get(type(expression))
+    return () if operands is None else operands(expression)
 
 
 def nodes_of(node: Expression) -> Sequence[Expression]:
     """The node and everything below it, in order, the conditions of aggregates excepted."""
+    if type(node) not in _OPERANDS:
+        return (node,)
     pending, found = [node], []
     while pending:
         node = pending.pop()
         found.append(node)
-        if operands := operands_of(node):
-            pending.extend(operands[::-1])
+        operands = _OPERANDS.get(type(node))
+        if operands is not None:
+            pending.extend(operands(node)[::-1])
     return found
+
+
+def has_aggregates(expression: Expression) -> bool:
+    """Whether there is an aggregate inside an expression."""
+    kind = type(expression)
+    if kind is Aggregate:
+        return True
+    operands = _OPERANDS.get(kind)
+    if operands is None:
+        return False
+    for operand in operands(expression):  # noqa: SIM110 - asked of every expression of every rule
+        if has_aggregates(operand):
+            return True
+    return False
 
 
 def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:
     """Every aggregate inside an expression, those in the conditions of aggregates before it."""
+    if not has_aggregates(expression):
+        return ()
     found: list[Aggregate] = []
     for node in nodes_of(expression):
         if isinstance(node, Aggregate):

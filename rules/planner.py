@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from matcher.model import TIME_MAX, EventType, Kind
 from rules.bounds import Known, interval, known_comparison
@@ -31,6 +32,7 @@ from rules.pattern import (
     Timed,
     Window,
     Within,
+    has_aggregates,
     kind_of,
     nodes_of,
     with_operands,
@@ -153,8 +155,12 @@ class _Compiler:
         while len(self.reach) <= clause.event:
             self.reach.append(0)
         self.reach[clause.event] = self._reach(clause.window)
-        selection = replace(
-            self._search(StepKind.SELECT, clause, conditions, clause.event, waiting),
+        selection = self._search(
+            StepKind.SELECT,
+            clause,
+            conditions,
+            clause.event,
+            waiting,
             event=clause.event,
             policy=clause.policy,
             rank=clause.rank,
@@ -167,17 +173,20 @@ class _Compiler:
         self,
         kind: StepKind,
         sought: Selected | Negated | Aggregate,
-        conditions: Iterable[Expression],
-        event: int,
+        asked: Iterable[Expression],
+        candidate: int,
         waiting: Iterable[int] = (),
+        **more: Any,
     ) -> Step:
-        """What looks for ``event`` in a window: conditions become column, key, range, residue."""
+        """What looks for an event in a window: what is asked of it becomes column, key, range and
+        residue. ``candidate`` is its number in there, ``more`` are other fields of the step.
+        """
         static: list[Expression] = []
         rest: list[Expression] = []
-        for condition in conditions:
-            (static if concerns_only(condition, event) else rest).append(condition)
-        column = self._column(sought.type, _as_candidate(static, event))
-        keys, probes, ordered, residue = divided(rest, event, waiting)
+        for condition in asked:
+            (static if concerns_only(condition, candidate) else rest).append(condition)
+        column = self._column(sought.type, _as_candidate(static, candidate))
+        keys, probes, ordered, residue = divided(rest, candidate, waiting)
         return Step(
             kind,
             access=AccessPlan(column, keys, self._reach(sought.window)),
@@ -186,6 +195,7 @@ class _Compiler:
             residue=residue,
             span=_span(sought.window),
             strict=sought.strict,
+            **more,
         )
 
     def _reach(self, window: Window) -> int:
@@ -204,7 +214,7 @@ class _Compiler:
     def _hoist(self, expression: Expression) -> tuple[Expression, list[Step]]:
         """Replace the aggregates of an expression by slots, and give the steps that fill them."""
         steps: list[Step] = []
-        if not any(isinstance(node, Aggregate) for node in nodes_of(expression)):
+        if not has_aggregates(expression):
             return expression, steps
 
         def visit(node: Expression) -> Expression:
@@ -214,8 +224,11 @@ class _Compiler:
             slot = self.slots
             self.slots += 1
             steps.append(
-                replace(
-                    self._search(StepKind.AGGREGATE, node, conditions, CANDIDATE),
+                self._search(
+                    StepKind.AGGREGATE,
+                    node,
+                    conditions,
+                    CANDIDATE,
                     slot=slot,
                     function=node.function,
                     attribute=node.attribute,

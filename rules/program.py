@@ -7,6 +7,7 @@ through frame places; the strings of constants are still text.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -103,6 +104,8 @@ class Program:
     depth: int
 
 
+_END = Instruction(Op.END)
+_CHECK = Instruction(Op.CHECK)
 TRUE = Program((), 0)
 """No condition at all."""
 
@@ -118,15 +121,25 @@ def conjunction(conditions: Iterable[Expression]) -> Program:
     depth = 0
     for condition in conditions:
         depth = max(depth, _emit(condition, code))
-        code.append(Instruction(Op.CHECK))
-    return Program((*code, Instruction(Op.END)), depth) if code else TRUE
+        code.append(_CHECK)
+    return Program((*code, _END), depth) if code else TRUE
 
 
 def program(expression: Expression) -> Program:
     """A program that leaves the expression's value on the stack."""
     code: list[Instruction] = []
     depth = _emit(expression, code)
-    return Program((*code, Instruction(Op.END)), depth)
+    return Program((*code, _END), depth)
+
+
+@functools.lru_cache(1024)
+def _loading(event: int, attribute: int) -> Instruction:
+    return Instruction(Op.LOAD, frame_place(event), attribute)
+
+
+@functools.cache
+def _comparing(comparison: Comparison, left: Kind, right: Kind) -> Instruction:
+    return Instruction(_COMPARE[left, right], offset=COMPARISONS[comparison])
 
 
 def _emit(node: Expression, code: list[Instruction]) -> int:
@@ -137,7 +150,7 @@ def _emit(node: Expression, code: list[Instruction]) -> int:
             code.append(Instruction(Op.CONST, value=value))
             return 1
         case AttributeOf():
-            code.append(Instruction(Op.LOAD, frame_place(node.event), node.attribute))
+            code.append(_loading(node.event, node.attribute))
             return 1
         case Slot():
             code.append(Instruction(Op.SLOT, offset=node.index))
@@ -156,8 +169,7 @@ def _emit(node: Expression, code: list[Instruction]) -> int:
             return _emit_arithmetic(node, code)
         case Compare():
             depth = max(_emit(node.left, code), 1 + _emit(node.right, code))
-            op = _COMPARE[node.left.kind, node.right.kind]
-            code.append(Instruction(op, offset=COMPARISONS[node.comparison]))
+            code.append(_comparing(node.comparison, node.left.kind, node.right.kind))
             return depth
         case And() | Or():
             depths = [place + _emit(item, code) for place, item in enumerate(node.operands)]

@@ -108,16 +108,19 @@ SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=",
 """Operators that are written in more than one way, and the canonical one."""
 
 _BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
-_WORD = r"""
-      (?P<name>    [^\W\d]\w* )
-    | (?P<symbol>  <= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥] )
-    | (?P<number>  [0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)? )
-    | (?P<parameter> \$[^\W\d]\w* )
-    | (?P<string>  "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' )
-    | (?P<bad>     . )
-"""
-_WORDS_IN_TEXT = re.compile(rf"(?: {_BLANK} )* (?: {_WORD} | \Z )", re.VERBOSE | re.DOTALL)
-_BLANKS_IN_TEXT = re.compile(rf"(?P<blank> {_BLANK} ) | {_WORD}", re.VERBOSE | re.DOTALL)
+_PATTERNS: Mapping[str, str] = {
+    "name": r"[^\W\d]\w*",
+    "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥]",
+    "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
+    "parameter": r"\$[^\W\d]\w*",
+    "string": r""" "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' """,
+    "bad": ".",
+}
+_ANY = " | ".join(f"(?: {pattern} )" for pattern in _PATTERNS.values())
+_NAMED = " | ".join(f"(?P<{name}> {pattern} )" for name, pattern in _PATTERNS.items())
+_WORDS_IN_TEXT = re.compile(rf"((?: {_BLANK} )*) ( {_ANY} | \Z )", re.VERBOSE | re.DOTALL)
+_BLANKS_IN_TEXT = re.compile(rf"(?P<blank> {_BLANK} ) | {_NAMED}", re.VERBOSE | re.DOTALL)
+_WORD = re.compile(_NAMED, re.VERBOSE | re.DOTALL)
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
 )
@@ -146,6 +149,14 @@ def comments(text: str) -> list[tuple[Span, str]]:
     return found
 
 
+def _group(word: str) -> str:
+    """The name of the pattern that a word matches."""
+    match = _WORD.match(word)
+    assert match is not None, "any character is a word"
+    assert match.lastgroup is not None, "all patterns have names"
+    return match.lastgroup
+
+
 # --- values ----------------------------------------------------------------------------------
 
 
@@ -154,33 +165,31 @@ def _scan(text: str) -> tuple[list[Token], list[Problem]]:
     tokens: list[Token] = []
     problems: list[Problem] = []
     read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
-    line, line_start, line_end = 1, 0, _line_end(text, 0)
+    start, line, line_start = 0, 1, 0
     new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
-    for match in _WORDS_IN_TEXT.finditer(text):
-        group = match.lastgroup
-        if group is None:
+    for blank, word in _WORDS_IN_TEXT.findall(text):
+        if blank:
+            start += len(blank)
+            if blank != " " and "\n" in blank:
+                line += blank.count("\n")
+                line_start = text.rfind("\n", 0, start) + 1
+        if not word:
             break  # the end of the text
-        start, end = match.span(group)
-        word = text[start:end]
-        while start > line_end:
-            line, line_start = line + 1, line_end + 1
-            line_end = _line_end(text, line_start)
+        end = start + len(word)
         span = new(Span, (start, end, line, start - line_start + 1))
         known = read.get(word)
         if known is None:
             found = len(problems)
-            type_, value = _READERS[group](word, span, problems)
+            type_, value = _READERS[_group(word)](word, span, problems)
             known = type_, word, value
             if found == len(problems):
                 read[word] = known
+            elif "\n" in word:  # escaped, which no string may have
+                line += word.count("\n")
+                line_start = text.rfind("\n", 0, end) + 1
         tokens.append(new(Token, (*known, span)))
+        start = end
     return tokens, problems
-
-
-def _line_end(text: str, start: int) -> int:
-    """The place of the next line feed; that of the end of the text, if there is none."""
-    end = text.find("\n", start)
-    return len(text) if end < 0 else end
 
 
 def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
