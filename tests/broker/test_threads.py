@@ -10,6 +10,7 @@ from broker.cli import main
 from broker.configuration import load
 from broker.network import Member
 from broker.parallel import engine_of
+from broker.warmup import warm_up
 from matcher.model import Event, EventBatch, EventType
 from matcher.rows import batch_of
 from rules.engine.parts import PartedEngine
@@ -75,6 +76,7 @@ def conversation(
 def test_threads_change_nothing_but_the_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    warm_up("cdp")  # as a broker does that is a process, before it serves
     alone, parts, page = conversation(tmp_path / "one", 1, capsys)
     assert {event.type for event in alone} == {"X", "Y", "Z", "Both", "End"}
     assert len(alone) > ROUNDS * EVENTS / 2
