@@ -20,7 +20,7 @@ from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
 CASES = 300
-JOINING_CASES = 100
+JOINING_CASES = 60
 
 
 def in_parts(at_once: AtOnce = map, count: int = 3) -> PartedEngine:
