@@ -31,7 +31,8 @@ from broker.spark.request import (
 from broker.spark.task import DIGEST, Task
 from matcher.model import TIME_MIN, EventType
 from rules.engine.timers import uses_timer
-from rules.splitting import WAYS, Pass, split
+from rules.looks import looked_at
+from rules.splitting import WAYS, ByKey, Pass, split
 from rules.variants import variants
 
 OnBad = Literal["refuse", "drop"]
@@ -168,6 +169,8 @@ def _run(
     session = good.sparkSession
     names = [type_.name for type_ in form.types if type_.name in part.used_types]
     used = good.where(f.col(TYPE).isin(names))
+    if form.has_sequence:  # else rows are ordered by all that they hold
+        used = used.drop(*_unseen(part, form))
     count = cells or CELLS_A_CORE * session.sparkContext.defaultParallelism
     pieces = cut(used, form, part, seen.whole, count, exactly=cells is not None)
     times = seen.whole.times or (1, 0)
@@ -190,6 +193,25 @@ def _run(
         .sortWithinPartitions(*dict.fromkeys(within))
         .mapInArrow(task, spark_schema(wanted))
     )
+
+
+def _unseen(part: Pass, form: Form) -> list[str]:
+    """The columns that no rule of a pass looks at: they need not be moved."""
+    looks = looked_at(part.rules.rules)
+    seen = {
+        form.column(type_.attributes[place])
+        for type_ in form.types
+        for place in looks.get(type_.name, ())
+    }
+    if isinstance(part.way, ByKey):
+        attributes = dict(part.way.attributes)
+        seen |= {
+            form.column(type_.attributes[attributes[type_.name]])
+            for type_ in form.types
+            if type_.name in attributes
+        }
+    unseen = [one for one in form.values if one not in seen]
+    return unseen if form.has_id else [*unseen, ID]
 
 
 def _markers(rows: DataFrame, cells: int) -> DataFrame:

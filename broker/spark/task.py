@@ -27,6 +27,7 @@ from matcher.model import (
     TIME_MAX,
     TIME_MIN,
     AnyArray,
+    Attribute,
     Column,
     EventBatch,
     EventIds,
@@ -46,6 +47,7 @@ ROWS_OUT = 16_384
 """Composite events leave in about so many rows at once."""
 _MARKER = EventType.of("(the end of a piece)")
 """No rule can name such a type; its events tell the engine how far the input reaches (S13)."""
+_DTYPES = {Kind.INT: np.int64, Kind.FLOAT: np.float64, Kind.BOOL: np.bool_}
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,10 @@ class Task:
 
 
 class _Reader:
-    """Rows of a wide frame, in order of time, as events; remembers what names depend on."""
+    """Rows of a wide frame, in order of time, as events; remembers what names depend on.
+
+    A column that is not there is one that no rule looks at (``looks``): any values will do.
+    """
 
     def __init__(self, form: Form, used: frozenset[str]) -> None:
         self._form = form
@@ -162,13 +167,24 @@ class _Reader:
             rows = types.codes == types.values.index(event_type.name)
             places = None if rows.all() else np.flatnonzero(rows)
             columns = tuple(
-                column_of(batch.column(self._form.column(attribute)), attribute.kind, places)
-                for attribute in event_type.attributes
+                self._column(batch, attribute, places) for attribute in event_type.attributes
             )
             if places is None:
                 yield EventBatch(event_type, time, ids, columns)
             else:
                 yield EventBatch(event_type, time[places], ids.take(places), columns)
+
+    def _column(
+        self, batch: pa.RecordBatch, attribute: Attribute, places: AnyArray | None
+    ) -> Column:
+        place = batch.schema.get_field_index(self._form.column(attribute))
+        if place >= 0:
+            return column_of(batch.column(place), attribute.kind, places)
+        count = batch.num_rows if places is None else len(places)
+        if attribute.kind is Kind.STRING:
+            return StringColumn.constant("", count)
+        nothing: Column = np.zeros(count, _DTYPES[attribute.kind])
+        return nothing
 
     def _ids(self, batch: pa.RecordBatch) -> EventIds:
         source = strings_of(batch.column(SOURCE))
