@@ -40,6 +40,8 @@ CHUNK = 4_096
 T_REX = "T-Rex (C++)"
 ENGINES = ("cdp", "aip", "auto")
 REPEATS = 3
+LATE = 50
+"""Events that come late at each distance; the middle one counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ def run(quick: bool) -> Iterator[Row]:
         # As many events as before are relevant to each rule: what grows is what is deployed.
         yield from measure(sequences(3, "last", 10_000, 100_000, None), repeats)
         yield from measure_once(sequences(3, "last", 100_000, 100_000, None))
+    yield from measure_late(1_000_000 // scale)
     yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale, None))
     yield from measure_threads(sequences(3, "each", 1_000, 80_000 // scale, None))
 
@@ -127,6 +130,35 @@ def rate_of(workload: Workload, rules: RuleSet, name: str) -> tuple[float, float
             events += sum(map(len, chunk))
             composites += len(found)
     return events / spent, composites / events
+
+
+def measure_late(entries: int) -> Iterable[Row]:
+    """Microseconds of CPU time for an event that comes after so many later ones of its column."""
+    engine = CdpEngine()
+    engine.deploy(
+        load(
+            "event A(v: int) event B(v: int) rule late: define C(v: int) from A() "
+            f"and last B() within {2 * entries} us from A where v = B.v"
+        )
+    )
+    type_ = EventType.of("B", v="int")
+
+    def advance(start: int, count: int) -> float:
+        """The seconds that it takes to take so many events in, one every other microsecond."""
+        place = np.arange(start, start + 2 * count, 2)
+        engine.push(batch(type_, place, place, (place,)))
+        started = time.process_time()
+        engine.advance(2 * entries)
+        return time.process_time() - started
+
+    advance(0, entries)
+    for distance in (100, 10_000, 100_000, entries - LATE):
+        if distance <= entries - LATE:
+            # Odd times, so that they come between two, and each in an advance of its own.
+            first = 2 * (entries - distance - LATE) + 1
+            spent = sorted(advance(first + 2 * one, 1) for one in range(LATE))
+            title = f"detection/an event after {distance:,} later ones of its column"
+            yield Row(title, spent[LATE // 2] * 1e6, "us", "", None)
 
 
 def measure_singly(workload: Workload) -> Iterable[Row]:
