@@ -16,7 +16,7 @@ demo: $(VENV)/.ready
 
 # The kernels are compiled first, by one process, so that two workers do not do it side by side.
 test: $(VENV)/.ready
-	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
+	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 # The tests of Spark need its extra (half a gigabyte) and Java 17; without them they are skipped.

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from matcher.choose import make as make_matcher
 from matcher.compiling import is_kept
-from matcher.constraint import Filter
-from matcher.indexed import GATHERED_MIN
 from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
 from matcher.kernels.entering import index_insert_all
 from matcher.kernels.index import index_match
+from matcher.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make
@@ -61,15 +59,8 @@ def warm_up_matching() -> None:
     Where they are kept on disk they are left there: loading them takes a tenth of a second, which
     a broker of few subscriptions need not spend.
     """
-    if all(map(is_kept, (encode, index_insert_all, build_group, index_match))):
-        return
-    matcher = make_matcher("auto")
-    for number in range(2 * GATHERED_MIN):
-        matcher.add(number, 0, Filter.of(("value", ">", number)))
-    matcher.add(-1, 0, Filter.of(("area", "prefix", "a"), ("count", "<", 1)))
-    matcher.match(_readings(0), filters=True)
-    for number in range(-1, 2 * GATHERED_MIN):
-        matcher.remove(number)
+    if not all(map(is_kept, (encode, index_insert_all, build_group, index_match))):
+        load_kernels()
 
 
 def _readings(start: int) -> EventBatch:
