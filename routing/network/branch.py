@@ -34,7 +34,9 @@ class Branch:
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: tuple[Predicate, ...] = ()
-        """What is wanted there of published events, or more."""
+        """What is wanted there of published events, of types with few filters."""
+        self.demands: dict[str, Demand] = {}
+        """The same of types with more than PER_TYPE_MAX."""
         # By the names of types: what follows from the filters of each, which are looked at again
         # when they or the type have changed.
         self._indexed: dict[str, tuple[tuple[str, ...], EventType | None]] = {}
@@ -76,6 +78,7 @@ class Branch:
         """The filters of a type, or the type, have changed."""
         before = self._demands.pop(name, None)
         self._fitting.discard(name)
+        self.demands.pop(name, None)
         self._predicates[name] = ()
         if not texts:
             del self._indexed[name], self._predicates[name]
@@ -91,8 +94,10 @@ class Branch:
         demand = before if before is not None and before.type == schema else Demand(schema)
         demand.set(filters)
         self._demands[name] = demand
-        bounded = list(filters) if len(filters) <= PER_TYPE_MAX else [name]
-        self._predicates[name] = tuple(_predicate_of(text, schema) for text in bounded)
+        if len(filters) <= PER_TYPE_MAX:
+            self._predicates[name] = tuple(_predicate_of(text, schema) for text in filters)
+        else:
+            self.demands[name] = demand
 
     # --- what is about to be sent ---
 

@@ -50,17 +50,22 @@ class Demand:
 
     def patterns(self, batch: EventBatch) -> list[Pattern]:
         """The events of a batch of the type that are wanted, as one pattern of no numbers."""
-        if self._everything:
+        wanted = self.wanted(batch)
+        if wanted.all():
             return [((), None)]
+        rows = np.flatnonzero(wanted)
+        return [((), rows)] if len(rows) else []
+
+    def wanted(self, batch: EventBatch) -> Bools:
+        """Which events of a batch of the type are wanted."""
+        if self._everything:
+            return np.ones(len(batch), np.bool_)
         wanted: Bools = np.zeros(len(batch), np.bool_)
         if self._matcher is not None and len(self._matcher):
             wanted |= self._matcher.match(batch).bits.any(axis=1)
         for one in self._alone.values():
             wanted |= one.mask(batch)
-        if wanted.all():
-            return [((), None)]
-        rows = np.flatnonzero(wanted)
-        return [((), rows)] if len(rows) else []
+        return wanted
 
     def _add(self, matcher: Matcher, text: str, added: Subscription) -> None:
         sketch = sketch_of(added.conditions, added.type)

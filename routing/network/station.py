@@ -32,7 +32,7 @@ from routing.network.router import CLOSED
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
-from routing.partition.forwarder import Forwarded, Forwarder
+from routing.partition.forwarder import Demanded, Forwarded, Forwarder
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
@@ -173,19 +173,19 @@ class Station:
 
         What was evaluated stays evaluated: the marks that were given are remembered.
         """
-        wanted = self._forwarder.wanted
+        wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
         self._rule_marks.clear()
         self._forwarder = Forwarder()
-        self._forwarder.want(wanted)
+        self._forwarder.want(wanted, demands)
         self._begins_anew = True
         self._rules = {}
         self._children = {}
         self._outbox.clear()
 
-    def want(self, predicates: Iterable[Predicate]) -> None:
+    def want(self, predicates: Iterable[Predicate], demands: Mapping[str, Demanded]) -> None:
         """What the father wants of published events has changed."""
-        self._forwarder.want(predicates)
+        self._forwarder.want(predicates, demands)
 
     def give_up(self, names: Iterable[str]) -> None:
         """Rules wait for these types no longer."""
@@ -421,7 +421,7 @@ class Station:
     def _forward(self, marks: Mapping[str, int], here: Mapping[str, int]) -> None:
         """``here``: the marks, but CLOSED for types of which nothing more will come."""
         fragments = self._forwarder.fragments.values()
-        if not fragments and not self._forwarder.wanted:
+        if not (fragments or self._forwarder.wanted or self._forwarder.demands):
             return
         forwarded = self._forwarder.advance(marks)
         up = dict(forwarded.marks)

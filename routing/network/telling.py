@@ -58,7 +58,10 @@ class TellingBroker(Broker):
             defining.setdefault(one.rule.defines.name, []).append(one)
         self._router.index(self._advertisements.schemas, defining)
         father = self._router.branches.get(self._router.father or "")
-        self._detection.station.want(() if father is None else father.predicates)
+        if father is None:
+            self._detection.station.want((), {})
+        else:
+            self._detection.station.want(father.predicates, father.demands)
 
     def _know(self) -> None:
         self._index()

@@ -19,17 +19,19 @@ other ways to say up to where it has been answered (pulls).
 
 Law 6: what subscribers above want of published events passes like the rest (``want``), so that it
 travels once though a rule above needs it too. It passes as it comes or not at all: an event that
-passes later does for the sake of a rule, and the two are told apart.
+passes later does for the sake of a rule, and the two are told apart. Where very many want events of
+a type, one demand says at once which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import Protocol
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
@@ -38,6 +40,14 @@ from routing.partition.gate import Gate
 from routing.partition.history import History, Stored
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
+
+
+class Demanded(Protocol):
+    """What very many want of one type, which may change meanwhile."""
+
+    def wanted(self, batch: EventBatch) -> Bools:
+        """Which events of a batch of the type are wanted: bool[n]."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,6 +187,7 @@ class Forwarder:
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
         self._wanted: tuple[Predicate, ...] = ()
+        self._demands: Mapping[str, Demanded] = {}
         self._ready: dict[bool, list[EventBatch]] = {True: [], False: []}  # by whether it is fresh
 
     def __len__(self) -> int:
@@ -193,9 +204,14 @@ class Forwarder:
         """What passes because it is wanted (Law 6)."""
         return self._wanted
 
+    @property
+    def demands(self) -> Mapping[str, Demanded]:
+        """The same where very many want it, by the names of types."""
+        return self._demands
+
     def looks_at(self, name: str) -> bool:
         """Whether events of a type are of any use."""
-        return name in self._arrangement.users
+        return name in self._arrangement.users or name in self._demands
 
     # --- deployment --------------------------------------------------------------------------
 
@@ -221,8 +237,14 @@ class Forwarder:
         self._leaving = [one for one in self._leaving if one.name != name]
         self._rearrange()
 
-    def want(self, predicates: Iterable[Predicate]) -> None:
-        """Let published events of these pass that come from now on (Law 6), and of no others."""
+    def want(
+        self, predicates: Iterable[Predicate], demands: Mapping[str, Demanded] | None = None
+    ) -> None:
+        """Let published events of these pass that come from now on (Law 6), and of no others.
+
+        ``demands``: by the names of types.
+        """
+        self._demands = dict(demands or {})
         wanted = tuple(dict.fromkeys(predicates))
         if wanted != self._wanted:
             before, self._wanted = self._wanted, wanted
@@ -288,20 +310,28 @@ class Forwarder:
         time. ``came``, int64[n]: when they came, if that counts instead of their times.
         """
         name = batch.type.name
-        if name not in self._arrangement.users or len(batch) == 0:
+        if not self.looks_at(name) or len(batch) == 0:
             return
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
+        passing = self._demanded(batch) if fresh else np.zeros(len(batch), np.bool_)
         if name in self._arrangement.stored:
-            self._sift(self._history.add(batch, fresh=fresh, came=came), self._arrangement)
+            stored = self._history.add(batch, fresh=fresh, came=came)
+            stored.passing |= passing
+            self._sift(stored, self._arrangement)
             return
-        users = self._arrangement.users[name]
-        passing = np.zeros(len(batch), np.bool_)
-        for predicate, places in self._arrangement.sieves[name].sift(batch):
-            if fresh or users[predicate].passes:
-                passing[places] = True
+        if name in self._arrangement.users:
+            users = self._arrangement.users[name]
+            for predicate, places in self._arrangement.sieves[name].sift(batch):
+                if fresh or users[predicate].passes:
+                    passing[places] = True
         if passing.any():
             self._ready[fresh].append(batch if passing.all() else batch.take(passing))
+
+    def _demanded(self, batch: EventBatch) -> Bools:
+        """The events of a fresh batch that very many want."""
+        demand = self._demands.get(batch.type.name)
+        return np.zeros(len(batch), np.bool_) if demand is None else demand.wanted(batch)
 
     def _sift(self, stored: Stored, arrangement: _Arrangement) -> None:
         """Let events of a batch pass that do by themselves, and fragments take in the others."""

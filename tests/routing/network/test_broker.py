@@ -26,6 +26,7 @@ from routing.messages import (
 from routing.network.making import make_broker
 from routing.network.strategy import Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
+from routing.subscriptions import PER_TYPE_MAX
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
 FIRE = """
@@ -106,6 +107,32 @@ def test_published_events_take_the_way_to_who_wants_them_and_no_other(strategy: 
     assert network.take_lines() == ["k: confirmed"]
     if not strategy.endswith("-mt"):  # whose tree for b3 needs it there
         assert network.mesh.wires["b2", b"b3"].bytes - before < 40
+
+
+def test_what_very_many_filters_want_takes_the_way_to_them_and_no_more(strategy: str) -> None:
+    """Toward the centre, b2, and away from it, whether or not a rule needs the type there."""
+    network = furnished()
+    schemas = {"Level": schema_of("Level(value: float)")}
+    network.connect("u", "b3").advertise([*schemas.values()])
+    network.run(0.2)
+    for sink, broker in (("q", "b1"), ("r", "b2")):
+        client = network.connect(sink, broker)
+        for number in range(PER_TYPE_MAX + 8):
+            client.subscribe(f"Level(value = {number})")
+    network.run(0.5)
+    network.take_lines()
+    ways = [network.mesh.wires[one, other] for one, other in (("b3", b"b2"), ("b2", b"b1"))]
+    before = [way.bytes for way in ways]
+    unwanted = " ".join(f"Level@{n}({n + 0.5})" for n in range(1, 200))
+    network.publish("u", unwanted, schemas=schemas)
+    assert network.take_lines() == []
+    to_centre, on = (way.bytes - was for way, was in zip(ways, before, strict=True))
+    assert on < 100, "acknowledgements alone"
+    if strategy != "centralized":  # where all that is published goes to the centre
+        assert to_centre < 100
+    last = PER_TYPE_MAX + 7
+    network.publish("u", f"Level@200({last}) Level@201({last + 1})", schemas=schemas)
+    assert sorted(network.take_lines()) == [f"{sink}: u#200 Level@200({last}.0)" for sink in "qr"]
 
 
 def test_a_subscription_is_confirmed_once_it_is_in_force_everywhere() -> None:

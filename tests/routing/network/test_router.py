@@ -78,13 +78,16 @@ def test_a_new_epoch_forgets_what_was_told() -> None:
     assert not made.has_tree
 
 
-def test_very_many_filters_of_a_type_are_asked_of_sources_as_the_whole_type() -> None:
+def test_very_many_filters_of_a_type_are_asked_of_sources_together() -> None:
     branch = Branch("b")
     branch.filters = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
     branch.index({"Temp": TEMP}, {})
-    assert len(list(branch.predicates)) == 1
+    assert (len(branch.predicates), list(branch.demands)) == (0, ["Temp"])
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
     assert branch.offer(batches_of('Temp@3("a", 5)', {"Temp": TEMP}), None) is not None
+    branch.filters = branch.filters[1:]
+    branch.index({"Temp": TEMP}, {})
+    assert (len(branch.predicates), list(branch.demands)) == (PER_TYPE_MAX, [])
 
 
 def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:

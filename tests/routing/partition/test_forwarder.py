@@ -1,5 +1,6 @@
 """The forwarder against its oracle, and what it remembers."""
 
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
@@ -9,13 +10,21 @@ from timeline import batches
 from tree_cases import TreeCase
 
 import rules
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
+from matcher.model import (
+    MICROSECONDS,
+    TIME_MAX,
+    Bools,
+    EventBatch,
+    EventIds,
+    EventType,
+    StringColumn,
+)
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
 from routing.partition.predicates import Predicate
 from rules.pattern import CANDIDATE
-from rules.subscription import parse_subscription
+from rules.subscription import Subscription, parse_subscription
 
 CASES = 400
 
@@ -218,3 +227,41 @@ def test_what_is_wanted_step_by_step_is_what_is_wanted_at_once(seed: int):
     assert ids(ours) == ids(theirs)
     assert ours.marks == theirs.marks
     assert [stepwise.looks_at(name) for name in schemas] == [at_once.looks_at(n) for n in schemas]
+
+
+@dataclass(frozen=True)
+class Together:
+    """Filters of one type as one demand."""
+
+    filters: list[Subscription]
+
+    def wanted(self, batch: EventBatch) -> Bools:
+        return np.any([one.mask(batch) for one in self.filters], axis=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_demanded_together_passes_like_what_each_wants(seed: int):
+    """Fresh events pass at once, others only for the sake of a rule (Law 6)."""
+    random, schemas = Random(seed), {one.name: one for one in (A, B, C)}
+    one_by_one, together = (forwarder(JOIN, "A", "B") if seed % 2 else Forwarder() for _ in "12")
+    filters = [f"{name}{of}" for name in schemas for of in ("", "(v > 1)", "(v = 2)", "(v = 3)")]
+    for step in range(4):
+        found = [
+            parse_subscription(text, schemas)
+            for text in random.sample(filters, random.randrange(len(filters)))
+        ]
+        one_by_one.want(Predicate.of(one.type, one.conditions, CANDIDATE) for one in found)
+        by_type = {name: [one for one in found if one.type.name == name] for name in schemas}
+        together.want((), {name: Together(own) for name, own in by_type.items() if own})
+        sent = []
+        for node in (one_by_one, together):
+            values = Random(seed + step)
+            for type_ in schemas.values():
+                times = list(range(20 * step, 20 * step + 20))
+                batch = events_of(type_, times[0], times, [values.randrange(5) for _ in times])
+                node.push(batch, fresh=values.random() < 0.7)
+            forwarded = node.advance((20 * step + 10) * MICROSECONDS)
+            parts = forwarded.fresh, forwarded.late
+            sent.append([sorted(f"{e}" for b in part for e in b.events()) for part in parts])
+            sent[-1].append([node.looks_at(name) for name in schemas])
+        assert sent[0] == sent[1], f"seed {seed}"
