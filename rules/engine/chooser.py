@@ -133,20 +133,20 @@ class Chooser:
                     return
                 self._begin_round(linked)
                 begun += 1
-            elif name in linked:
+            elif name in linked and self._may_choose(name, linked[name][0]):
                 events -= LOOK_EVENTS if name in self._seen else FIRST_LOOK_EVENTS
                 yield name
 
     def _begin_round(self, linked: Mapping[str, tuple[LinkedRule, ...]]) -> None:
-        """A turn for each rule that has a choice, or of which that is not known yet."""
-        self._seen = {name: seen for name, seen in self._seen.items() if name in linked}
+        """A turn for each rule; whether it has a choice is asked when it comes."""
+        if len(self._seen) > 2 * len(linked):
+            self._seen = {name: seen for name, seen in self._seen.items() if name in linked}
+        self._turns = iter(list(linked))
 
-        def has_choice(name: str) -> bool:
-            seen = self._seen.get(name)
-            is_known = seen is not None and seen.rule is linked[name][0].deployed.rule
-            return not is_known or (seen is not None and seen.model is not None)
-
-        self._turns = iter([name for name in linked if has_choice(name)])
+    def _may_choose(self, name: str, linked: LinkedRule) -> bool:
+        """Whether a rule has a choice, or it is not known yet."""
+        seen = self._seen.get(name)
+        return seen is None or seen.rule is not linked.deployed.rule or seen.model is not None
 
     def _estimate(
         self,
