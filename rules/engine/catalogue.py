@@ -32,6 +32,7 @@ import numpy as np
 from matcher.identity import Key, rule_key
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
 from rules.dependencies import arrange
+from rules.engine.groups import Groups
 from rules.errors import Problem, RuleErrors
 from rules.pattern import Rule, RuleSet, uses_of
 
@@ -67,78 +68,12 @@ class Deployed:
         return self.since, self.position
 
 
-class Groups:
-    """The groups of rules that share a mark, and their marks (Law 3): a value.
-
-    ``numbers`` gives each group its place in ``marks`` int64[n]; ``types`` are the names of all
-    types in any group. Each mark is the greater of that in ``own`` and ``level``.
-    """
-
-    def __init__(self, groups: Iterable[frozenset[str]], marks: Int64s) -> None:
-        self.numbers = {group: number for number, group in enumerate(groups)}
-        self.own = marks
-        self.level = TIME_MIN
-        self._marks: Int64s | None = marks
-        self.types = tuple(sorted(frozenset[str]().union(*self.numbers)))
-        places = {name: place for place, name in enumerate(self.types)}
-        members = [[places[name] for name in sorted(group)] for group in self.numbers]
-        self._members = np.array([place for group in members for place in group], np.int64)
-        sizes = np.array([len(group) for group in members], np.int64)
-        self._starts = np.cumsum(sizes) - sizes
-        self._places = places
-
-    @property
-    def marks(self) -> Int64s:
-        """The mark of each group; before it, all instants are to be evaluated."""
-        if self._marks is None:
-            self._marks = np.maximum(self.own, self.level)
-        return self._marks
-
-    def followed_by(self, groups: Iterable[frozenset[str]]) -> Groups:
-        """Another collection of groups: a mark is kept, and a new group starts without one."""
-        wanted = tuple(dict.fromkeys(groups))
-        marks = [
-            int(self.marks[self.numbers[group]]) if group in self.numbers else TIME_MIN
-            for group in wanted
-        ]
-        return Groups(wanted, np.array(marks, np.int64))
-
-    def place_of(self, name: str) -> int | None:
-        """Where in ``types`` a type's name is."""
-        return self._places.get(name)
-
-    def raised(self, types: Int64s) -> Groups | None:
-        """The groups with marks raised to the least of their types'; None when none rises.
-
-        ``types`` int64 holds the mark of each of ``types``. Every group holds a type.
-        """
-        if len(self.own) == 0:
-            return None
-        marks = np.maximum(self.marks, np.minimum.reduceat(types[self._members], self._starts))
-        return self._with(marks, marks) if (marks != self.marks).any() else None
-
-    def raised_to(self, mark: int) -> Groups | None:
-        """The groups with marks raised to that of all types; None when all have it already."""
-        if mark <= self.level or len(self.own) == 0:
-            return None
-        raised = self._with(self.own, None)
-        raised.level = mark
-        return raised
-
-    def _with(self, own: Int64s, marks: Int64s | None) -> Groups:
-        """The same groups with other marks, none of them below the present one."""
-        raised = object.__new__(Groups)
-        raised.__dict__.update(self.__dict__)
-        raised.own, raised._marks = own, marks
-        return raised
-
-
 class Catalogue:
     """The deployed rules of one engine and their marks."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Deployed] = {}
-        self.groups = Groups((), np.empty(0, np.int64))
+        self.groups = Groups.of((), np.empty(0, np.int64))
         self._type_marks: Int64s | None = None  # of the groups' types, as far as known
         self._is_any_defined = False  # any of them, by a rule
         self.floor = TIME_MIN
@@ -252,21 +187,20 @@ class Catalogue:
         return due
 
     def advance_groups(self, marks: int | Mapping[str, int]) -> bool:
-        """Raise the marks; whether that of any group rises. ``groups`` is replaced if so."""
+        """Raise the marks, those of ``groups``; whether that of any group rises."""
         if isinstance(marks, int):
-            self.floor = max(self.floor, marks)
-            self._type_marks = None
+            if marks > self.floor:
+                self.floor = marks
+                self._type_marks = None
         else:
             for name, mark in marks.items():
                 self._name_mark(name, mark)
         if self.is_level:
-            raised = self.groups.raised_to(self.floor)
-        else:
-            raised = self.groups.raised(self._marks_of_types())
-        if raised is None:
-            return False
-        self.groups = raised
-        return True
+            return self.groups.raise_to(self.floor)
+        raised = self.groups.raised(self._marks_of_types())
+        if raised is not None:
+            self.groups = raised
+        return raised is not None
 
     def _name_mark(self, name: str, mark: int) -> None:
         """Take a mark that is named for a type."""

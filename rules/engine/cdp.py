@@ -325,18 +325,20 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        catalogue, pending = self._catalogue, self._pending
-        old = catalogue.groups
+        catalogue = self._catalogue
+        # With each event that comes alone, that all marks are the same is all one needs to know.
+        is_simple = isinstance(marks, int) and catalogue.is_level and not self._timed
+        old = None if is_simple else catalogue.groups.marks
         risen = catalogue.advance_groups(marks)
-        if not risen and not pending:
+        if not risen and not self._pending:
             return NOTHING
-        new = catalogue.groups
-        if risen and new.own is old.own:
-            self._arrays.counters[layout.LEVEL] = new.level
+        groups = catalogue.groups
+        if old is None and risen:
+            self._arrays.counters[layout.LEVEL] = groups.level
         else:
-            self._linker.take_marks(old.marks, new.marks)
-        if self._timed:
-            self._run_clock(old.marks, new.marks)
+            self._linker.take_marks(groups.marks if old is None else old, groups.marks)
+        if old is not None and self._timed:
+            self._run_clock(old, groups.marks)
         self._run(is_last=True)
         found = self._outlets.taken()
         if self._chooser is not None:
@@ -434,8 +436,6 @@ class CdpEngine:
         """Let the kernels work through what arrives and these terminators."""
         arrays, counters = self._arrays, self._arrays.counters
         arrays["stored"] = stored
-        arrays["strings"] = self._strings.extents
-        arrays["string_bytes"] = self._strings.data
         self._pending.show()
         counters[layout.STORED] = 0
         counters[layout.TAKING] = is_last

@@ -17,8 +17,9 @@ import numpy as np
 from matcher.model import AnyArray, Int64s
 from rules.engine.assembler import Assembler, loaded
 from rules.engine.automata import AutomatonTables, LinkedAutomaton
-from rules.engine.catalogue import Deployed, Groups
+from rules.engine.catalogue import Deployed
 from rules.engine.columns import ColumnTables
+from rules.engine.groups import Groups
 from rules.engine.horizons import Horizons, Lookbacks
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout

@@ -33,6 +33,8 @@ ROOM_SMALL = 1024
 """As long as advances yield little, columns are made anew so seldom as this many allow."""
 ADVANCES, ROOM_LARGE = 6, 8192
 """Columns serve for about so many advances, unless that is more room than this."""
+WORDS_FEW = 1024
+"""So many words of what was taken are copied as they are; memory for more is lent."""
 _ADDRESSES = (
     "time",
     "digest",
@@ -104,23 +106,23 @@ class Outlets:
 
     def taken(self) -> Detections:
         """All that the advance has written, once the kernels have taken it."""
-        counters = self._arrays["counters"]
-        count = counters.item(layout.TAKEN_OUTLETS)
+        counters = self._arrays.counters
+        count = counters[layout.TAKEN_OUTLETS]
         if not count:
             return NOTHING
-        end = TAKEN_WORDS * count
-        words = self._arrays["taken"][: end + RUN_WORDS * counters.item(layout.TAKEN_RUNS)]
-        kept: Int64s = self._pool.lend(words.nbytes).view(np.int64)
-        kept[:] = words
-        columns = [self._columns[number] for number in words[:end:TAKEN_WORDS].tolist()]
-        taken = Taken(
-            columns,
-            kept,
-            self._named(),
-            counters.item(layout.TAKEN_EVENTS),
-            counters.item(layout.TAKEN_DISORDER) != 0,
-        )
-        if counters.item(layout.TAKEN_FULL):
+        words = self._arrays["taken"].data
+        length = TAKEN_WORDS * count + RUN_WORDS * counters[layout.TAKEN_RUNS]
+        kept: bytes | Int64s
+        if length <= WORDS_FEW:
+            kept = words[:length].tobytes()
+        else:
+            kept = self._pool.lend(8 * length).view(np.int64)
+            kept[:] = words[:length]
+        columns = [self._columns[words[TAKEN_WORDS * place]] for place in range(count)]
+        is_disordered = counters[layout.TAKEN_DISORDER] != 0
+        written = columns, kept, self._named(), is_disordered
+        taken = Taken(counters[layout.TAKEN_EVENTS], written)
+        if counters[layout.TAKEN_FULL]:
             self._make_way(taken.parts())
         return taken
 

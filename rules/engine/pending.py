@@ -73,6 +73,7 @@ class Pending:
 
     def _use(self, arrays: Arrays) -> None:
         self._arrays = arrays
+        self._shown: tuple[AnyArray | None, ...] = (None,) * 4
         self._counters = arrays.counters
         self._counters[layout.LEAST], self._counters[layout.GREATEST] = TIME_MAX, TIME_MIN
         self._counters[layout.FLOOR], self._counters[layout.UNTIL] = TIME_MIN, TIME_MAX
@@ -267,10 +268,15 @@ class Pending:
 
     def show(self) -> None:
         """Let the kernels see what may have been replaced since."""
-        arrays, sources = self._arrays, self._writer.sources
-        arrays["source_ranks"] = sources.ranks
-        arrays["source_hashes"] = sources.hashes
-        arrays["seen"] = self.repeats.table
+        writer, shown = self._writer, self._shown
+        hashes, seen = writer.sources.hashes, self.repeats.table
+        extents, data = writer.strings.extents, writer.strings.data
+        if shown[0] is hashes and shown[1] is seen and shown[2] is extents and shown[3] is data:
+            return
+        arrays = self._arrays
+        arrays["source_hashes"], arrays["source_ranks"] = hashes, writer.sources.ranks
+        arrays["seen"], arrays["strings"], arrays["string_bytes"] = seen, extents, data
+        self._shown = hashes, seen, extents, data
 
     def let_arrive(
         self, floor: int, mark_of: Callable[[int], int] | None, until: int = TIME_MAX

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -227,48 +227,39 @@ class Part(NamedTuple):
         return EventIds(source, sequence, text, digest), is_digest, has_text
 
 
+_Written: TypeAlias = tuple[list[Columns], bytes | Int64s, Names, bool]
+"""The columns of outlets; the words of :func:`rules.engine.kernels.emission.take` about them; what
+codes mean; and whether the runs are out of order."""
+
+
 class Taken(Detections):
     """Detections of which only the number is known until somebody asks for more."""
 
     # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
-    __slots__ = ("_columns", "_count", "_is_disordered", "_names", "_words")
-    _columns: list[Columns]
+    __slots__ = ("_count", "_written")
     _count: int
-    _is_disordered: bool
-    _names: Names
-    _words: Int64s
+    _written: _Written
 
-    def __init__(
-        self,
-        columns: list[Columns],
-        words: Int64s,
-        names: Names,
-        count: int,
-        is_disordered: bool,
-    ) -> None:
-        """``words`` are those of :func:`rules.engine.kernels.emission.take`, ``columns`` those of
-        the outlets in it, ``count`` is how many events there are.
-        """
-        _set(self, "_columns", columns)
-        _set(self, "_words", words)
-        _set(self, "_names", names)
-        _set(self, "_is_disordered", is_disordered)
+    def __init__(self, count: int, written: _Written) -> None:
         _set(self, "_count", count)
+        _set(self, "_written", written)
 
     def __len__(self) -> int:
         return self._count
 
     def parts(self) -> list[Part]:
         """What stands in each outlet."""
-        records = self._words[: TAKEN_WORDS * len(self._columns)].reshape(-1, TAKEN_WORDS)
+        columns, words, _, _ = self._written
+        records = np.frombuffer(words, np.int64, TAKEN_WORDS * len(columns))
         return [
-            Part(columns, *record)
-            for columns, record in zip(self._columns, records.tolist(), strict=True)
+            Part(one, *record)
+            for one, record in zip(columns, records.reshape(-1, TAKEN_WORDS).tolist(), strict=True)
         ]
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":
-            made: Any = tuple(part.batch(self._names) for part in self.parts())
+            names = self._written[2]
+            made: Any = tuple(part.batch(names) for part in self.parts())
         elif name == "order":
             made = self._in_order()
         else:
@@ -278,8 +269,9 @@ class Taken(Detections):
 
     def runs(self) -> AnyArray:
         """The events of all batches by the evaluations that made them, layout.RUN, in order."""
-        runs = self._words[TAKEN_WORDS * len(self._columns) :].view(layout.RUN)
-        if self._is_disordered:
+        columns, words, _, is_disordered = self._written
+        runs = np.frombuffer(words, layout.RUN, offset=8 * TAKEN_WORDS * len(columns))
+        if is_disordered:
             runs = runs[np.lexsort((runs["place"], runs["time"]))]
         return runs
 
@@ -296,7 +288,8 @@ class Taken(Detections):
 
     def _in_order(self) -> Int64s:
         """The common order of the batches' events."""
-        if len(self._columns) == 1 and not self._is_disordered:
+        columns, _, _, is_disordered = self._written
+        if len(columns) == 1 and not is_disordered:
             return np.arange(self._count)
         order = np.empty(self._count, np.int64)
         spread_runs(self.runs(), self.positions(), order)
