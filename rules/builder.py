@@ -15,7 +15,7 @@ from typing import Any
 from matcher.model import Kind
 from rules import ast
 from rules.pattern import Comparison, Function, Operator, Policy
-from rules.tokens import Token
+from rules.words import Token
 
 FUNCTIONS: Mapping[str, Function] = {function.value.lower(): function for function in Function}
 COMPARISONS: Mapping[str, Comparison] = {operator.value: operator for operator in Comparison}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 from rules.errors import did_you_mean
 from rules.pattern import Function
-from rules.tokens import RESERVED, Token
+from rules.words import RESERVED, Token
 
 _AN_EVENT = "an event, like Temp(value > 45)"
 _A_KIND = "a type: int, float, bool or string"

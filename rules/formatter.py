@@ -10,7 +10,7 @@ from __future__ import annotations
 from rules import ast
 from rules.parser import parse
 from rules.printer import are_schemas, print_statement
-from rules.tokens import comments
+from rules.words import comments
 
 
 def format_text(text: str, *, file: str = "<rules>") -> str:

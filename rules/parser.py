@@ -22,7 +22,8 @@ from rules.collector import collector_paused
 from rules.errors import Problem, RuleErrors, Span
 from rules.expected import describe, hint
 from rules.shape import Recorder, Shape, shape_of
-from rules.tokens import NESTING_MAX, Token, tokenize
+from rules.tokens import NESTING_MAX, tokenize
+from rules.words import Token
 
 if TYPE_CHECKING:
     from lark import Lark

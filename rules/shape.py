@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from rules.automaton import Automaton, Unexpected
 from rules.builder import Builder
-from rules.tokens import Token
+from rules.words import Token
 
 Method: TypeAlias = Callable[[Sequence[Any]], Any]
 Step: TypeAlias = tuple[Method, Callable[[list[Any]], Sequence[Any]]]

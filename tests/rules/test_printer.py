@@ -19,7 +19,8 @@ from rules.printer import (
     print_rule,
     print_statement,
 )
-from rules.tokens import DURATION_MAX, RESERVED
+from rules.tokens import DURATION_MAX
+from rules.words import RESERVED
 
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (

@@ -10,7 +10,8 @@ from rules.errors import Span
 from rules.parser import grammar, parse
 from rules.printer import print_file
 from rules.shape import _Call, shape_of
-from rules.tokens import Token, tokenize
+from rules.tokens import tokenize
+from rules.words import Token
 
 TEXTS = [
     "event A(x: int, y: string);",

@@ -4,7 +4,8 @@ import pytest
 
 from matcher.model import Kind
 from rules.errors import Span
-from rules.tokens import comments, duration, tokenize
+from rules.tokens import duration, tokenize
+from rules.words import comments
 
 
 def types_of(text: str) -> list[str]:
@@ -116,4 +117,15 @@ def test_comments_are_found_but_not_in_strings() -> None:
         (Span(0, 3, 1, 1), "# a"),
         (Span(15, 20, 2, 12), "// b"),
         (Span(29, 30, 4, 1), "#"),
+    ]
+
+
+def test_places_go_on_after_a_line_feed_within_a_string() -> None:
+    tokens, problems = tokenize('a "b\\\nc" d\n  e')
+    assert [problem.message for problem in problems] == ["no escape of a string"]
+    assert [(token.span.line, token.span.column) for token in tokens] == [
+        (1, 1),
+        (1, 3),
+        (2, 4),
+        (3, 3),
     ]
