@@ -13,7 +13,14 @@ from typing import Any
 from broker.errors import ConfigurationError
 
 ENGINES = ("auto", "cdp", "aip", "naive")
-STRATEGIES = ("centralized", "distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt")
+STRATEGIES = (
+    "centralized",
+    "distributed-st",
+    "distributed-mt",
+    "push-pull-st",
+    "push-pull-mt",
+    "adaptive",
+)
 ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")

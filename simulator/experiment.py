@@ -172,8 +172,6 @@ class Experiment:
 
     def _refuse_what_is_not_there(self) -> None:
         scenario = self.scenario
-        if scenario.strategy not in strategy.names():
-            raise ScenarioError(f"{scenario.file}: strategy: {scenario.strategy} comes later")
         if scenario.engine not in rules.engine.ENGINES:
             expected = ", ".join(rules.engine.ENGINES)
             raise ScenarioError(

@@ -24,15 +24,6 @@ from simulator.tables import FaultTable, LinkTable, ScenarioTable, SinkTable, So
 from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
-STRATEGIES = (
-    "centralized",
-    "distributed-st",
-    "distributed-mt",
-    "push-pull-st",
-    "push-pull-mt",
-    "adaptive",
-)
-"""The strategies of the contract; those that are registered are there yet."""
 ORDERINGS = ("watermark", "arrival")
 
 
@@ -159,7 +150,7 @@ class _Reader:
     def scenario(self) -> Scenario:
         """The scenario; ValueError where something does not fit."""
         table, protocol = self._table, self._table.protocol
-        _one_of("strategy", table.strategy, tuple(dict.fromkeys((*STRATEGIES, *names()))))
+        _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
         _positive("duration_s", table.duration_s)
         if table.warm_up_s < 0:

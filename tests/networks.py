@@ -15,6 +15,8 @@ from matcher.printing import json_lines
 from simulator import scenario
 from simulator.experiment import Experiment, Outcome
 
+BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
+"""What may happen below links, and how much of it."""
 FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
 
 
@@ -102,3 +104,40 @@ def sharp(seed: int) -> tuple[str, list[Event]] | None:
 
 def run(path: Path) -> Outcome:
     return Experiment(scenario.read(path)).run()
+
+
+def faulty(path: Path, random: Random, seconds: float) -> Path:
+    """The scenario with links that break, each once."""
+    text = path.read_text()
+    pairs = [line for line in text.splitlines() if line.startswith("between")]
+    for line in random.sample(pairs, random.randint(1, min(4, len(pairs)))):
+        link = line.removeprefix("between = ")
+        at_s, for_s = random.uniform(0.5, seconds), random.choice((0.2, 2.0, 6.0, 15.0))
+        text += f'[[fault]]\nkind = "cut"\nat_s = {at_s}\nfor_s = {for_s}\nlinks = [{link}]\n'
+    if random.random() < 0.5:
+        kind, value = random.choice(BELOW)
+        text += f'[[fault]]\nkind = "{kind}"\nat_s = 0.0\nfor_s = 20.0\nvalue = {value}\n'
+    path.write_text(text)
+    return path
+
+
+def local(path: Path, strategy: str) -> Path:
+    """A line of eight brokers; sources, sink and most of their events at one end."""
+    rules = f"event {SCHEMAS['A']}\nevent {SCHEMAS['B']}\nrule r: define W(p: int)\n"
+    rules += "from A() as a and last B(p = a.p) within 2 s from a where p = a.p"
+    (path / "rules.tesla").write_text(rules)
+    text = f'strategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in range(8))
+    text += "".join(f'[[link]]\nbetween = ["n{n}", "n{n + 1}"]\n' for n in range(7))
+    for place, name in enumerate("AB"):
+        data = {"A": {"v": 0.0, "s": ""}, "B": {"q": 0, "f": True}}[name]
+        events = [
+            Event(name, second * 1_000_000, name, str(second), {"p": second % 3, **data}, second)
+            for second in range(1 + place, 60)
+        ]
+        (path / f"{name}.jsonl").write_bytes(json_lines(batches(events, SCHEMAS.values())))
+        text += f'[[source]]\nname = "{name}"\nbroker = "n{place}"\nevents = "{name}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["W()"]\n'
+    file = path / f"{strategy}.toml"
+    file.write_text(text)
+    return file

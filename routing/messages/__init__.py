@@ -54,6 +54,7 @@ from routing.messages.plans import (
     SinkTree,
     Survey,
     Surveyed,
+    Ways,
 )
 from routing.messages.telling import Answered, Asked, Asking, Known, RuleFacts, Want, Wanted
 from routing.messages.values import (
@@ -145,6 +146,7 @@ __all__ = [
     "Unsubscribe",
     "Want",
     "Wanted",
+    "Ways",
     "Welcome",
     "WhenFull",
 ]

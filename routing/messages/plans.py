@@ -85,6 +85,20 @@ class SinkTree(Struct, array_like=True, frozen=True):
     mixed: bool = False
 
 
+class Ways(Struct, array_like=True, frozen=True):
+    """Which way rules go that may go several, with the strategy ``adaptive``.
+
+    ``own``: the types that sinks find along their own trees; all others come along the single one.
+    ``deep``: those whose rules are evaluated there as deep as may be, where the others' are at the
+    root. ``masters``: rules that are pulled, of types in either of them, and the numbers of their
+    masters (7.3.7).
+    """
+
+    own: tuple[Name, ...] = ()
+    deep: tuple[Name, ...] = ()
+    masters: tuple[tuple[Name, Sequence], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The rules are divided over these brokers from now on; local sources are held no longer.
@@ -95,6 +109,7 @@ class Plan:
     ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
     sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
     ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
+    ``ways``: what the root has chosen, where it chooses.
     """
 
     root: Name
@@ -107,6 +122,7 @@ class Plan:
     trees: tuple[SinkTree, ...] = ()
     links: tuple[tuple[Name, Name, Delay], ...] = ()
     rates: tuple[tuple[Name, Sequence], ...] = ()
+    ways: Ways | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +136,15 @@ class Survey:
 class Surveyed:
     """For the sender and all below: ``due`` as in Paused. ``counts``: types, how many events of
     each were published there so far, and the greatest time of one; where masters are chosen by it.
+    Where ways are: ``found``: the sources of rules, and how many bytes of composite events were
+    found, in how many batches; of brokers that have a rule, the most. ``wants`` as in Paused.
     """
 
     number: Sequence
     due: tuple[tuple[Name, Time], ...]
     counts: tuple[tuple[Name, Sequence, Time], ...] = ()
+    found: tuple[tuple[Name, Sequence, Sequence], ...] = ()
+    wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

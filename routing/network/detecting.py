@@ -38,7 +38,6 @@ class SinkTreesDetection(DividedDetection):
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
-        self._router.has_company = True
         self.trees: dict[str, Processing] = {}
         """By root."""
         self._begun: frozenset[str] = frozenset()
@@ -135,6 +134,7 @@ class SinkTreesDetection(DividedDetection):
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
         self._kinds = kinds
+        self._router.has_company = bool(self.trees)
         self._single = frozenset(one.rule.name for one in division.rules)
         self._routed = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed

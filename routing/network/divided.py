@@ -155,7 +155,8 @@ class DividedRouter(Router):
     ) -> None:
         for branch in self.branches.values():
             if branch.neighbour != sender and branch.neighbour in self.partners:
-                places = {self._places.get(one.rule.name) for one in branch.rules}
+                names = [one.rule.name for one in branch.rules]
+                places = {self._places[name] for name in names if name in self._places}
                 every = self.has_company or len(places) > 1
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
 
@@ -176,7 +177,7 @@ class DividedDetection(Detection):
         self._held: list[Sequence[EventBatch]] | None = []
         """What waits for the rules to be divided; None while they are."""
         self._leaving: list[str] = []
-        """The local sources that have closed meanwhile."""
+        """The local sources that have closed, and of which the root has not been told so."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self._own_marks: Mapping[str, int] = {}
@@ -198,6 +199,11 @@ class DividedDetection(Detection):
     def is_held(self) -> bool:
         """Whether local sources are held (Law 1)."""
         return self._held is not None
+
+    @property
+    def held_types(self) -> Iterable[EventType]:
+        """The types of the events that are held, each once."""
+        return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -330,10 +336,16 @@ class DividedDetection(Detection):
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)
         if not self._router.is_root and source.standing is Standing.CLOSED:
-            if self.is_at_work:
-                self._router.promise(source.name, CLOSED)
-            else:
-                self._leaving.append(source.name)
+            self._leaving.append(source.name)
+
+    def take_leaving(self) -> list[str]:
+        """The local sources that have closed and of which nothing is held; the root has to hear it
+        after the last of their events.
+        """
+        if self._held is not None:
+            return []
+        leaving, self._leaving = self._leaving, []
+        return leaving
 
     def _marks_said(self) -> Mapping[str, int]:
         said = {
@@ -391,9 +403,6 @@ class DividedDetection(Detection):
         self._held, self.is_at_work = None, True
         for batches in held:
             self._send_along(batches)
-        leaving, self._leaving = self._leaving, []
-        for name in leaving:
-            self._router.promise(name, CLOSED)
 
     def give_up(self, names: Collection[str]) -> None:
         """Rules wait for these types no longer."""

@@ -54,6 +54,7 @@ from routing.messages import (
 from routing.network.broker import Broker, check_path
 from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
+from routing.network.router import CLOSED
 from routing.network.setup import Setup
 from routing.network.surveying import SurveyingBroker
 from routing.node import Node
@@ -264,6 +265,11 @@ class DividingBroker(SurveyingBroker):
                 self.overlay.send(self._router.father, message, self._now)
         if self._detection.is_at_work:
             self._ask_below()
+        leaving = self._detection.take_leaving()
+        for name in leaving:
+            self._router.promise(name, CLOSED)
+        if leaving:
+            self._send_flows()
         self._look_at_ledger()
 
     def _ask_below(self) -> None:

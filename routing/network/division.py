@@ -6,24 +6,29 @@ functions of both and of nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache, partial
+
+from msgspec.structs import replace
 
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.deployment import Deployed
-from routing.messages import Known
+from routing.messages import Known, Ways
 from routing.network.branch import type_named
 from routing.network.knowledge import rules_of
 from routing.network.rounds import Absent, Node
 from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
-from routing.network.strategy import Adaptive, Strategy, has_sink_trees
-from routing.partition.placement import tree_of
+from routing.network.strategy import ByRates, ByWays, Strategy, has_sink_trees
+from routing.partition.placement import Partition, Tree, tree_of
+from rules.pattern import Rule
 
 Rates = tuple[tuple[str, int], ...]
 """Types, and how many events of each come in RATES_S seconds, as plans have them."""
 RATES_S = 1_000
+Divide = Callable[[Tree, Mapping[str, Sequence[EventType]], Sequence[Rule]], Partition]
+"""As Strategy.divide."""
 
 
 @lru_cache(maxsize=8)
@@ -34,6 +39,7 @@ def divided(
     absent: Absent,
     known: Known,
     rates: Rates = (),
+    ways: Ways | None = None,
 ) -> Division:
     """The division of the rules on the single tree; one value for all brokers.
 
@@ -41,13 +47,14 @@ def divided(
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):
-        deployed = below(kinds_of(known).routed, deployed)
+        deployed = below(kinds_of(known, own_of(ways)).routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
     schemas = {schema.name: schema for schema in known.types}
     fathers |= {name: root for name, _ in absent}
-    return _division(strategy, ordering, root, fathers, published, deployed, schemas, rates)
+    divide = _divide_of(strategy(), rates, ways)
+    return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
 @lru_cache(maxsize=1_024)
@@ -61,6 +68,7 @@ def divided_for_sinks(
     absent: Absent,
     known: Known,
     rates: Rates = (),
+    ways: Ways | None = None,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
@@ -78,7 +86,25 @@ def divided_for_sinks(
     }
     mentioned = used | {one.rule.defines.name for one in deployed}
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
-    return _division(strategy, ordering, root, fathers, published, deployed, schemas, rates)
+    if ways is not None:
+        ways = replace(ways, deep=tuple(one.rule.defines.name for one in deployed))
+    divide = _divide_of(strategy(), rates, ways)
+    return _division(divide, ordering, root, fathers, published, deployed, schemas)
+
+
+def own_of(ways: Ways | None) -> tuple[str, ...] | None:
+    """The types that are own by choice; None where nobody chooses."""
+    return None if ways is None else ways.own
+
+
+def _divide_of(strategy: Strategy, rates: Rates, ways: Ways | None) -> Divide:
+    """How the strategy divides rules over a tree, by what the plan says."""
+    if ways is not None and isinstance(strategy, ByWays):
+        return partial(strategy.divide_by_ways, ways=ways)
+    if rates and isinstance(strategy, ByRates):
+        often = {name: count / RATES_S for name, count in rates}
+        return partial(strategy.divide_by_rates, rates=often)
+    return strategy.divide
 
 
 def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[str]]:
@@ -89,26 +115,20 @@ def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[s
 
 
 def _division(
-    strategy: type[Strategy],
+    divide: Divide,
     ordering: Ordering,
     root: str,
     fathers: Mapping[str, str],
     published: Mapping[str, frozenset[str]],
     deployed: Sequence[Deployed],
     schemas: Mapping[str, EventType],
-    rates: Rates = (),
 ) -> Division:
-    tree, made = tree_of(root, fathers), strategy()
     types = {
         node: tuple(schemas[name] for name in sorted(names) if name in schemas)
         for node, names in published.items()
     }
     rules = [one.rule for one in deployed]
-    if rates and isinstance(made, Adaptive):
-        often = {name: count / RATES_S for name, count in rates}
-        found = made.divide_by_rates(tree, types, rules, often)
-    else:
-        found = made.divide(tree, types, rules)
+    found = divide(tree_of(root, fathers), types, rules)
     if ordering is Ordering.ARRIVAL:
         # How far events are apart is for the evaluating broker to say.
         found = found.whole({rule.defines.name for rule in rules})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from routing.config import NodeConfig
 from routing.network.adapting import AdaptingBroker
+from routing.network.adaptive import AdaptiveBroker
 from routing.network.broker import Broker
 from routing.network.dividing import DividingBroker
 from routing.network.many import SinkTreesBroker
 from routing.network.setup import Setup
-from routing.network.strategy import Adaptive, Strategy, has_sink_trees
+from routing.network.strategy import ByRates, ByWays, Strategy, has_sink_trees
 from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
 
@@ -26,8 +27,10 @@ def make_broker(
 ) -> Broker:
     """A broker of a network all of whose brokers have this strategy."""
     kind: type[Broker] = DividingBroker
-    if has_sink_trees(type(strategy)):
-        kind = AdaptingSinkTreesBroker if isinstance(strategy, Adaptive) else SinkTreesBroker
-    elif isinstance(strategy, Adaptive):
+    if isinstance(strategy, ByWays):
+        kind = AdaptiveBroker
+    elif has_sink_trees(type(strategy)):
+        kind = AdaptingSinkTreesBroker if isinstance(strategy, ByRates) else SinkTreesBroker
+    elif isinstance(strategy, ByRates):
         kind = AdaptingBroker
     return kind(Setup(config, overlay, engine, strategy, now))

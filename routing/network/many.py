@@ -41,7 +41,7 @@ from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.detecting import Planned, SinkTreesDetection
 from routing.network.dividing import DividingBroker
-from routing.network.division import divided_for_sinks
+from routing.network.division import divided_for_sinks, own_of
 from routing.network.overview import SinkTreesOverview, tree_facts
 from routing.network.processing import Generation, Processing
 from routing.network.rounds import Round
@@ -99,7 +99,7 @@ class SinkTreesBroker(DividingBroker):
 
     @property
     def _kinds(self) -> Kinds:
-        return kinds_of(self._known)
+        return kinds_of(self._known, own_of(self._ways))
 
     @property
     def _all_filters(self) -> list[str]:
@@ -268,6 +268,7 @@ class SinkTreesBroker(DividingBroker):
             plan.absent,
             self._known,
             plan.rates,
+            plan.ways,
         )
 
     @property

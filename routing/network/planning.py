@@ -30,6 +30,7 @@ from routing.messages import (
     Pause,
     Paused,
     Plan,
+    Ways,
 )
 from routing.network.arrivals import Arrivals
 from routing.network.confirmations import Client, Waiter
@@ -55,7 +56,8 @@ class PlanningBroker(TellingBroker):
         self._told_given_up = 0
         self._last_number = 0
         self._measured: Rates = ()
-        """What the last plan went by."""
+        self._ways: Ways | None = None
+        """What the last plan went by, or the next one will."""
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
         self._committed: Mapping[str, int] = {}
@@ -284,6 +286,7 @@ class PlanningBroker(TellingBroker):
         lent, self._lent = self._lent, []
         if found.pause.introduce:
             self._learn(found)
+        self._lend(detection.held_types)
         self._advertisements.exchange(lent, ())
         homes = {name: set(types) for name, _, types in found.nodes}
         self._carry_out_due(homes)
@@ -300,7 +303,7 @@ class PlanningBroker(TellingBroker):
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        plan = Plan(*tree, nodes, absent, rates=self._measured)
+        plan = Plan(*tree, nodes, absent, rates=self._measured, ways=self._ways)
         if found.pause.introduce or has_moved(versions, before, self._divided(plan)):
             due = tuple(sorted(self._due_in(found).items()))
             plan = replace(plan, anew=True, due=due)
@@ -347,7 +350,7 @@ class PlanningBroker(TellingBroker):
 
     def _follow_plan(self, plan: Plan) -> None:
         self._plan, self._planned_for = plan, self._router.epoch
-        self._measured = plan.rates
+        self._measured, self._ways = plan.rates, plan.ways
         partners = {name for name, father, _ in plan.nodes if father == self.overlay.name}
         children = sorted(partners & self._router.branches.keys())
         if self._router.father is not None:
@@ -406,7 +409,7 @@ class PlanningBroker(TellingBroker):
     def _divided(self, plan: Plan) -> Division:
         ordering = self._config.ordering
         kind = type(self._strategy)
-        return divided(kind, ordering, plan.nodes, plan.absent, self._known, plan.rates)
+        return divided(kind, ordering, plan.nodes, plan.absent, self._known, plan.rates, plan.ways)
 
 
 def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:

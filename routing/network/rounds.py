@@ -75,11 +75,15 @@ class Tally:
     awaited: set[str]
     due: dict[str, int]
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    found: dict[str, tuple[int, int]] = field(default_factory=dict)
+    wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
 
     def add(self, said: Surveyed) -> None:
         """Take in what a child has said."""
         self.due = least((tuple(self.due.items()), said.due))
         self.count(said.counts)
+        self.find(said.found)
+        self.wants += said.wants
 
     def count(self, counts: Iterable[tuple[str, int, int]]) -> None:
         """Events of these types were published somewhere, and the greatest time of one."""
@@ -87,10 +91,17 @@ class Tally:
             before, latest = self.counts.get(name, (0, front))
             self.counts[name] = before + events, max(latest, front)
 
+    def find(self, found: Iterable[tuple[str, int, int]]) -> None:
+        """So many bytes of rules' composite events were found somewhere, in so many batches."""
+        for name, size, batches in found:
+            self.found[name] = max((size, batches), self.found.get(name, (0, 0)))
+
     def said(self) -> Surveyed:
         """All of it, for the father."""
         counts = ((name, events, front) for name, (events, front) in sorted(self.counts.items()))
-        return Surveyed(self.number, tuple(sorted(self.due.items())), tuple(counts))
+        found = ((name, size, batches) for name, (size, batches) in sorted(self.found.items()))
+        due = tuple(sorted(self.due.items()))
+        return Surveyed(self.number, due, tuple(counts), tuple(found), tuple(self.wants))
 
 
 def raise_all(known: dict[str, int], said: Iterable[tuple[str, int]]) -> None:

@@ -3,6 +3,7 @@
 Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
 sources publish events of the type, too. Its composite events come from one place, along the single
 tree (architecture.md 4.4). All other defined types are *own*: who wants them finds them itself.
+Where the root chooses (``adaptive``) only those are own that it has chosen, of those that can be.
 
 Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
 those over the neighbour that is the first by name.
@@ -43,9 +44,9 @@ class Kinds:
         return maximal((text for text in texts if type_named(text) in self.own), schemas)
 
 
-@lru_cache(maxsize=8)
-def kinds_of(known: Known) -> Kinds:
-    """Which types are routed and which are own."""
+@lru_cache(maxsize=64)
+def kinds_of(known: Known, chosen: tuple[str, ...] | None = None) -> Kinds:
+    """Which types are routed and which are own. ``chosen``: those that can be own; None for all."""
     rules = arrange([one.rule for one in rules_of(known)]).rules
     published = {name for _, types in known.homes for name in types}
     uses: dict[str, set[str]] = {}
@@ -53,6 +54,8 @@ def kinds_of(known: Known) -> Kinds:
         used = uses.setdefault(rule.defines.name, set())
         used.update(one.name for one in rule.used_types)
     routed = {rule.defines.name for rule in rules if is_unbounded(rule)} | (published & uses.keys())
+    if chosen is not None:
+        routed |= uses.keys() - set(chosen)
     while more := {name for name, used in uses.items() if used & routed} - routed:
         routed |= more
     return Kinds(frozenset(routed), frozenset(uses.keys() - routed))

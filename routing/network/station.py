@@ -29,6 +29,7 @@ from routing.deployment import Deployed
 from routing.messages import Forward
 from routing.network.recovery import Times
 from routing.network.router import CLOSED
+from routing.network.sizes import batch_bytes
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
@@ -114,6 +115,9 @@ class Station:
         self._outbox: list[Forward] = []
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
         self._has_news = False
+        self.found: dict[str, tuple[int, int]] = {}
+        """By source, so by rule: bytes of composite events found here since the last plan, and in
+        how many batches."""
         self._waiting: dict[str, int] = {}
         """The types that rules here wait with (Law 3), and how many events of each have come."""
         self._absent: frozenset[str] = frozenset()
@@ -223,6 +227,7 @@ class Station:
         self._expect(division)
         self._follow_pulls(division)
         self._told = {}
+        self.found = {}
         self._has_news = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
@@ -335,6 +340,7 @@ class Station:
         self._pulls.keep(beyond)
         timer = clock if clock is not None else self._timer(marks)
         detections = self._engine.advance({**marks, TIMER.name: timer})
+        self._note_found(detections)
         for batch in detections.batches:
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._ranks))
@@ -353,6 +359,12 @@ class Station:
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
         self._forward(marks, {**marks, **dict.fromkeys(self._ended, CLOSED)})
         return detections
+
+    def _note_found(self, detections: Detections) -> None:
+        for batch in detections.batches:
+            for source in batch.ids.source.values:
+                size, batches = self.found.get(source, (0, 0))
+                self.found[source] = size + batch_bytes(batch), batches + 1
 
     def _is_used(self, name: str) -> bool:
         """Whether a rule that is evaluated here, or a fragment, has looked at events of a type."""

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
 from matcher.model import EventType
+from routing.messages import Ways
 from routing.partition.choosing import Weights
 from routing.partition.fragment import Fragment, Plain
 from routing.partition.placement import Partition, Tree, partition
@@ -190,8 +191,56 @@ def _whole(types: Iterable[EventType]) -> Fragment:
     return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
 
 
+class Adaptive:
+    """Each rule as costs least by what was measured: which tree, how deep, whether pulled.
+
+    The root chooses (routing.network.preferring), its plan says what.
+    """
+
+    name: ClassVar[str] = "adaptive"
+    sink_trees: ClassVar[bool] = True
+
+    def divide(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+    ) -> Partition:
+        """As routing.partition.placement has it."""
+        return DistributedSingleTree().divide(tree, published, rules)
+
+    def divide_by_ways(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+        ways: Ways,
+    ) -> Partition:
+        """Rules of types that are not in ``ways.deep`` are at the root, sent what satisfies their
+        conditions. In a tree for sinks all are deep.
+        """
+        shallow = [rule.name for rule in rules if rule.defines.name not in ways.deep]
+        masters = dict(ways.masters)
+        return partition(tree, _names(published), rules, masters, frozenset(shallow))
+
+
 @runtime_checkable
-class Adaptive(Protocol):
+class ByWays(Protocol):
+    """What a strategy has whose root chooses which way each rule goes."""
+
+    def divide_by_ways(
+        self,
+        tree: Tree,
+        published: Mapping[str, Sequence[EventType]],
+        rules: Sequence[Rule],
+        ways: Ways,
+    ) -> Partition:
+        """As ``divide``."""
+        ...
+
+
+@runtime_checkable
+class ByRates(Protocol):
     """What a strategy has that goes by how often events come; ``rates``: events a second, by type.
 
     The root measures them, and has the rules divided anew when that pays (adapting).
@@ -240,3 +289,4 @@ register(DistributedSingleTree)
 register(DistributedMultipleTrees)
 register(PushPullSingleTree)
 register(PushPullMultipleTrees)
+register(Adaptive)

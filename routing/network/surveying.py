@@ -9,8 +9,6 @@ Law 2: while brokers are out of reach there is no survey, for they may need ever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
 from routing.messages import (
     Committed,
     Need,
@@ -58,13 +56,11 @@ class SurveyingBroker(PlanningBroker):
             self._last_number += 1
             self._survey(Survey(self._last_number))
 
-    @property
-    def _counts(self) -> Iterable[tuple[str, int, int]]:
-        """What this broker adds to a survey of what is published: nothing, if nobody goes by it."""
-        return ()
+    def _add_to(self, tally: Tally) -> None:
+        """Add what this broker has measured to a survey: nothing, if nobody goes by it."""
 
-    def _weigh(self, counts: Mapping[str, tuple[int, int]]) -> None:
-        """At the root: what was published so far, by type, and the greatest times."""
+    def _weigh(self, tally: Tally) -> None:
+        """At the root: a survey has brought this."""
 
     def _hear_survey(self, neighbour: str, survey: Survey) -> None:
         if neighbour == self._router.father and self._detection.is_at_work:
@@ -75,7 +71,7 @@ class SurveyingBroker(PlanningBroker):
         children = [branch.neighbour for branch in self._router.children]
         due = self._detection.due_of(self._wanted_rules)
         self._tally = Tally(survey.number, set(children), due)
-        self._tally.count(self._counts)
+        self._add_to(self._tally)
         for child in children:
             self.overlay.send(child, survey, self._now)
         self._look_whether_all_answered()
@@ -94,7 +90,7 @@ class SurveyingBroker(PlanningBroker):
         said = tally.said()
         if self._router.is_root:
             self._commit(Committed(said.number, said.due))
-            self._weigh(tally.counts)
+            self._weigh(tally)
         elif self._router.father is not None:
             self.overlay.send(self._router.father, said, self._now)
 

@@ -5,12 +5,13 @@ of them can be the next root: what it was told is what it knows then.
 
 Law 2: it is told while there is a plan for the tree as it is. Before that the root may have more to
 learn, from parts of the network that were apart (knowledge); what it learns of types that nobody
-here mentions is lent: known until the next plan, when those who publish them have been heard.
+here mentions is lent: known until the next plan, when those who publish them have been heard; and
+so is what events are of that are held here, whose sources may have closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from matcher.model import TIME_MIN, EventType
 from routing.deployment import Deployed
@@ -150,6 +151,13 @@ class TellingBroker(Broker):
         self._deployments.adopt(rules, [schema.name for schema in known.types], known.ended)
         self._hopeless = set(known.given_up)
         self._check_interests()
+
+    def _lend(self, held: Iterable[EventType]) -> None:
+        """At the root: events of these types wait here, of sources that may have closed."""
+        schemas = self._advertisements.schemas
+        types = [one for one in held if schemas.get(one.name, one) == one]
+        self._advertisements.exchange((), types)
+        self._lent += types
 
     def _change_role(self) -> None:
         """The broker is the root from now on, or no longer; what it knows stays known."""

@@ -118,12 +118,15 @@ def partition(
     advertised: Mapping[str, frozenset[str]],
     rules: Sequence[Rule],
     masters: Mapping[str, int] = NOTHING_PULLED,
+    shallow: frozenset[str] = frozenset(),
 ) -> Partition:
     """Divide rules over a tree.
 
     ``advertised``: for each node, the types that its local sources publish; ``masters``: of each
-    rule that is to be pulled, the number of its master (pulling.masters_of). Raises RuleErrors for
-    rules that cannot be deployed together (S12).
+    rule that is to be pulled, the number of its master (pulling.masters_of); ``shallow``: rules
+    that are to be evaluated at the root, with all others that define their types, and are sent all
+    that satisfies static conditions. Raises RuleErrors for rules that cannot be deployed together
+    (S12).
     """
     advertisers = _Advertisers(tree, advertised)
     places, waiting = {}, {}
@@ -131,7 +134,7 @@ def partition(
     for group in _by_type(arranged.rules, arranged.ranks):
         needs = frozenset().union(*(_needs(rule) for rule in group))
         place = tree.root
-        if not any(map(is_unbounded, group)):
+        if not any(is_unbounded(rule) or rule.name in shallow for rule in group):
             place = tree.meeting(node for name in sorted(needs) for node in advertisers.of(name))
         for rule in group:
             places[rule.name] = place
@@ -139,7 +142,8 @@ def partition(
     pulls = {
         rule.name: pull
         for rule in arranged.rules
-        if rule.name in masters and (pull := pull_of(rule, masters[rule.name])) is not None
+        if rule.name in masters.keys() - shallow
+        and (pull := pull_of(rule, masters[rule.name])) is not None
     }
     fragments: dict[str, dict[str, Fragment]] = {}
     for rule in arranged.rules:
@@ -150,7 +154,10 @@ def partition(
             present, sole = advertisers.seen(node, _needs(rule))
             fragment = fragment_of(rule, present, sole, pulls.get(rule.name))
             if fragment is not None:
-                fragments.setdefault(node, {})[rule.name] = fragment
+                is_whole = rule.name in shallow
+                fragments.setdefault(node, {})[rule.name] = (
+                    fragment.whole(None) if is_whole else fragment
+                )
     return Partition(places, fragments, waiting, pulls)
 
 

@@ -74,6 +74,7 @@ from routing.messages import (
     Unsubscribe,
     Want,
     Wanted,
+    Ways,
     Welcome,
     WhenFull,
 )
@@ -124,6 +125,7 @@ PLAIN: tuple[Message, ...] = (
     Paused("b1", 7, 3, (), (), (), (("fire", 7),), (("fire", 6),), (("s", "b3", ("Temp",)),)),
     Paused("b1", 7, 3, (), known=(Known((TEMP,), ()), Known((), (), (("gone", 3),)))),
     Plan("b1", 7, 3, (("b1", "", ("Temp",)), ("b2", "b1", ()))),
+    Plan("b1", 7, 3, (("b1", "", ()),), ways=Ways(("Fire",), ("Fire", "Hot"), (("fire", 1),))),
     Plan("b1", 7, 3, (("b1", "", ()),), (("b9", ("Temp",)),), True, (("fire", -9),)),
     Plan(
         *("b1", 7, 3, (("b1", "", ()),)),
@@ -137,6 +139,7 @@ PLAIN: tuple[Message, ...] = (
     Shared(9, (), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
     Survey(9),
     Surveyed(9, (("fire", 5),)),
+    Surveyed(9, (), (("Temp", 3, 5),), (("rexmq/rule/fire", 200, 2),), (("b1", ("Fire()",)),)),
     Committed(9, (("fire", 5),)),
     Forward((), (("Temp", 9),), 0, (("fire", 2**40, -7),)),
     Awakening((("fire", ((5, 7, ()), (-(2**63), 2**63 - 1, (1, 0.5, "é", True))), 3),)),

@@ -16,7 +16,7 @@ from timeline import batches
 
 from matcher.model import Event
 from matcher.printing import json_lines
-from routing.network import adapting
+from routing.network import adapting, measuring
 from routing.network.division import divided, divided_for_sinks
 from routing.partition.choosing import Weights
 from routing.partition.pulling import masters_of
@@ -119,8 +119,8 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
         return found
 
     monkeypatch.setattr(Weights, "choose", choose)
-    monkeypatch.setattr(adapting, "ADAPT_AFTER_S", 1.0)
-    monkeypatch.setattr(adapting, "ADAPT_EVERY_S", 2.0)
+    monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 1.0)
+    monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 2.0)
     monkeypatch.setattr(adapting, "BETTER", float("inf"))
     for one in (divided, divided_for_sinks):  # what is divided here is like nothing elsewhere
         one.cache_clear()

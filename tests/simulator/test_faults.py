@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from networks import apart, run, sharp, usable, write
+from networks import apart, faulty, run, sharp, usable, write
 
 from routing.network import ledger
 from simulator.checkers import check
@@ -26,22 +26,6 @@ FOUND = (217, 345, 404, 3019)
 nobody published any more was forgotten when two roots had followed one another; marks that had
 been told in an epoch were not told again when rules began anew in it; a broker that had been told
 nothing of a rule yet did not count as one that waits for what the rule finds."""
-BELOW = (("loss", 0.2), ("repeats", 0.3), ("reordering", 0.05), ("delay", 0.3))
-
-
-def faulty(path: Path, random: Random, seconds: float) -> Path:
-    """The scenario with links that break, each once."""
-    text = path.read_text()
-    pairs = [line for line in text.splitlines() if line.startswith("between")]
-    for line in random.sample(pairs, random.randint(1, min(4, len(pairs)))):
-        link = line.removeprefix("between = ")
-        at_s, for_s = random.uniform(0.5, seconds), random.choice((0.2, 2.0, 6.0, 15.0))
-        text += f'[[fault]]\nkind = "cut"\nat_s = {at_s}\nfor_s = {for_s}\nlinks = [{link}]\n'
-    if random.random() < 0.5:
-        kind, value = random.choice(BELOW)
-        text += f'[[fault]]\nkind = "{kind}"\nat_s = 0.0\nfor_s = 20.0\nvalue = {value}\n'
-    path.write_text(text)
-    return path
 
 
 def cases(count: int, *more: int) -> list[tuple[int, str]]:

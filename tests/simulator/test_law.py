@@ -13,12 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from networks import apart, run, sharp, usable, write
-from rule_texts import SCHEMAS
-from timeline import batches
+from networks import apart, local, run, sharp, usable, write
 
-from matcher.model import Event
-from matcher.printing import json_lines
 from simulator.checkers import check
 
 CASES = int(os.environ.get("REXMQ_NETWORKS", "25"))
@@ -89,28 +85,6 @@ def test_divided_rules_are_evaluated_away_from_the_root(tmp_path: Path) -> None:
         )
     assert elsewhere >= 5
     assert detected > 50
-
-
-def local(path: Path, strategy: str) -> Path:
-    """A line of eight brokers; sources, sink and most of their events at one end."""
-    rules = f"event {SCHEMAS['A']}\nevent {SCHEMAS['B']}\nrule r: define W(p: int)\n"
-    rules += "from A() as a and last B(p = a.p) within 2 s from a where p = a.p"
-    (path / "rules.tesla").write_text(rules)
-    text = f'strategy = "{strategy}"\nengine = "naive"\nrules = "rules.tesla"\n'
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in range(8))
-    text += "".join(f'[[link]]\nbetween = ["n{n}", "n{n + 1}"]\n' for n in range(7))
-    for place, name in enumerate("AB"):
-        data = {"A": {"v": 0.0, "s": ""}, "B": {"q": 0, "f": True}}[name]
-        events = [
-            Event(name, second * 1_000_000, name, str(second), {"p": second % 3, **data}, second)
-            for second in range(1 + place, 60)
-        ]
-        (path / f"{name}.jsonl").write_bytes(json_lines(batches(events, SCHEMAS.values())))
-        text += f'[[source]]\nname = "{name}"\nbroker = "n{place}"\nevents = "{name}.jsonl"\n'
-    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["W()"]\n'
-    file = path / f"{strategy}.toml"
-    file.write_text(text)
-    return file
 
 
 def test_what_is_local_stays_there(tmp_path: Path) -> None:

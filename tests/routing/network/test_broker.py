@@ -39,7 +39,14 @@ HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room 
 
 @pytest.fixture(
     autouse=True,
-    params=["centralized", "distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt"],
+    params=[
+        "centralized",
+        "distributed-st",
+        "distributed-mt",
+        "push-pull-st",
+        "push-pull-mt",
+        "adaptive",
+    ],
 )
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every test is run with every strategy of the thesis that there is."""
@@ -634,3 +641,21 @@ def test_rules_wait_for_a_type_until_too_many_events_wait_with_them() -> None:
     network.clients["n"].publish_all(batches_of("Never@29(1)", {"Never": never}), network.mesh.now)
     network.run(0.2)
     assert any("rejected (late)" in line for line in network.take_lines())
+
+
+@pytest.mark.parametrize("home", ["b1", "b2"])
+def test_what_is_held_of_a_source_that_closes_meanwhile_reaches_who_wants_it(home: str) -> None:
+    """A rule is deployed, so that the network pauses, while the last of its type is published."""
+    for wait_ms in (16, 24, 28):
+        network = Network(3)
+        network.connect("t", home).advertise([TEMP])
+        network.connect("k", "b3").subscribe("Temp()")
+        manager = network.connect("m", "b3")
+        network.run(0.2)
+        network.take_lines()
+        manager.deploy("event Smoke(room: string)" + "rule any: define Any() from Smoke()")
+        network.run(wait_ms / 1e3)
+        network.clients["t"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
+        network.clients["t"].close(network.mesh.now)
+        network.run(1)
+        assert 'k: t#1 Temp@1("a", 50.0)' in network.take_lines(), f"after {wait_ms} ms"

@@ -132,5 +132,6 @@ along it; a rule that had served others, and counted as never heard of once it w
 @pytest.mark.parametrize("seed", [*range(10), *FOUND])
 def test_a_story_has_one_end(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = told(seed, "centralized", monkeypatch)
-    for strategy in ("distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt"):
+    others = ("distributed-st", "distributed-mt", "push-pull-st", "push-pull-mt", "adaptive")
+    for strategy in others:
         assert told(seed, strategy, monkeypatch) == expected, f"seed {seed}, {strategy}"

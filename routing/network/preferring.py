@@ -1,0 +1,73 @@
+"""Which way each rule goes: the ways that cost least, as far as a short search finds (7.3.8).
+
+Law 1: the search begins where all rules go the same way, for every way that there is, so it never
+finds worse than the best of these. From the cheapest of them it sends one type after another
+another way, as long as that saves something, and at most ``WEIGHINGS_MAX`` times.
+
+Law 2: ways are left for others only where that saves clearly, a share of ``CLEARLY`` at least: a
+plan has its price. Pulling has to save a share of ``FAR`` over sending: it begins with asking for
+as much as rules reach back, and what it saves comes after that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from routing.messages import Ways
+from routing.network.weighing import Weighing
+
+WEIGHINGS_MAX = 300
+CLEARLY = 0.05
+FAR = 0.2
+
+
+def prefer(weighing: Weighing, now: Ways) -> Ways:
+    """The ways to go from now on: these, unless others are clearly better."""
+    found = _refined(weighing, min(_pushing(weighing), key=weighing.cost))
+    pulled = min(_pulling(weighing), key=weighing.cost, default=found)
+    if weighing.cost(pulled) < (1 - FAR) * weighing.cost(found):
+        found = _refined(weighing, pulled)
+    return found if weighing.cost(found) < (1 - CLEARLY) * weighing.cost(now) else now
+
+
+def _pushing(weighing: Weighing) -> Iterator[Ways]:
+    yield Ways()
+    yield Ways(deep=weighing.movable)
+    yield Ways(own=weighing.ownable)
+    yield Ways(own=weighing.ownable, deep=weighing.movable)
+
+
+def _pulling(weighing: Weighing) -> Iterator[Ways]:
+    for found in (weighing.masters, weighing.rarest):
+        if found:
+            masters = tuple(sorted(found.items()))
+            yield Ways(deep=weighing.movable, masters=masters)
+            yield Ways(own=weighing.ownable, deep=weighing.movable, masters=masters)
+
+
+def _refined(weighing: Weighing, start: Ways) -> Ways:
+    best, least, tried = start, weighing.cost(start), 0
+    is_better = True
+    while is_better:
+        is_better = False
+        for name in weighing.types:
+            for ways in _others(weighing, best, name):
+                tried += 1
+                if tried > WEIGHINGS_MAX:
+                    return best
+                cost = weighing.cost(ways)
+                if cost < least:
+                    best, least, is_better = ways, cost, True
+    return best
+
+
+def _others(weighing: Weighing, ways: Ways, name: str) -> Iterator[Ways]:
+    """The same, but that a type goes another way."""
+    own, deep = set(ways.own), set(ways.deep)
+    unpulled = tuple(one for one in ways.masters if weighing.defined_by(one[0]) != name)
+    if unpulled != ways.masters:
+        yield Ways(ways.own, ways.deep, unpulled)
+    if name in weighing.ownable:
+        yield Ways(tuple(sorted(own ^ {name})), ways.deep, unpulled)
+    if name in weighing.movable:
+        yield Ways(ways.own, tuple(sorted(deep ^ {name})), unpulled)

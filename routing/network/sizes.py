@@ -1,0 +1,66 @@
+"""How many bytes what brokers send one another takes, by and large.
+
+Law: a size is that of the encoding (routing.wire) where that is known beforehand, and a mean of
+it otherwise. Every packet bears its sequence number and an acknowledgement; some packets more go
+back for nothing but that.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from matcher.model import AnyArray, Column, EventBatch, EventIds, EventType, Kind, StringColumn
+from routing import wire
+from routing.messages import Forward, Packet
+
+MESSAGE = 29 + 7
+"""Bytes of a packet that says nothing, and of the acknowledgements, which several share."""
+MARK = 14
+"""Bytes of the mark of one type or rule."""
+PART = 12
+"""Bytes that one tree's part of a message for several takes (sharing), but for its marks."""
+ASKING = 150
+"""Bytes of what is asked and answered over one link for the sake of one master."""
+ANSWER = 22
+"""Bytes of an answer of one rule."""
+BATCH = 45
+"""Bytes of a batch, but for its events."""
+_VALUES = {Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.STRING: "a string"}
+
+
+@lru_cache(maxsize=4_096)
+def event_bytes(schema: EventType) -> int:
+    """What an event of a type that comes alone adds to a message."""
+    ids = EventIds(StringColumn.constant("a source", 1), np.ones(1, np.int64))
+    columns = tuple(_column(one.kind) for one in schema.attributes)
+    one = EventBatch(schema, np.ones(1, np.int64), ids, columns)
+    return _packed(Forward((one,))) - _packed(Forward())
+
+
+def batch_bytes(batch: EventBatch) -> int:
+    """What a batch of composite events adds to a message."""
+    size = BATCH + batch.time.nbytes + _ids_bytes(batch.ids)
+    size += sum(_codes(column).nbytes for column in batch.columns)
+    if batch.causes is not None:
+        size += batch.causes.offsets.nbytes + _ids_bytes(batch.causes.ids)
+    return size
+
+
+def _packed(message: Forward) -> int:
+    return sum(map(len, wire.encode(Packet(0, 1, 1, message))))
+
+
+def _column(kind: Kind) -> Column:
+    value = _VALUES[kind]
+    return StringColumn.constant(value, 1) if isinstance(value, str) else np.array([value])
+
+
+def _codes(column: Column) -> AnyArray:
+    return column.codes if isinstance(column, StringColumn) else column
+
+
+def _ids_bytes(ids: EventIds) -> int:
+    digests = 0 if ids.digest is None else ids.digest.nbytes
+    return ids.sequence.nbytes + ids.source.codes.nbytes + digests

@@ -1,0 +1,203 @@
+"""What the ways of rules cost, in bytes a second over all links, by what was measured (7.3.8).
+
+The law of the model: a source's event moves the marks of all that the source publishes, so on each
+link on which any of it is forwarded for a tree there goes one message, with the event if a rule
+beyond needs it, and with the marks. What several trees for sinks have on a link goes as one.
+Composite events go where they are wanted; their marks go with them, and with every event of theirs
+where a sink has to wait for several brokers. Conditions and windows are not looked into: a type is
+sent whole, or not at all. What is pulled is sent in windows around masters, which come by chance;
+while a window is open, an answer goes wherever a mark would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from matcher.model import MICROSECONDS
+from routing.messages import Ways
+from routing.network.sizes import ANSWER, ASKING, MARK, MESSAGE, PART, event_bytes
+from routing.network.terrain import Terrain, seconds_of
+from routing.partition.placement import Tree
+from routing.partition.pulling import Pull
+
+
+@dataclass(slots=True)
+class _Traffic:
+    """What crosses one link whenever one broker's sources publish something."""
+
+    parts: int = 0
+    marks: int = 0
+    types: set[str] = field(default_factory=set)
+
+
+class Weighing(Terrain):
+    """What ways cost in a network."""
+
+    # --- what it costs ---
+
+    def cost(self, ways: Ways) -> float:
+        """Bytes a second over all links."""
+        routed = self._above(set(self.types) - (set(ways.own) & set(self.ownable)))
+        own = set(self.types) - routed
+        roots = {
+            root: wanted
+            for root in self.facts.trees
+            if (wanted := own & self.facts.wants.get(root, frozenset()))
+        }
+        total = self._single(routed, ways, has_company=bool(roots))
+        if roots:
+            total += self._trees(roots, routed, ways)
+        return total
+
+    def _single(self, routed: set[str], ways: Ways, *, has_company: bool) -> float:
+        tree = self.facts.single
+        names = self._below(routed)
+        places = self._places(tree, ways.deep)
+        total = 0.0
+        pulls = self._pulls(ways, names & set(ways.deep))
+        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name in sorted(names):
+            total += self._served(tree, name, places)
+            for used, source, node in self._steps(tree, self._unasked(name, pulls), places[name]):
+                carried[source, node].add(used)
+        total += self._pulled(tree, places, pulls, carried)
+        for (source, _), types in carried.items():
+            total += self._often[source] * (MESSAGE + MARK * len(types)) + self._events(types)
+        return total + self._flows(routed, places, has_company=has_company)
+
+    def _flows(self, routed: set[str], places: Mapping[str, str], *, has_company: bool) -> float:
+        """What goes from where rules are evaluated to who wants it."""
+        tree, total = self.facts.single, 0.0
+        over: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in sorted(routed):
+            links: set[tuple[str, str]] = set()
+            for broker, wanted in self.facts.wants.items():
+                if name in wanted and (tree.root, broker) in self._paths:
+                    links.update(self._way(tree, places[name], broker))
+            total += self._composite(name) * len(links)
+            for link in sorted(links):
+                over[link].append(name)
+        for names in over.values():
+            at = defaultdict(list)
+            for name in names:
+                at[places[name]].append(name)
+            if has_company or len(at) > 1:
+                total += sum(map(self._moves, at.values()))
+            else:
+                total += sum(self._batches(name) for name in names) * MARK * self._count(names)
+        return total
+
+    def _trees(self, roots: Mapping[str, set[str]], routed: set[str], ways: Ways) -> float:
+        total = 0.0
+        links: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
+        for root, wanted in roots.items():
+            tree, places = self.facts.trees[root], self._own_places[root]
+            carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+            names = self._below(wanted)
+            pulls = self._pulls(ways, names)
+            for name in sorted(names):
+                total += self._served(tree, name, places)
+                unasked = self._unasked(name, pulls)
+                for used, source, node in self._steps(tree, unasked, places[name]):
+                    carried[source, node].add(used)
+            total += self._pulled(tree, places, pulls, carried)
+            for (source, node), types in carried.items():
+                traffic = links[source, node, tree.fathers[node]]
+                traffic.parts += 1
+                traffic.marks += len(types)
+                traffic.types |= types
+            total += self._found_for(root, wanted, routed, links)
+        for (source, _, _), traffic in links.items():
+            size = MESSAGE + PART * traffic.parts + MARK * traffic.marks
+            total += self._often[source] * size + self._events(traffic.types)
+        return total
+
+    def _found_for(
+        self,
+        root: str,
+        wanted: set[str],
+        routed: set[str],
+        links: dict[tuple[str, str, str], _Traffic],
+    ) -> float:
+        """What goes up to the root of a tree from where its rules are evaluated."""
+        tree, places, total = self.facts.trees[root], self._own_places[root], 0.0
+        is_mixed = bool(routed & self.facts.wants.get(root, frozenset()))
+        away = [name for name in sorted(wanted) if places[name] != root]
+        over: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in away:
+            for node in self._up(tree, places[name], root):
+                total += self._composite(name)
+                over[node, tree.fathers[node]].append(name)
+        for (node, father), names in over.items():
+            if not is_mixed and len({places[name] for name in names}) == 1:
+                total += sum(self._batches(name) for name in names) * MARK * self._count(names)
+                continue
+            for source in sorted({one for name in names for one in self._sources(name)}):
+                traffic = links[source, node, father]
+                traffic.parts += 1
+                traffic.marks += sum(source in self._sources(name) for name in names)
+        return total
+
+    def _pulled(
+        self,
+        tree: Tree,
+        places: Mapping[str, str],
+        pulls: Mapping[str, Pull],
+        carried: Mapping[tuple[str, str], set[str]],
+    ) -> float:
+        """What is asked for, and asking itself, of rules that are pulled."""
+        total = 0.0
+        for name, pull in pulls.items():
+            place = places[self._defines[name]]
+            often = self.facts.rates.get(pull.master.type.name, 0.0)
+            asked: dict[str, set[str]] = {}
+            for around in pull.around:
+                seconds = (around.before + around.after) / MICROSECONDS
+                share = 1 - math.exp(-often * seconds)
+                for used, source, node in self._steps(tree, (around.type,), place):
+                    asked.setdefault(node, set()).add(source)
+                    if used not in carried.get((source, node), ()):
+                        total += share * self._events((used,))
+            share = 1 - math.exp(-often * seconds_of(pull))
+            for sources in asked.values():
+                often_said = sum(self._often[source] for source in sorted(sources))
+                total += often * ASKING + share * often_said * ANSWER
+        return total
+
+    # --- parts of it ---
+
+    def _served(self, tree: Tree, name: str, places: Mapping[str, str]) -> float:
+        """What the composite events cost that go up a tree for the rules of a type."""
+        return sum(
+            self._composite(used)
+            for used in self._uses[name]
+            if used in self._rules
+            for _ in self._up(tree, places[used], places[name])
+        )
+
+    def _events(self, types: Iterable[str]) -> float:
+        schemas = self.facts.schemas
+        return sum(self._rate[name] * event_bytes(schemas[name]) for name in sorted(types))
+
+    def _composite(self, name: str) -> float:
+        """What the composite events of a type cost over one link."""
+        found = [self.facts.found.get(rule.name, (0.0, 0.0)) for rule in self._rules[name]]
+        return sum(size + MESSAGE * batches for size, batches in found)
+
+    def _batches(self, name: str) -> float:
+        return sum(self.facts.found.get(rule.name, (0.0, 0.0))[1] for rule in self._rules[name])
+
+    def _moves(self, names: Sequence[str]) -> float:
+        """What the marks of some types that are evaluated at one broker cost over one link."""
+        total = 0.0
+        for source in sorted({one for name in names for one in self._sources(name)}):
+            moved = self._count([name for name in names if source in self._sources(name)])
+            total += self._often[source] * (MESSAGE + MARK * moved)
+        return total
+
+    def _count(self, names: Sequence[str]) -> int:
+        """How many rules define some types."""
+        return sum(len(self._rules[name]) for name in names)
