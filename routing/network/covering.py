@@ -1,18 +1,22 @@
 """Which filters need not be told, since others ask for all that they ask for (thesis 7.3.4).
 
-Law 1: a filter is left out only when another one that is told covers it (matcher.covering), so
-no event that somebody wants is missed.
+Law 1: a filter is left out only when another one that is told covers it (matcher.covering), or
+when one that says the same as several is told in place of them (matcher.merging). So no event that
+somebody wants is missed, and none that nobody wants is asked for.
 
 Law 2: a filter with conditions that constraints cannot say (rules.sketch) asks for less than they
-say: it may be covered, and covers nothing.
+say: it may be covered, covers nothing, and stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from matcher.covering import covers
+from matcher.constraint import SPELLING, Constraint, Filter
+from matcher.covering import Numbers, covers, values_of
+from matcher.merging import merged
 from matcher.model import EventType
 from routing.network.branch import known_interest, type_named
 from rules.sketch import Sketch, sketch_of
@@ -22,18 +26,29 @@ FEW = 256
 
 
 def maximal(filters: Iterable[str], schemas: Mapping[str, EventType]) -> tuple[str, ...]:
-    """The filters, sorted, without those that others cover; of equal ones the first by text."""
+    """The filters, sorted, without those that others cover, of equal ones the first by text; those
+    that say together what one filter does are told as that one.
+    """
     by_type: dict[str, list[str]] = {}
     for text in sorted(set(filters)):
         by_type.setdefault(type_named(text) or text, []).append(text)
     kept: list[str] = []
     for name, texts in by_type.items():
         schema = schemas.get(name)
-        kept += texts if schema is None or len(texts) > FEW else _maximal(texts, schema)
+        if schema is None or len(texts) == 1 or len(texts) > FEW:
+            kept += texts
+        else:
+            kept += _told(tuple(texts), schema)
     return tuple(sorted(kept))
 
 
-def _maximal(texts: list[str], schema: EventType) -> list[str]:
+@lru_cache(maxsize=1_024)
+def _told(texts: tuple[str, ...], schema: EventType) -> tuple[str, ...]:
+    """The same for filters of one type, several neighbours being told nearly the same."""
+    return tuple(_merge(_maximal(texts, schema), schema))
+
+
+def _maximal(texts: Iterable[str], schema: EventType) -> list[str]:
     sketches = {text: _sketch_of(text, schema) for text in texts}
     kept: list[str] = []
     for text in texts:
@@ -47,6 +62,73 @@ def _covers(wide: Sketch | None, narrow: Sketch | None) -> bool:
     if wide is None or narrow is None or not wide.is_whole:
         return False
     return covers(wide.filter, narrow.filter)
+
+
+def _merge(texts: list[str], schema: EventType) -> list[str]:
+    """Filters of which none covers another, those whose numbers go on where those of another end
+    being one with it.
+    """
+    sketches = {text: _sketch_of(text, schema) for text in texts}
+    whole = {text: one.filter for text, one in sketches.items() if one is not None and one.is_whole}
+    merging = True
+    while merging:
+        before = len(whole)
+        for name in schema.names:
+            for run in list(_alike(whole, name)):
+                _merge_run(run, whole, schema)
+        merging = len(whole) < before
+    return [text for text in texts if text in whole or not _is_whole(sketches[text])] + [
+        text for text in whole if text not in sketches
+    ]
+
+
+def _alike(filters: Mapping[str, Filter], name: str) -> Iterator[list[str]]:
+    """The filters that ask the same of all attributes but one, of which they want some numbers:
+    in the order of these.
+    """
+    runs: dict[frozenset[Constraint], list[tuple[int | float, str]]] = {}
+    for text, filter_ in filters.items():
+        wanted = values_of(filter_, name)
+        if isinstance(wanted, Numbers):
+            others = frozenset(one for one in filter_.constraints if one.name != name)
+            runs.setdefault(others, []).append((wanted.low, text))
+    for run in runs.values():
+        if len(run) > 1:
+            yield [text for _, text in sorted(run)]
+
+
+def _merge_run(run: list[str], filters: dict[str, Filter], schema: EventType) -> None:
+    """Merge filters with those that follow them, where that can be said in a text."""
+    last = run[0]
+    for text in run[1:]:
+        together = merged(filters[last], filters[text])
+        said = None if together is None else _text_of(together, schema)
+        if together is None or said is None:
+            last = text
+            continue
+        del filters[last], filters[text]
+        filters[said], last = together, said
+
+
+def _text_of(filter_: Filter, schema: EventType) -> str | None:
+    """A filter as a text of just its meaning; None where none can be found."""
+    conditions = [
+        f"{one.name} {SPELLING[one.operator]} {_literal(one.operand)}"
+        for one in filter_.constraints
+    ]
+    text = f"{schema.name}({' and '.join(conditions)})"
+    read = _sketch_of(text, schema)
+    if read is None or not read.is_whole:
+        return None  # such as one that has an infinite number
+    return text if covers(read.filter, filter_) and covers(filter_, read.filter) else None
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else repr(value)
+
+
+def _is_whole(sketch: Sketch | None) -> bool:
+    return sketch is not None and sketch.is_whole
 
 
 @lru_cache(maxsize=65_536)
