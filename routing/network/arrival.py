@@ -1,7 +1,7 @@
 """A broker's part where events have the times at which they come (``ordering = "arrival"``).
 
 The thesis's T-Rex evaluates events as they come; so does this station, for immediacy. There are no
-marks, and nothing waits.
+marks, and nothing waits but for what was asked for (Law 4).
 
 Law 1: an event that a rule here uses is stamped when it comes, later than any before it: that is
 its time to the rules, their windows and their composite events. Its own time is not looked at.

@@ -2,8 +2,8 @@
 
 Law 1: what comes from local sources is kept once, and goes to each tree whose rules use it.
 
-Law 2: a tree that begins is sent everything that is kept; one that goes on, what was held while
-the network paused. So both have all that matters, and nothing twice.
+Law 2: a tree that begins is sent all that is kept and may still matter to it; one that goes on,
+what was held while the network paused. So both have all that matters, and nothing twice.
 
 Law 3: own types (routing.network.sink_trees) come to sinks from the broker's own tree, all others
 from the single one.
@@ -175,8 +175,10 @@ class SinkTreesDetection(DividedDetection):
 
     def _feed_trees(self) -> None:
         for root, tree in self.trees.items():
-            is_new = root in self._begun and not self._by_arrival
-            for batches in self.ledger if is_new else self._held or ():
+            if root in self._begun and not self._by_arrival:
+                tree.begin(self.ledger)
+                continue
+            for batches in self._held or ():
                 tree.push(batches)
         self._begun = frozenset()
 

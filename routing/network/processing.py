@@ -18,7 +18,7 @@ not know what is meant. Who has nothing else to say says that much.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventBatch
@@ -26,7 +26,7 @@ from routing.deployment import Deployed
 from routing.messages import Flow, Forward
 from routing.network.branch import type_named
 from routing.network.divided import DividedRouter
-from routing.network.recovery import from_due_on
+from routing.network.recovery import from_due_on, horizons, needed
 from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.overlay.trees import Tree
@@ -157,6 +157,12 @@ class Processing:
         used = [batch for batch in batches if batch.type.name in self._used]
         if used:
             self.station.push(used)
+
+    def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
+        """Events of local sources that are kept: those that anything still due may depend on."""
+        since = horizons(self.division.rules, self._due)
+        for batches in kept:
+            self.push(tuple(needed(batches, since)))
 
     def take(self, child: str, message: Forward | Flow) -> None:
         """Take in what a child has sent; nothing comes of it before ``advance``."""

@@ -13,7 +13,7 @@ from the beginning, and has no horizon but that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.deployment import Deployed
+from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
 from rules.dependencies import arrange
@@ -77,6 +78,15 @@ def horizons(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int
                 start = max(from_when[one.rule.name], TIME_MIN if one.since is None else one.since)
                 found[used.name] = min(found.get(used.name, TIME_MAX), start)
     return found
+
+
+def needed(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> Iterator[EventBatch]:
+    """The events that are not earlier than the horizons of their types, of types that have one."""
+    for batch in batches:
+        horizon = horizons.get(batch.type.name)
+        if horizon is not None and greatest_time(batch) >= horizon:
+            is_needed = batch.time >= horizon
+            yield batch if is_needed.all() else batch.take(is_needed)
 
 
 def least(tables: Iterable[Times]) -> dict[str, int]:

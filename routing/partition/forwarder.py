@@ -288,6 +288,8 @@ class Forwarder:
         """The same where events have the times at which they come (Gate.end): a question is
         answered for good, once those below have answered it.
         """
+        if not self._arrangement.gates:
+            return ()
         return tuple(
             (name, number, TIME_MAX)
             for name, one in self._evaluations.items()

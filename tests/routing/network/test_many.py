@@ -179,3 +179,31 @@ def test_a_source_that_comes_back_is_waited_for_again() -> None:
     network.run(0.3)
     fires = [line for line in network.take_lines() if "Fire" in line]
     assert fires == ['k: Fire@20("a", 60.0) <- Smoke#2 Temp#2']
+
+
+def test_a_tree_that_begins_is_not_sent_what_is_over(strategy: str) -> None:
+    network = furnished()
+    network.connect("k", "b4").subscribe("Fire()")
+    network.run(0.3)
+    network.publish("Temp", 'Temp@1("a", 50) Temp@900("a", 60)', 1000)
+    network.publish("Smoke", 'Smoke@3("a")', 1000)
+    network.run(0.3)
+    found = carried(network, "b1", "b2")
+    network.connect("l", "b3").subscribe("Fire()")
+    network.run(0.3)
+    sent = sum(
+        len(pick) // 4 if isinstance(pick, bytes) else len(one.batches[pick])
+        for one in found
+        if isinstance(one, Shared)
+        for part in one.parts
+        if part.root == "b3"
+        for pick in part.picks
+    )
+    assert sent == (1 if strategy == "distributed-mt" else 0)
+    network.take_lines()
+    network.publish("Smoke", 'Smoke@1100("a")', 1200)
+    network.publish("Temp", 'Temp@1150("a", 10)', 1200)
+    network.run(0.3)
+    assert sorted(line for line in network.take_lines() if "Fire" in line) == [
+        f'{name}: Fire@1100("a", 60.0) <- Smoke#2 Temp#2' for name in "kl"
+    ]
