@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from matcher.model import EventBatch, EventType, Int64s
+from matcher.single import Single
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.parcel import Numbers, Parcel, order_of
@@ -149,6 +150,13 @@ class Interests:
             wanted = self._make_wanted(batch.type.name)
         if wanted.everything:
             return [(wanted.numbers, None)] if wanted.numbers else []
+        if isinstance(batch, Single):
+            taking = tuple(
+                number
+                for number, one in zip(wanted.numbers, wanted.filters, strict=True)
+                if one.takes(batch)
+            )
+            return [(taking, None)] if taking else []
         masks = [one.mask(batch) for one in wanted.filters]
         if len(batch) == 1:
             own = tuple(itertools.compress(wanted.numbers, map(bool, masks)))

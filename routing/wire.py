@@ -117,12 +117,14 @@ _pack = msgspec.msgpack.Encoder().encode
 
 def _plain(kind: int, message: type) -> Codec:
     """The codec of a message without events: its fields are plain data."""
-    names = tuple(field.name for field in fields(message))
+    prefix = _prefix(kind)
+    if issubclass(message, msgspec.Struct):
+        return _flat(kind, message, prefix)
+    names = tuple(field.name for field in fields(cast(Any, message)))
     hints = get_type_hints(message, include_extras=True)
     unpack = msgspec.msgpack.Decoder(
         tuple[tuple(hints[name] for name in names)] if names else tuple[()]  # type: ignore[misc]
     ).decode
-    prefix = _prefix(kind)
 
     def encode_plain(value: Any) -> Frames:
         return [prefix + _pack([getattr(value, name) for name in names])]
@@ -132,6 +134,20 @@ def _plain(kind: int, message: type) -> Codec:
         return message(*unpack(data))
 
     return Codec(kind, message, encode_plain, decode_plain)
+
+
+def _flat(kind: int, message: type, prefix: bytes) -> Codec:
+    """The codec of a message that is written as it is."""
+    unpack: Callable[[Buffer], Any] = msgspec.msgpack.Decoder(message).decode
+
+    def encode_flat(value: Any) -> Frames:
+        return [prefix + _pack(value)]
+
+    def decode_flat(data: Buffer, body: Buffer | None) -> Any:
+        _no_body(body)
+        return unpack(data)
+
+    return Codec(kind, message, encode_flat, decode_flat)
 
 
 def _prefix(kind: int) -> bytes:
@@ -266,6 +282,7 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True):
 
 
 _KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD, _SHARED = 55, 57, 58, 59, 61, 63, 70
+_FLOW_PREFIX, _FORWARD_PREFIX = _prefix(_FLOW), _prefix(_FORWARD)
 _ASKING = frozenset(get_args(Asking))
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
 _unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
@@ -321,7 +338,7 @@ def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
 def _encode_flow(message: Flow) -> Frames:
     headers, body = encode_batches(message.batches, message.order)
     plain = _Flow(headers, message.order is not None, message.promises, message.marks)
-    first = _prefix(_FLOW) + _pack(plain)
+    first = _FLOW_PREFIX + _pack(plain)
     return [first, body] if headers else [first]
 
 
@@ -337,7 +354,7 @@ def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
 def _encode_forward(message: Forward) -> Frames:
     headers, body = encode_batches(message.batches)
     plain = _Forwarded(headers, message.marks, message.fresh, message.answers, message.came)
-    first = _prefix(_FORWARD) + _pack(plain)
+    first = _FORWARD_PREFIX + _pack(plain)
     return [first, body] if headers else [first]
 
 
@@ -402,13 +419,14 @@ def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[_Nested, Message]
 # --- packets ---------------------------------------------------------------------------------
 
 _PACKET = 49
+_PACKET_PREFIX = _prefix(_PACKET)
 _ROUTED = frozenset(get_args(Routed))
 _unpack_packet = msgspec.msgpack.Decoder(tuple[Tag, SequenceNumber, SequenceNumber]).decode
 
 
 def _encode_packet(message: Packet) -> Frames:
     plain = (message.tag, message.sequence, message.acknowledged)
-    return [_prefix(_PACKET) + _pack(plain), *encode(message.message)]
+    return [_PACKET_PREFIX + _pack(plain), *encode(message.message)]
 
 
 def _decode_packet(data: Buffer, frames: Sequence[Buffer]) -> Packet:

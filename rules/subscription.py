@@ -54,6 +54,10 @@ class Subscription:
         rows = zip(*columns, strict=True) if columns else [()] * len(batch)
         return np.array([self._is_satisfied(row) for row in rows], np.bool_)
 
+    def takes(self, event: Single) -> bool:
+        """Whether an event of this type is asked for."""
+        return self._is_satisfied(event.row.values)
+
     def _is_satisfied(self, row: Row) -> bool:
         return all(evaluate(row) is True for evaluate in self._evaluators)
 

@@ -93,7 +93,7 @@ class Simulation:
     @property
     def now(self) -> float:
         """The simulated time."""
-        now: float = self.environment.now
+        now: float = self.environment._now  # which ``now`` is another property of
         return now
 
     def random(self, name: str) -> Random:

@@ -58,6 +58,7 @@ class Node:
         for rule, fragment in divided.fragments.get(name, {}).items():
             self.forwarder.deploy(rule, fragment)
         self.found: list[Event] = []
+        self.told: dict[str, int] = {}
 
     def take(self, sender: str, message: Message, end: int) -> Message:
         for batch in message.batches:
@@ -84,7 +85,8 @@ class Node:
         self.given = marks
         forwarded = self.forwarder.advance(marks)
         answers = self.forwarder.answers(marks, self.pulls.mark)
-        return Message(forwarded.batches, forwarded.marks, answers)
+        self.told.update(forwarded.marks)
+        return Message(forwarded.batches, dict(self.told), answers)
 
     def passed(self, rule: str) -> int:
         """Up to where a rule or its fragment has been evaluated here."""

@@ -72,8 +72,7 @@ class Publish(Struct, frozen=True):
     acks: Acks = Acks.BROKER
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Nothing earlier than ``mark`` will follow. Needs no credit."""
 
     mark: Time
@@ -178,8 +177,7 @@ class Refused:
     reason: Document
 
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
+class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The broker has dealt with every event of the client up to ``sequence``."""
 
     sequence: Sequence
@@ -213,8 +211,7 @@ class Delivery(Struct, frozen=True, eq=False):
         return sum(map(len, self.batches))
 
 
-@dataclass(frozen=True, slots=True)
-class Credit:
+class Credit(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The receiver may send ``events`` more events."""
 
     events: Number

@@ -11,8 +11,7 @@ from matcher.model import EventBatch, Int64s
 from routing.messages.values import Name, Number, Sequence, Text, Time
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Flow:
+class Flow(Struct, frozen=True, eq=False):
     """Events on their way along a tree, and what is promised behind them.
 
     ``order`` as in Delivery. ``promises``: sources and their promises; one beyond everything says
@@ -26,8 +25,7 @@ class Flow:
     marks: tuple[tuple[Name, Time], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Forward:
+class Forward(Struct, frozen=True, eq=False):
     """What fragments and subscribers above let pass on the way up (7.3.6), and then marks.
 
     The first ``fresh`` batches are published events that come the first time, and in the order of
@@ -101,8 +99,7 @@ class Part(Struct, array_like=True, frozen=True):
     came: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shared:
+class Shared(Struct, frozen=True, eq=False):
     """What goes up the trees of brokers with sinks over one link, each event once.
 
     Events are numbered as they go over a link; ``first``: the number of the first one here.

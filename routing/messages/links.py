@@ -33,8 +33,7 @@ class LinkHello:
     terms: Name = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkAck:
+class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Everything up to ``acknowledged`` has come; also the sign of life of an idle link."""
 
     tag: Tag

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
@@ -36,8 +37,7 @@ Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
 """What goes in packets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packet:
+class Packet(Struct, frozen=True):
     """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
 
     ``acknowledged``: the sender has everything up to that number of the other direction.

@@ -69,7 +69,7 @@ class ArrivalStation(Station):
             times = np.frombuffer(message.came, "<i8").astype(np.int64)
             self._come.append((message.batches, False, times))
             self._has_news = True
-            message = replace(message, batches=())
+            message = Forward((), message.marks, 0, message.answers)
         super().take(child, message)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
@@ -84,12 +84,12 @@ class ArrivalStation(Station):
                 self._take_in(batches, fresh, now)
             else:  # none of them is from the future, whatever clocks say
                 self._take_late(batches, np.clip(times, -FAR, now))
-        detections = self._evaluate(now) if self._rules else NOTHING
+        detections = self._evaluate_stamped(now) if self._rules else NOTHING
         for batch in detections.batches:
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._ranks))
         ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.mark)
-        self._post(self._forwarder.advance({}), answers=ends)
+        self._outbox.post(self._forwarder.advance({}), answers=ends)
         return detections
 
     def _take_in(self, batches: Iterable[EventBatch], fresh: bool, now: int) -> None:
@@ -112,7 +112,7 @@ class ArrivalStation(Station):
             if batch.type.name in self._used:
                 self._engine.push(at_times(batch, came))
 
-    def _evaluate(self, now: int) -> Detections:
+    def _evaluate_stamped(self, now: int) -> Detections:
         self._passed = max(self._passed, now)
         if not self._pulls.asks:
             return self._engine.advance(self._passed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
@@ -103,6 +102,8 @@ class Branch:
 
     def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
         """Send what is wanted of these events, and give it; None for nothing."""
+        if len(batches) == 1 and batches[0].type.name not in self._demands:
+            return None
         demands = [self._demands.get(batch.type.name) for batch in batches]
         if not any(demands):
             return None  # which is common, and cheaper to find out than what is wanted of them
@@ -135,16 +136,19 @@ class Branch:
         wanted = self.offer(batches, order) if batches else None
         if wanted is not None:
             self._latest = max(self._latest, *map(greatest_time, wanted.batches))
+        few = marks if len(marks) < len(self._marks) else self._marks
+        common = [name for name in few if name in marks and name in self._marks]
         news = {
             name: marks[name]
-            for name, told in self._marks.items()
+            for name in common
             if not (name in ended and name in self._ended)
-            if (every_mark or told <= self._latest) and marks.get(name, TIME_MIN) > told
+            if every_mark or self._marks[name] <= self._latest
+            if marks[name] > self._marks[name]
         }
         if news:
             self._marks.update(news)
             self.add_marks(tuple(news.items()))
-        for name in self._marks.keys() & marks.keys():
+        for name in common:
             if (name in ended) != (name in self._ended):
                 self._tell_end(name, marks[name], has_ended=name in ended)
 
@@ -169,6 +173,8 @@ class Branch:
 
     def take_flows(self) -> list[Flow]:
         """What is to be sent now."""
+        if not (self._flows or self._promises):
+            return []
         if self._promises:
             self._last_flow(promises=tuple(self._promises.items()))
             self._promises = {}
@@ -176,10 +182,9 @@ class Branch:
         return flows
 
     def _last_flow(self, *, marks: Marks = (), promises: Marks = ()) -> None:
-        flow = self._flows.pop() if self._flows else Flow()
-        self._flows.append(
-            replace(flow, marks=flow.marks + marks, promises=flow.promises + promises)
-        )
+        last = self._flows.pop() if self._flows else Flow()
+        told, promised = last.marks + marks, last.promises + promises
+        self._flows.append(Flow(last.batches, last.order, promised, told))
 
 
 @lru_cache(maxsize=4_096)

@@ -182,14 +182,7 @@ class Broker(Node):
 
     def _follow_overlay(self, now: float) -> None:
         self._now = now
-        epoch, neighbours = self._router.epoch, set(self._router.branches)
-        if self._router.follow(self.overlay.single_tree):
-            self._change_root()
-        is_anew = self._router.epoch != epoch
-        if is_anew:
-            self._confirmations.start_anew()
-        for neighbour in sorted(neighbours - self._router.branches.keys()):
-            self._confirm(self._confirmations.leave(neighbour))
+        is_anew = self.overlay.take_moved() and self._follow_tree()
         changes = self.overlay.take_changes()
         for change in changes:
             if isinstance(change, Heard):
@@ -201,6 +194,18 @@ class Broker(Node):
         elif not changes and not self._held_back:
             return  # acknowledgements, mostly
         self._settle()
+
+    def _follow_tree(self) -> bool:
+        """The single tree may be another, or may have changed; whether it is another."""
+        epoch, neighbours = self._router.epoch, set(self._router.branches)
+        if self._router.follow(self.overlay.single_tree):
+            self._change_root()
+        is_anew = self._router.epoch != epoch
+        if is_anew:
+            self._confirmations.start_anew()
+        for neighbour in sorted(neighbours - self._router.branches.keys()):
+            self._confirm(self._confirmations.leave(neighbour))
+        return is_anew
 
     def _hear(self, heard: Heard) -> None:
         """Take in what a neighbour sent; what makes no sense is left out, and said."""

@@ -15,6 +15,7 @@ from matcher.choose import make
 from matcher.constraint import Filter
 from matcher.matcher import Matcher
 from matcher.model import Bools, EventBatch, EventType
+from matcher.single import Single
 from routing.audience import MANY
 from routing.selection import Pattern
 from rules.sketch import sketch_of
@@ -50,6 +51,11 @@ class Demand:
 
     def patterns(self, batch: EventBatch) -> list[Pattern]:
         """The events of a batch of the type that are wanted, as one pattern of no numbers."""
+        if self._everything:
+            return [((), None)]
+        if self._matcher is None and isinstance(batch, Single):
+            is_wanted = any(one.takes(batch) for one in self._alone.values())
+            return [((), None)] if is_wanted else []
         wanted = self.wanted(batch)
         if wanted.all():
             return [((), None)]

@@ -25,11 +25,12 @@ from routing.config import Ordering
 from routing.deployment import Deployed
 from routing.detection import Detection
 from routing.network.arrival import ArrivalStation
-from routing.network.branch import Marks
+from routing.network.branch import Branch, Marks
 from routing.network.ledger import Ledger
+from routing.network.outbox import parts_of
 from routing.network.recovery import from_due_on, horizons
 from routing.network.router import CLOSED, Router, joined
-from routing.network.station import Division, Station, parts_of
+from routing.network.station import Division, Station
 from routing.order import greatest_time, in_sequence
 from routing.overlay.trees import Tree
 from routing.sources import Source, Standing
@@ -50,6 +51,8 @@ class DividedRouter(Router):
         """The neighbour from whose side each rule's marks come."""
         self._told: dict[str, int] = {}
         self._places: Mapping[str, str] = {}
+        self._mixed: dict[str, tuple[tuple[Deployed, ...], bool]] = {}
+        """By neighbour: for the rules wanted there, whether several brokers evaluate them."""
         self.has_company = False
         """Whether what sinks get along other trees, too, waits for all marks of this one."""
         self.partners: set[str] = set()
@@ -114,6 +117,7 @@ class DividedRouter(Router):
 
     def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
         """The broker is to have composite events of these rules, from where they have come to."""
+        self.has_news = True
         for name in names:
             self.marks.setdefault(name, marks.get(name, TIME_MIN))
 
@@ -127,6 +131,8 @@ class DividedRouter(Router):
         """Rules are evaluated at these brokers from now on."""
         self._origins.clear()
         self._places = places
+        self._mixed.clear()
+        self.has_news = True
 
     def begin_anew(self, rules: Collection[str], due: Mapping[str, int]) -> Mapping[str, int]:
         """Rules begin anew; gives from when on their composite events are news, by source."""
@@ -155,10 +161,16 @@ class DividedRouter(Router):
     ) -> None:
         for branch in self.branches.values():
             if branch.neighbour != sender and branch.neighbour in self.partners:
-                names = [one.rule.name for one in branch.rules]
-                places = {self._places[name] for name in names if name in self._places}
-                every = self.has_company or len(places) > 1
+                every = self.has_company or self._is_mixed(branch)
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
+
+    def _is_mixed(self, branch: Branch) -> bool:
+        known = self._mixed.get(branch.neighbour)
+        if known is None or known[0] is not branch.rules:
+            names = [one.rule.name for one in branch.rules]
+            places = {self._places[name] for name in names if name in self._places}
+            known = self._mixed[branch.neighbour] = branch.rules, len(places) > 1
+        return known[1]
 
 
 class DividedDetection(Detection):
@@ -181,6 +193,8 @@ class DividedDetection(Detection):
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
         self._own_marks: Mapping[str, int] = {}
+        self._is_said_anew = True
+        """Whether local sources may say something else than ``_own_marks``."""
         self._expected: list[str] = []
         """Types that a local source has asked to publish, each once for every request."""
         self._due: Mapping[str, int] = {}
@@ -259,6 +273,7 @@ class DividedDetection(Detection):
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here."""
+        self._is_said_anew = True
         for name in names:
             self._own.setdefault(name, {})[source.name] = source
             floor = self.station.type_marks.get(name, TIME_MIN)
@@ -267,15 +282,18 @@ class DividedDetection(Detection):
     def expect(self, names: Sequence[str]) -> None:
         """A local source has asked whether it may publish these types; until then they wait."""
         self._expected += names
+        self._is_said_anew = True
 
     def expect_no_more(self, names: Sequence[str]) -> None:
         """It was answered."""
+        self._is_said_anew = True
         for name in names:
             self._expected.remove(name)
 
     def expect_nothing(self) -> None:
         """No answer will come."""
         self._expected.clear()
+        self._is_said_anew = True
 
     @property
     def published(self) -> Sequence[str]:
@@ -319,7 +337,8 @@ class DividedDetection(Detection):
 
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
-        source.keep_promise(mark, now)
+        if source.keep_promise(mark, now):
+            self._is_said_anew = True
 
     def is_waited_for(self, source: Source, now: float) -> bool:
         """Whether events wait for a local source's promise."""
@@ -335,6 +354,7 @@ class DividedDetection(Detection):
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)
+        self._is_said_anew = True
         if not self._router.is_root and source.standing is Standing.CLOSED:
             self._leaving.append(source.name)
 
@@ -346,6 +366,10 @@ class DividedDetection(Detection):
             return []
         leaving, self._leaving = self._leaving, []
         return leaving
+
+    def _touch(self, source: Source) -> None:
+        super()._touch(source)
+        self._is_said_anew = True
 
     def _marks_said(self) -> Mapping[str, int]:
         said = {
@@ -445,28 +469,37 @@ class DividedDetection(Detection):
         """What was detected here, and what has come from elsewhere."""
         if not self.is_at_work:
             return None
-        if self._held is None:
-            self._own_marks = self._marks_said()
+        if self._held is None and self._is_said_anew:
+            self._own_marks, self._is_said_anew = self._marks_said(), False
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
         detected = self.station.advance(self._own_marks, clock, round(now * MICROSECONDS))
-        if detected is not None and self.station.rules:
-            self.tell(detected)
-            detected = self._router.news(detected)
+        if detected is not None:
+            detected = self._told(detected)
         elsewhere = self._router.take_detected()
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found else None
 
-    def tell(self, detections: Detections) -> None:
+    def _told(self, detected: Detections) -> Detections | None:
+        """Tell what was detected here, or what marks have moved; gives what is news here."""
+        if len(detected):
+            self._tell(detected, self.station.rules)
+        elif self.station.news:
+            self._tell(NOTHING, self.station.news)
+        else:
+            return None
+        return self._router.news(detected)
+
+    def _tell(self, detections: Detections, rules: Collection[str]) -> None:
         """Send composite events, and what marks they wait for, to who wants them."""
-        rules: Collection[str] = () if self._by_arrival else self.station.rules
-        marks = {name: self.station.mark(name) for name in rules}
-        ended = {name for name in rules if self.station.has_ended(name)}
+        told = () if self._by_arrival else rules
+        marks = {name: self.station.mark(name) for name in told}
+        ended = {name for name in told if self.station.has_ended(name)}
         self._router.route_found(from_due_on(detections, self._due), marks, ended)
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""
         if self.is_at_work:
-            self.tell(NOTHING)
+            self._tell(NOTHING, self.station.rules)
             self._router.repeat_marks()
 
 

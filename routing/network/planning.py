@@ -132,6 +132,8 @@ class PlanningBroker(TellingBroker):
     def _look_for_newcomers(self) -> None:
         if not (self._is_planned and self._detection.is_at_work):
             return
+        if not self._newcomers and self._router.branches.keys() <= self._router.partners:
+            return
         new = sorted({one.neighbour for one in self._router.children} - self._router.partners)
         if new and new != self._newcomers:
             self._need(Need(Needed.PLAN, tuple(new)))

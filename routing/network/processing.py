@@ -18,7 +18,7 @@ not know what is meant. Who has nothing else to say says that much.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventBatch
@@ -31,7 +31,7 @@ from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.overlay.trees import Tree
 from routing.partition.asking import Asked
-from rules.engine.engine import Detections
+from rules.engine.engine import NOTHING, Detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +87,9 @@ class Processing:
         self._owes_word = name in keeping
         self._due = {name: time for name, time in due.items() if name in self.rules}
         self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        self._own: Mapping[str, int] = {}
+        self._own_used: Mapping[str, int] = {}
+        """What local sources say, and what of it concerns the tree."""
         self._flows: list[tuple[str, Flow]] = []
         """What children have sent since ``advance``."""
         self._router = self._make_router(name)
@@ -177,11 +180,12 @@ class Processing:
 
         As Station.advance; None also where only marks have come that nobody waits for.
         """
-        used = {name: mark for name, mark in own.items() if name in self._used}
-        detected = self.station.advance(used, clock, now)
-        if detected is not None and self.station.rules:
-            self._tell(detected)
-            detected = self._router.news(detected)
+        if own is not self._own:  # a broker is in many trees, and most inputs concern few of them
+            self._own = own
+            self._own_used = {name: mark for name, mark in own.items() if name in self._used}
+        detected = self.station.advance(self._own_used, clock, now)
+        if detected is not None:
+            detected = self._told(detected)
         flows, self._flows = self._flows, []
         for child, flow in flows:
             if flow.batches:
@@ -192,8 +196,17 @@ class Processing:
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found and self.is_root else None
 
-    def _tell(self, detections: Detections) -> None:
-        rules = self.station.rules
+    def _told(self, detected: Detections) -> Detections | None:
+        """As DividedDetection does."""
+        if len(detected):
+            self._tell(detected, self.station.rules)
+        elif self.station.news:
+            self._tell(NOTHING, self.station.news)
+        else:
+            return None
+        return self._router.news(detected)
+
+    def _tell(self, detections: Detections, rules: Collection[str]) -> None:
         marks = {name: self.station.mark(name) for name in rules}
         ended = {name for name in rules if self.station.has_ended(name)}
         self._router.route_found(from_due_on(detections, self._due), marks, ended)

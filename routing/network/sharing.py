@@ -26,7 +26,7 @@ from matcher.model import EventBatch, Int64s
 from matcher.single import Single
 from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
-from routing.network.station import BATCHES_AT_ONCE, EVENTS_AT_ONCE
+from routing.network.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
 
 REMEMBERED_MAX = 16_384
 """Events that both ends of a link remember, and the rest of the batch that the first is in."""

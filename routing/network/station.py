@@ -1,8 +1,7 @@
 """One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks (4.4).
 
 Law 1: the mark of a type is the least of those who say something of it here: the local sources,
-each child that forwards it, and the rules evaluated here that define it. A child that is expected
-to forward a type and has not said anything yet holds it at the beginning.
+each child that forwards it (routing.network.said), and the rules evaluated here that define it.
 
 Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing (see
 routing.watermark): it has the mark of the type that is furthest, or lies just beyond the last
@@ -16,68 +15,35 @@ Law 4: where rules begin anew, engine and forwarder are new: everything that is 
 
 Law 5: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
 for. Such a type's mark is also bounded by what was answered.
+
+Law 6: after an input only what it may have changed is looked at: the types of which somebody has
+said something else, and the rules that use them. After another plan that is everything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.deployment import Deployed
 from routing.messages import Forward
-from routing.network.recovery import Times
+from routing.network.ends import ended, users_of
+from routing.network.outbox import Outbox
+from routing.network.places import Division as Division
 from routing.network.router import CLOSED
+from routing.network.said import Said
 from routing.network.sizes import batch_bytes
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
-from routing.partition.forwarder import Demanded, Forwarded, Forwarder
-from routing.partition.placement import Partition, Tree, tree_of
+from routing.partition.forwarder import Demanded, Forwarder
+from routing.partition.placement import Partition
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
-from rules.engine.engine import Detections, Detector
+from rules.engine.engine import NOTHING, Detections, Detector
 from rules.pattern import TIMER, Rule, RuleSet
-
-BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
-"""Batches, and events beyond which no more batches are added, in one message."""
-
-
-@dataclass(frozen=True, slots=True)
-class Division:
-    """How the rules in force are divided over a tree: the same value at every broker of it.
-
-    ``fathers``: of every broker but the root; ``published``: the types that each broker's sources
-    publish.
-    """
-
-    partition: Partition
-    fathers: Mapping[str, str]
-    published: Mapping[str, frozenset[str]]
-    rules: tuple[Deployed, ...]
-    schemas: Mapping[str, EventType]
-
-    def tree(self, root: str) -> Tree:
-        """The tree, of which this is the root."""
-        return tree_of(root, self.fathers)
-
-    def absent_for(self, name: str) -> frozenset[str]:
-        """The types that nobody advertises and that a rule needs, perhaps through others."""
-        defining: dict[str, list[Rule]] = {}
-        for one in self.rules:
-            defining.setdefault(one.rule.defines.name, []).append(one.rule)
-        found: set[str] = set()
-        waiting = [one.rule for one in self.rules if one.rule.name == name]
-        seen = {name}
-        while waiting:
-            rule = waiting.pop()
-            found |= self.partition.waiting.get(rule.name, frozenset())
-            below = [one for used in rule.used_types for one in defining.get(used.name, ())]
-            waiting += [one for one in below if one.name not in seen]
-            seen.update(one.name for one in below)
-        return frozenset(found)
 
 
 class Station:
@@ -97,22 +63,34 @@ class Station:
         """The marks of the rules here since they were last advanced, for who asks after that."""
         self._uses: dict[str, frozenset[str]] = {}
         """The types that each rule here uses."""
-        self._looked_at: tuple[frozenset[str], bool] | None = None
-        """For which types ends were looked for last, and whether the clock counted."""
+        self._users: dict[str, list[str]] = {}
+        """By type, the rules here whose marks it bears on, through other rules here too."""
+        self._defining: dict[str, list[str]] = {}
+        """By type, the rules here that define it."""
+        self._looked_at: tuple[int, bool] | None = None
+        """When ends were looked for last (Said.closings), and whether the clock counted."""
         self._used: frozenset[str] = frozenset()
         """The types that rules here use."""
-        self._published: frozenset[str] = frozenset()
-        self._children: dict[str, dict[str, int]] = {}
-        """The marks of types, by the child that forwards them."""
+        self._said = Said()
         self._ranks: Mapping[str, int] = {}
         self._marks: dict[str, int] = {}
-        self._front = TIME_MIN
+        self._here: dict[str, int] = {}
+        """The marks of types as of now; those of ``_marks`` never go back."""
+        self._front = self._beyond = TIME_MIN
+        self._timer = TIME_MIN
+        self._is_fed = False
+        """Whether the engine was given events since it was last advanced."""
+        self._is_anew = True
+        """Whether everything is to be looked at (Law 6)."""
+        self.news: Sequence[str] = ()
+        """The rules here that have another mark since the last ``advance``, or have ended, or have
+        not any more; all, after another plan."""
         self._ended: frozenset[str] = frozenset()
         """The types of which nothing more will be here."""
         self._over: frozenset[str] = frozenset()
         """The rules all of whose types have ended."""
         self._told: dict[str, int] = {}
-        self._outbox: list[Forward] = []
+        self._outbox = Outbox()
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
         self._has_news = False
         self.found: dict[str, tuple[int, int]] = {}
@@ -163,7 +141,8 @@ class Station:
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 5)."""
-        said = {child: marks[name] for child, marks in self._children.items() if name in marks}
+        tables = self._said.children
+        said = {child: marks[name] for child, marks in tables.items() if name in marks}
         return {**self._pulls.awaited(name), **said}
 
     def has_ended(self, rule: str) -> bool:
@@ -184,18 +163,20 @@ class Station:
         self._forwarder.want(wanted, demands)
         self._begins_anew = True
         self._rules = {}
-        self._children = {}
+        self._said.forget()
         self._outbox.clear()
 
     def want(self, predicates: Iterable[Predicate], demands: Mapping[str, Demanded]) -> None:
         """What the father wants of published events has changed."""
         self._forwarder.want(predicates, demands)
+        self._is_anew = True
 
     def give_up(self, names: Iterable[str]) -> None:
         """Rules wait for these types no longer."""
         given_up = frozenset(names)
         if given_up != self._given_up:
-            self._given_up, self._has_news = given_up, True
+            self._given_up, self._has_news, self._is_anew = given_up, True, True
+            self._said.give_up(given_up & self._used)
 
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
@@ -219,16 +200,20 @@ class Station:
             rule: frozenset(used.name for used in one.rule.used_types) for rule, one in here.items()
         }
         self._used = frozenset().union(*self._uses.values()) - {TIMER.name}
+        self._defining = {}
+        for rule, one in here.items():
+            self._defining.setdefault(one.rule.defines.name, []).append(rule)
+        self._users = users_of(self._uses, self._defining)
         self._looked_at = None
         in_order = sorted(division.rules, key=lambda one: one.place)
         self._ranks = {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
-        self._published = division.published.get(name, frozenset())
         self._deploy_fragments(division.partition)
-        self._expect(division)
+        published = division.published.get(name, frozenset())
+        self._said.arrange(published, self._given_up & self._used, self._expected(division))
         self._follow_pulls(division)
         self._told = {}
         self.found = {}
-        self._has_news = True
+        self._has_news = self._is_anew = self._is_fed = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
         for since, version in dict.fromkeys((one.since, one.version) for one in rules):
@@ -243,20 +228,14 @@ class Station:
             if forwarder.fragments.get(rule) != fragment:
                 forwarder.deploy(rule, fragment)
 
-    def _expect(self, division: Division) -> None:
-        """Law 1: which children forward what. What one has said stays said, but for an end."""
-        before, self._children = self._children, {}
-        for child, father in sorted(division.fathers.items()):
-            fragments = division.partition.fragments.get(child, {})
-            if father != self._name or not fragments:
-                continue
-            names = sorted({name for one in fragments.values() for name in one.pushed})
-            said = before.get(child, {})
-            # What has ended may begin anew with this division; if not, the child says so again.
-            self._children[child] = {
-                name: mark if (mark := said.get(name, TIME_MIN)) != CLOSED else TIME_MIN
-                for name in names
-            }
+    def _expected(self, division: Division) -> Mapping[str, Sequence[str]]:
+        """What children forward of their own accord."""
+        fragments = division.partition.fragments
+        return {
+            child: sorted({name for one in fragments[child].values() for name in one.pushed})
+            for child, father in sorted(division.fathers.items())
+            if father == self._name and fragments.get(child)
+        }
 
     def _follow_pulls(self, division: Division) -> None:
         """Law 5; what has been evaluated does not depend any more on what is asked for."""
@@ -293,6 +272,7 @@ class Station:
                 self._front = max(self._front, greatest_time(batch))
                 if name in self._used:
                     self._engine.push(batch)
+                    self._is_fed = True
                 if name in self._waiting:
                     self._waiting[name] += len(batch)
                 self._forwarder.push(batch, fresh=fresh)
@@ -303,11 +283,8 @@ class Station:
         """Take in what a child has sent."""
         self.push(message.batches[: message.fresh])
         self.push(message.batches[message.fresh :], fresh=False)
-        marks = self._children.get(child, {})
-        for name, mark in message.marks:
-            if name in marks and mark > marks[name]:
-                marks[name] = mark
-                self._has_news = True
+        if self._said.take(child, message.marks):
+            self._has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
             self._has_news = True
@@ -331,33 +308,17 @@ class Station:
         if not self._has_news and self._inputs == (own, clock):
             return None
         self._inputs, self._has_news = (own, clock), False
-        pushed = self._said(own)
-        said = self._bounded(pushed)
-        closed = frozenset(name for name, mark in said.items() if mark == CLOSED)
-        open_marks = [mark for mark in said.values() if mark != CLOSED]
-        beyond = max([*open_marks, self._front + 1 if self._front > TIME_MIN else TIME_MIN])
-        marks = {name: beyond if name in closed else mark for name, mark in said.items()}
-        self._pulls.keep(beyond)
-        timer = clock if clock is not None else self._timer(marks)
-        detections = self._engine.advance({**marks, TIMER.name: timer})
+        is_anew, self._is_anew = self._is_anew, False
+        moved = self._hear(own, is_anew=is_anew)
+        detections = self._evaluate(moved, clock)
         self._note_found(detections)
         for batch in detections.batches:
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._ranks))
-        if (closed, clock is not None) != self._looked_at:
-            self._looked_at = closed, clock is not None
-            self._look_for_ends(said, is_timed=clock is not None)
-        for rule in self._rules:
-            name, mark = self._rules[rule].rule.defines.name, self._engine.mark(rule)
-            self._rule_marks[rule] = mark
-            marks[name] = min(marks.get(name, TIME_MAX), mark)
-        for name in self._ended:
-            marks[name] = max(marks.get(name, beyond), beyond)
-        for name, mark in marks.items():
-            # What nobody publishes any more and no rule has used may begin anew at any time.
-            if name not in closed or self._is_used(name):
-                self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
-        self._forward(marks, {**marks, **dict.fromkeys(self._ended, CLOSED)})
+        ended = self._ended
+        changed = self._look_for_ends(moved, is_timed=clock is not None)
+        self._raise(moved, changed, is_anew=is_anew)
+        self._forward(moved, is_anew=is_anew or self._ended != ended)
         return detections
 
     def _note_found(self, detections: Detections) -> None:
@@ -365,6 +326,75 @@ class Station:
             for source in batch.ids.source.values:
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
+
+    def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[str]:
+        """Take in what is said; gives the types that have another mark by that (Laws 1, 2, 5)."""
+        said = self._said
+        moved = said.hear(own)
+        if self._pulls:
+            self._pulls.learn(said.told)
+            said.bound(self._pulls.limits(), moved)
+        if is_anew:
+            moved = set(said.marks)
+        beyond = max(said.furthest, self._front + 1 if self._front > TIME_MIN else TIME_MIN)
+        if beyond != self._beyond:
+            self._beyond = beyond
+            moved |= said.closed
+            moved |= self._ended
+        self._pulls.keep(beyond)
+        return moved
+
+    def _given(self, name: str) -> int:
+        """The mark of a type, but for the rules here (Law 2)."""
+        mark = self._said.marks.get(name, TIME_MIN)
+        return self._beyond if mark == CLOSED else mark
+
+    def _evaluate(self, moved: set[str], clock: int | None) -> Detections:
+        """Give the engine the marks; adds Timer to the types that have moved, if it has."""
+        if not self._rules:
+            return NOTHING
+        marks = {name: self._given(name) for name in moved if name in self._said.marks}
+        if TIMER.name in self._users:
+            timer = self._without_clock() if clock is None else clock
+            if timer != self._timer:
+                self._timer = timer
+                moved.add(TIMER.name)
+            marks[TIMER.name] = timer
+        if not (moved or self._is_fed):
+            return NOTHING
+        self._is_fed = False
+        return self._engine.advance(marks)
+
+    def _raise(self, moved: set[str], changed: Collection[str], *, is_anew: bool) -> None:
+        """Work out the marks of rules, and of types with them; adds those types to ``moved``.
+
+        ``changed``: rules that have ended, or have not any more.
+        """
+        if is_anew:
+            self._here = {}
+            moved.update(self._defining, self._ended)
+        risen = set(self._rules if is_anew else changed)
+        touched = {rule for name in moved for rule in self._users.get(name, ())}
+        for rule in self._rules if is_anew else touched:
+            mark = self._engine.mark(rule)
+            if mark != self._rule_marks.get(rule):
+                self._rule_marks[rule] = mark
+                risen.add(rule)
+                moved.add(self._rules[rule].rule.defines.name)
+        self.news = sorted(risen)
+        moved.discard(TIMER.name)
+        for name in moved:
+            mark = self._here[name] = self._mark_here(name)
+            # What nobody publishes any more and no rule has used may begin anew at any time.
+            if name not in self._said.closed or self._is_used(name):
+                self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
+
+    def _mark_here(self, name: str) -> int:
+        """The mark of a type, the rules here included (Laws 1 and 2)."""
+        mark = self._given(name) if name in self._said.marks else TIME_MAX
+        for rule in self._defining.get(name, ()):
+            mark = min(mark, self._rule_marks[rule])
+        return max(mark, self._beyond) if name in self._ended else mark
 
     def _is_used(self, name: str) -> bool:
         """Whether a rule that is evaluated here, or a fragment, has looked at events of a type."""
@@ -380,108 +410,54 @@ class Station:
 
     def take_forwards(self) -> list[Forward]:
         """What is to be sent to the father."""
-        outbox, self._outbox = self._outbox, []
-        return outbox
+        return self._outbox.take()
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for (Law 5), by child."""
         return self._pulls.take_asked()
 
-    def _bounded(self, pushed: Mapping[str, int]) -> dict[str, int]:
-        """What is said of types, bounded by what was answered (Law 5)."""
-        said = dict(pushed)
-        self._pulls.learn(pushed)
-        for name, mark in self._pulls.limits():
-            said[name] = min(said.get(name, CLOSED), mark)
-        return said
-
-    def _said(self, own: Mapping[str, int]) -> dict[str, int]:
-        """Law 1, but for the rules here: by type."""
-        said = {name: own.get(name, TIME_MIN) for name in sorted(self._published)}
-        said.update((name, CLOSED) for name in sorted(self._given_up) if name in self._used)
-        for marks in self._children.values():
-            for name, mark in marks.items():
-                said[name] = min(said.get(name, CLOSED), mark)
-        return said
-
-    def _timer(self, marks: Mapping[str, int]) -> int:
-        """Where the clock does not count: as far as the rules that need Timer have come."""
+    def _without_clock(self) -> int:
+        """The mark of Timer where the clock does not count: as far as rules that need it are."""
         found = [
-            min((marks.get(name, TIME_MIN) for name in uses - {TIMER.name}), default=TIME_MIN)
+            min((self._given(name) for name in uses - {TIMER.name}), default=TIME_MIN)
             for uses in self._uses.values()
             if TIMER.name in uses
         ]
         return max(found, default=TIME_MIN)
 
-    def _look_for_ends(self, said: Mapping[str, int], *, is_timed: bool) -> None:
-        """Law 2: of which types neither sources nor rules bring anything more."""
-        rules = {name: one.rule for name, one in self._rules.items()}
-        names = said.keys() | {rule.defines.name for rule in rules.values()}
-        ended = {name for name in names if said.get(name, CLOSED) == CLOSED}
-        while True:  # all rules might be over, but for those that are found not to be
-            over = {
-                name
-                for name, rule in rules.items()
-                if all(_is_over(used, ended, is_timed) for used in self._uses[name])
-            }
-            running = {rule.defines.name for name, rule in rules.items() if name not in over}
-            if not ended & running:
-                break
-            ended -= running
-        self._ended, self._over = frozenset(ended), frozenset(over)
+    def _look_for_ends(self, moved: set[str], *, is_timed: bool) -> Collection[str]:
+        """Law 2: of which types neither sources nor rules bring anything more, if that may have
+        changed. Adds types that have ended, or have not any more, to ``moved``; gives such rules.
+        """
+        closings = self._said.closings, is_timed
+        if self._looked_at == closings:
+            return ()
+        self._looked_at = closings
+        said, defining = self._said, self._defining
+        names = said.marks.keys() | defining.keys()
+        gone = said.closed.union(defining.keys() - said.marks.keys())
+        ends, over = ended(gone, self._uses, defining, is_timed=is_timed)
+        moved |= (ends ^ self._ended) & names
+        changed = (over ^ self._over) & self._rules.keys()
+        self._ended, self._over = ends, over
+        return changed
 
-    def _forward(self, marks: Mapping[str, int], here: Mapping[str, int]) -> None:
-        """``here``: the marks, but CLOSED for types of which nothing more will come."""
-        fragments = self._forwarder.fragments.values()
-        if not (fragments or self._forwarder.wanted or self._forwarder.demands):
+    def _forward(self, moved: Iterable[str], *, is_anew: bool) -> None:
+        """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
+        forwarder = self._forwarder
+        if forwarder.is_idle:
             return
-        forwarded = self._forwarder.advance(marks)
-        up = dict(forwarded.marks)
+        forwarded = forwarder.advance({name: self._here[name] for name in moved})
+        up = dict(forwarder.marks if is_anew else forwarded.marks)
         for name in up.keys() & self._ended:
-            company = [one.binds for one in fragments if name in one.forwards and name in one.binds]
-            if all(binds <= self._ended for binds in company):
+            if self._told.get(name) != CLOSED and forwarder.binding(name) <= self._ended:
                 up[name] = CLOSED
         news = {
             name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
         }
         self._told.update(news)
-        answers = self._forwarder.answers(here, self._pulls.mark)
-        self._post(forwarded, tuple(news.items()), answers)
-
-    def _post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
-        """Have these events sent to the father, and then the marks and the answers."""
-        fresh = len(forwarded.fresh)
-        for part in parts_of(forwarded.batches):
-            first = min(fresh, len(part))
-            self._outbox.append(Forward(part, (), first))
-            fresh -= first
-        self._outbox += _waited(forwarded)
-        if marks or answers:
-            last = self._outbox.pop() if forwarded.batches or forwarded.waited else Forward()
-            self._outbox.append(replace(last, marks=marks, answers=answers))
-
-
-def _waited(forwarded: Forwarded) -> Iterator[Forward]:
-    came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
-    first = 0
-    for part in parts_of(batch for batch, _ in forwarded.waited):
-        yield Forward(part, came=b"".join(came[first : first + len(part)]))
-        first += len(part)
-
-
-def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
-    """Batches in parts that fit into messages."""
-    part: list[EventBatch] = []
-    events = 0
-    for batch in batches:
-        part.append(batch)
-        events += len(batch)
-        if len(part) == BATCHES_AT_ONCE or events >= EVENTS_AT_ONCE:
-            yield tuple(part)
-            part, events = [], 0
-    if part:
-        yield tuple(part)
-
-
-def _is_over(used: str, ended: Container[str], is_timed: bool) -> bool:
-    return not is_timed if used == TIMER.name else used in ended
+        answers: Answers = ()
+        if forwarder.is_asked:
+            here = {**self._here, **dict.fromkeys(self._ended, CLOSED)}
+            answers = forwarder.answers(here, self._pulls.mark)
+        self._outbox.post(forwarded, tuple(news.items()), answers)

@@ -23,8 +23,9 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
+
+from msgspec import Struct
 
 from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
@@ -56,8 +57,7 @@ BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
+class Heard(Struct, frozen=True, eq=False):
     """A neighbour has sent something."""
 
     neighbour: str
@@ -65,6 +65,9 @@ class Heard:
 
 
 Change: TypeAlias = Up | Down | Heard
+
+_OWN_BUSINESS = frozenset({Up, Down, LinkStates, CreateTree, TreeAck, TreeNack})
+"""What comes of a channel that is for the overlay itself."""
 
 
 class Overlay:
@@ -90,6 +93,7 @@ class Overlay:
         """When conclusions are drawn: at once, where there is no link to wait for."""
         self._effects: list[Effect] = []
         self._changes: list[Change] = []
+        self._has_moved = True
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
         self._part = parts_of(self._floods)[config.name]
@@ -230,7 +234,8 @@ class Overlay:
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = [one for one in (self._flood_at, self._settle_at) if one is not None]
-        return min((*self._due.values(), *due), default=None)
+        due += self._due.values()
+        return min(due, default=None)
 
     def close(self, reason: str, now: float) -> None:
         """Leave the network."""
@@ -245,6 +250,11 @@ class Overlay:
         """The effects since the last call, in order."""
         effects, self._effects = self._effects, []
         return effects
+
+    def take_moved(self) -> bool:
+        """Whether trees or neighbours may be others than when this was last asked."""
+        has_moved, self._has_moved = self._has_moved, False
+        return has_moved
 
     def take_changes(self) -> list[Change]:
         """The neighbours that came and went, and what they sent, in order."""
@@ -306,6 +316,10 @@ class Overlay:
             self._take_result(channel, result)
 
     def _take_result(self, channel: Channel, result: Result) -> None:
+        if type(result) not in _OWN_BUSINESS:
+            self._changes.append(Heard(channel.neighbour, cast(Carried, result)))
+            return
+        self._has_moved = True
         if isinstance(result, Up):
             self._take_up(channel, result)
         elif isinstance(result, Down):
@@ -314,8 +328,6 @@ class Overlay:
             self._hear(channel.neighbour, result)
         elif isinstance(result, CreateTree | TreeAck | TreeNack):
             self._hear_of_tree(channel.neighbour, result)
-        else:
-            self._changes.append(Heard(channel.neighbour, result))
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
@@ -332,6 +344,7 @@ class Overlay:
     def _take_down(self, down: Down) -> None:
         if self._neighbours.pop(down.name, None) is None:
             return
+        self._has_moved = True
         self._changes.append(down)
         self._effects.append(
             Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
@@ -415,6 +428,7 @@ class Overlay:
 
     def _conclude(self) -> None:
         """Law 1: look at the link states, and do what follows."""
+        self._has_moved = True
         self._part = parts_of(self._floods)[self.name]
         for name in self._floods.forget(self._part.nodes, self._now):
             self._trees.drop(name)

@@ -36,6 +36,7 @@ class Evaluation:
 
     def __init__(self, fragment: Fragment) -> None:
         self.fragment = fragment
+        self.binds = fragment.binds
         self.mark = TIME_MIN
         pull, kept = fragment.pull, fragment.kept
         self.gate = Gate(pull, kept) if pull is not None and kept else None

@@ -38,6 +38,7 @@ from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
 from routing.partition.gate import Gate
 from routing.partition.history import History, Stored
+from routing.partition.marks import Marks
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
 
@@ -56,6 +57,7 @@ class Forwarded:
 
     ``fresh`` are published events that pass as they come, ``late`` all others (Law 6); but where
     the times at which events come are what counts, those that have waited are apart, with these.
+    ``marks`` are those that have risen, or all where other fragments are in force than before.
     """
 
     fresh: tuple[EventBatch, ...]
@@ -108,21 +110,24 @@ class _Arrangement:
         self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
         # Which types are forwarded, and in what company fragments look at each (Law 2).
         self.company: dict[str, set[frozenset[str]]] = {}
+        # With which types, be they pushed or kept.
+        self.binding: dict[str, frozenset[str]] = {}
         for evaluation in in_force.values():
-            fragment = evaluation.fragment
+            fragment, binds = evaluation.fragment, evaluation.binds
             for name in sorted(fragment.pushed):
                 company = self.company.setdefault(name, set())
-                if name in fragment.binds:
-                    company.add(fragment.binds)
-        self.bound = {name for one in running for name in one.fragment.binds}
+                if name in binds:
+                    company.add(binds)
+            for name in fragment.forwards & binds:
+                self.binding[name] = self.binding.get(name, binds) | binds
+        self.bound = {name for one in running for name in one.binds}
         self.gates = [one.gate for one in in_force.values() if one.gate is not None]
         self.stored = self.bound.union(*(one.fragment.kept for one in in_force.values()))
         self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
         for evaluation in running:
-            fragment = evaluation.fragment
-            if fragment.binds:
-                reach = max(self.reach.get(fragment.binds, 0), fragment.reach)
-                self.reach[fragment.binds] = reach
+            binds = evaluation.binds
+            if binds:
+                self.reach[binds] = max(self.reach.get(binds, 0), evaluation.fragment.reach)
         self.users: dict[str, dict[Predicate, _Users]] = {}
         for evaluation in running:
             for place, predicate in enumerate(evaluation.predicates):
@@ -182,8 +187,7 @@ class Forwarder:
         self._leaving: list[_Leaving] = []
         self._arrangement = _Arrangement({})
         self._waiting: dict[Evaluation, None] = {}  # they have events to look at
-        self._marks: dict[str, int] = {}
-        self._given: dict[str, int] = {}  # the marks that went up
+        self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
         self._wanted: tuple[Predicate, ...] = ()
@@ -200,6 +204,11 @@ class Forwarder:
         return {name: one.fragment for name, one in self._evaluations.items()}
 
     @property
+    def marks(self) -> Mapping[str, int]:
+        """The marks that have gone up, of all types that the fragments in force forward."""
+        return self._marks.up
+
+    @property
     def wanted(self) -> tuple[Predicate, ...]:
         """What passes because it is wanted (Law 6)."""
         return self._wanted
@@ -208,6 +217,20 @@ class Forwarder:
     def demands(self) -> Mapping[str, Demanded]:
         """The same where very many want it, by the names of types."""
         return self._demands
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is no fragment in force, and nothing is wanted."""
+        return not (self._evaluations or self._wanted or self._demands)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether something here waits until it is asked for."""
+        return bool(self._arrangement.gates)
+
+    def binding(self, name: str) -> frozenset[str]:
+        """The types with which events of a type are looked at together before they go up."""
+        return self._arrangement.binding.get(name, frozenset())
 
     def looks_at(self, name: str) -> bool:
         """Whether events of a type are of any use."""
@@ -220,7 +243,7 @@ class Forwarder:
         new = Evaluation(fragment)
         old = self._evaluations.get(name)
         if old is not None:
-            known = (self._marks.get(one, TIME_MIN) for one in old.fragment.types)
+            known = (self._marks.types.get(one, TIME_MIN) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(_Leaving(name, old, until))
             if old.gate is not None:
@@ -255,7 +278,7 @@ class Forwarder:
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
-        self._marks = {name: self._marks.get(name, TIME_MIN) for name in names}
+        self._marks.arrange(names, self._arrangement.reach, self._arrangement.company)
 
     # --- what is pulled ----------------------------------------------------------------------
 
@@ -275,6 +298,8 @@ class Forwarder:
         ``marks``: up to where types are here, those that come only if they are asked for apart;
         ``below``: up to where those below have answered what a rule has asked for.
         """
+        if not self._arrangement.gates:
+            return ()
         found = []
         for name, one in self._evaluations.items():
             if one.gate is not None and one.gate.is_open:
@@ -353,16 +378,11 @@ class Forwarder:
     def advance(self, marks: int | Mapping[str, int]) -> Forwarded:
         """Raise the marks, and give what is to be sent; marks never go back.
 
-        A type that a mapping lacks keeps its mark. The marks given back are those of all types
-        that the fragments forward.
+        A type that a mapping lacks keeps its mark.
         """
-        given = dict.fromkeys(self._marks, marks) if isinstance(marks, int) else marks
-        for name, mark in given.items():
-            if name in self._marks:
-                self._marks[name] = max(mark, self._marks[name])
-        group_marks = {binds: self._mark_of(binds) for binds in self._arrangement.reach}
+        risen, group_marks = self._marks.rise(marks), self._marks.groups
         for evaluation in list(self._waiting):
-            mark = group_marks[evaluation.fragment.binds]
+            mark = group_marks[evaluation.binds]
             if evaluation.earliest < mark:
                 self._history.let_pass(evaluation.advance(mark))
                 if evaluation.earliest == TIME_MAX:
@@ -374,27 +394,17 @@ class Forwarder:
             else:
                 waited.append((batch, came))
         fresh, late = tuple(self._ready[True]), tuple(self._ready[False])
-        self._ready = {True: [], False: []}
+        if fresh or late:
+            self._ready = {True: [], False: []}
         self._forget(group_marks)
-        return Forwarded(fresh, late, self._marks_up(group_marks), tuple(waited))
-
-    def _marks_up(self, group_marks: Mapping[frozenset[str], int]) -> dict[str, int]:
-        """The marks that go up (Law 2); what has gone up never goes back."""
-        up = {}
-        for name, company in self._arrangement.company.items():
-            mark = min([self._marks[name], *(group_marks[binds] for binds in company)])
-            up[name] = self._given[name] = max(mark, self._given.get(name, TIME_MIN))
-        return up
-
-    def _mark_of(self, names: Iterable[str]) -> int:
-        return min((self._marks.get(name, TIME_MIN) for name in names), default=TIME_MIN)
+        return Forwarded(fresh, late, risen, tuple(waited))
 
     def _forget(self, group_marks: Mapping[frozenset[str], int]) -> None:
         if self._leaving:
             left = [
                 one
                 for one in self._leaving
-                if self._mark_of(self._evaluations[one.name].fragment.types) < one.until
+                if self._marks.least(self._evaluations[one.name].fragment.types) < one.until
             ]
             if len(left) < len(self._leaving):
                 self._leaving = left

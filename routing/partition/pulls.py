@@ -113,6 +113,10 @@ class Pulls:
         self._sieves: dict[str, Sieve] = {}
         self._waiting: dict[str, list[_Pulled]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any rule is pulled."""
+        return bool(self._rules)
+
     def follow(self, roles: Mapping[str, Role], front: int) -> None:
         """Rules are divided in another way (Law 4). ``front``: the greatest time of an event."""
         self._rules = {}

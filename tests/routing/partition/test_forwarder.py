@@ -66,7 +66,7 @@ def test_the_forwarder_sends_what_its_oracle_does(part: int):
                 marks = {name: mark for name in SCHEMAS if random.random() < 0.7}
             ours, theirs = fast.advance(marks), oracle.advance(marks)
             assert ids(ours) == ids(theirs), f"seed {seed}\n{case}\n{present} {sole}"
-            assert ours.marks == theirs.marks, f"seed {seed}"
+            assert fast.marks == theirs.marks, f"seed {seed}"
 
 
 A, B, C = (EventType.of(name, v="int") for name in "ABC")
@@ -154,7 +154,8 @@ def test_memory_is_bounded_by_the_windows():
 def test_a_mark_never_goes_back():
     node = forwarder(JOIN, "A", "B")
     assert node.advance(5).marks == {"A": 5, "B": 5}
-    assert node.advance({"A": 3, "B": 7}).marks == {"A": 5, "B": 5}
+    assert node.advance({"A": 3, "B": 7}).marks == {}
+    assert node.marks == {"A": 5, "B": 5}
 
 
 def fragments(text: str, *soles: str):

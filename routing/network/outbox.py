@@ -1,0 +1,68 @@
+"""What a broker is about to send its father in a tree, in parts that fit into messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from matcher.model import EventBatch
+from routing.messages import Forward
+from routing.network.recovery import Times
+from routing.partition.asking import Answers
+from routing.partition.forwarder import Forwarded
+
+BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
+"""Batches, and events beyond which no more batches are added, in one message."""
+
+
+class Outbox:
+    """Owner of what waits to be sent."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Forward] = []
+
+    def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
+        """Have these events sent to the father, and then the marks and the answers."""
+        batches, fresh = forwarded.batches, len(forwarded.fresh)
+        is_small = 0 < len(batches) < BATCHES_AT_ONCE and not forwarded.waited
+        if is_small and sum(map(len, batches)) < EVENTS_AT_ONCE:
+            self._waiting.append(Forward(batches, marks, fresh, answers))  # the common case
+            return
+        for part in parts_of(batches):
+            first = min(fresh, len(part))
+            self._waiting.append(Forward(part, (), first))
+            fresh -= first
+        self._waiting += _waited(forwarded)
+        if marks or answers:
+            last = self._waiting.pop() if batches or forwarded.waited else Forward()
+            self._waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
+
+    def take(self) -> list[Forward]:
+        """What is to be sent, in order."""
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def clear(self) -> None:
+        """Send nothing of it."""
+        self._waiting.clear()
+
+
+def _waited(forwarded: Forwarded) -> Iterator[Forward]:
+    came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
+    first = 0
+    for part in parts_of(batch for batch, _ in forwarded.waited):
+        yield Forward(part, came=b"".join(came[first : first + len(part)]))
+        first += len(part)
+
+
+def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
+    """Batches in parts that fit into messages."""
+    part: list[EventBatch] = []
+    events = 0
+    for batch in batches:
+        part.append(batch)
+        events += len(batch)
+        if len(part) == BATCHES_AT_ONCE or events >= EVENTS_AT_ONCE:
+            yield tuple(part)
+            part, events = [], 0
+    if part:
+        yield tuple(part)
