@@ -187,7 +187,7 @@ class Branch:
         self._flows.append(Flow(last.batches, last.order, promised, told))
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=256)  # in a large network each has thousands of filters
 def _by_type(filters: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """The filters by the type that they are of; texts that are no filters are left out."""
     found: dict[str, list[str]] = {}

@@ -26,7 +26,7 @@ a type, one demand says at once which.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -95,7 +95,7 @@ class _Users:
     @property
     def is_idle(self) -> bool:
         """Whether nobody asks for it any more."""
-        return not any(getattr(self, one.name) for one in fields(self))
+        return not (self.passes or self.wanted or self.gates or self.looking)
 
 
 class _Arrangement:
