@@ -34,7 +34,7 @@ def maximal(filters: Iterable[str], schemas: Mapping[str, EventType]) -> tuple[s
         by_type.setdefault(type_named(text) or text, []).append(text)
     kept: list[str] = []
     for name, texts in by_type.items():
-        schema = None if len(texts) == 1 else schemas.get(name)
+        schema = schemas.get(name)
         if schema is None or len(texts) == 1 or len(texts) > FEW:
             kept += texts
         else:
