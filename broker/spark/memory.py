@@ -6,8 +6,9 @@ watermark is what ``detect`` finds in the slice of time between the last one and
 of the slice and of the reach before it are all at hand. So the memory is events alone, no state of
 an engine, and a query that goes on from its checkpoint goes on with the same.
 
-Law 2: of rules whose reach nothing bounds (consumption, recursion) the memory is what events have
-made of their engine (``rules.engine.snapshots``), and the events that wait for the watermark.
+Law 2: of rules whose reach nothing bounds (consumption, recursion), and of others where that was
+asked for, the memory is what events have made of their engine (``rules.engine.snapshots``), and the
+events that wait for the watermark.
 
 Law 3: an instant is evaluated once, when the watermark is beyond it: like a promise, a watermark
 says that nothing earlier will follow. What comes for an instant that was evaluated is late: it is
@@ -64,13 +65,15 @@ class Head:
 @dataclass(frozen=True, slots=True)
 class Part:
     """One pass: its task, and the cells from ``first_cell`` on. ``order`` are the columns by which
-    its rows are sorted; ``ticks`` whether its rules have Timers, which fire without events.
+    its rows are sorted; ``ticks`` whether its rules have Timers, which fire without events;
+    ``keeps_engine`` whether an engine's state is kept, and not the events of the reach (Law 2).
     """
 
     task: Task
     first_cell: int
     order: tuple[str, ...]
     ticks: bool
+    keeps_engine: bool
 
 
 class Memory(StatefulProcessor):
@@ -180,7 +183,7 @@ class Memory(StatefulProcessor):
                 waiting = rows.filter(pc.field(TIME) >= ends)
                 pending = min(pending, pc.min(waiting.column(TIME)).as_py())
         rows = _sorted(tables, part.order)
-        if task.part.reach is None:
+        if part.keeps_engine:
             found, snapshot = task.go_on(self._kept(), rows, ends)
             self._engine.update((_pickled(snapshot),))
         else:

@@ -60,6 +60,7 @@ def detect_stream(
     time_zone: str | None = None,
     on_bad: str = "refuse",
     cells: int = CELLS,
+    keep: str = "events",
     full_cause: bool = False,
 ) -> DataFrame:
     """The composite events that ``rules`` find in streams, as ``detect`` finds them in the whole.
@@ -71,10 +72,12 @@ def detect_stream(
 
     ``on_bad``: a row that is no event ends the query (``refuse``) or is counted (``drop``).
     ``cells``: into how many cells keys are parted; like the rules and the columns it belongs to the
-    checkpoint. The other arguments, and the columns of the result, are those of ``detect``. The
-    result is for output mode ``append``; ``observedMetrics`` of its query's progress has, under
-    METRICS, ``events``, ``late``, ``dropped`` and ``composites`` of each micro-batch, events
-    once for each pass.
+    checkpoint. ``keep``: of rules whose reach has an end, the ``events`` of the reach, which are
+    evaluated again with each micro-batch, or the state of the ``engine``, which costs less where
+    micro-batches are far shorter than the reach. The other arguments, and the columns of the
+    result, are those of ``detect``. The result is for output mode ``append``;
+    ``observedMetrics`` of its query's progress has, under METRICS, ``events``, ``late``,
+    ``dropped`` and ``composites`` of each micro-batch, events once for each pass.
 
     Raises what ``detect`` raises; ValueError for frames that are no streams, and for a session
     whose state store cannot serve.
@@ -83,6 +86,8 @@ def detect_stream(
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
     if cells < 1:
         raise ValueError(f"cells is at least 1, not {cells}")
+    if keep not in ("events", "engine"):
+        raise ValueError(f"keep is 'events' or 'engine', not {keep!r}")
     delay_ms = math.ceil(seconds("disorder", disorder) * 1e3)
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, (KEY,), partition_by)
@@ -91,8 +96,11 @@ def detect_stream(
     session = _streaming_session(events)
     warn_whole(splitting)
     warn_unordered(form)
-    parts = parts_of(splitting.passes, form, cells, wanted, full_cause=full_cause)
-    plan = printed(hash_128(printed_rules(rules), str(form), str(cells), str(partition_by)))
+    keeps_engine = keep == "engine"
+    parts = parts_of(
+        splitting.passes, form, cells, wanted, keeps_engine=keeps_engine, full_cause=full_cause
+    )
+    plan = printed(hash_128(printed_rules(rules), str(form), str(cells), str(partition_by), keep))
     if not parts:
         return session.createDataFrame([], spark_schema(wanted))
     packing = packing_of(parts, form, drops_bad=on_bad == "drop")
@@ -121,17 +129,21 @@ def parts_of(
     cells: int,
     wanted: Collection[EventType],
     *,
+    keeps_engine: bool = False,
     full_cause: bool,
 ) -> tuple[Part, ...]:
-    """The passes with their cells, which are numbered through all of them."""
+    """The passes with their cells, which are numbered through all of them; those without a reach
+    keep their engine whatever is asked for.
+    """
     order = (TIME,) if form.has_sequence else tuple(dict.fromkeys((TIME, *contents(form))))
     parts, first = [], 0
     for one in passes:
         count = cells if isinstance(one.way, ByKey) else 1
-        reach = one.reach or 0  # of a kept engine nothing has to be evaluated again
+        keeps = keeps_engine or one.reach is None
+        reach = 0 if keeps or one.reach is None else one.reach  # nothing is evaluated again
         task = Task(one, form, (Cell(),) * count, reach, 1, 0, tuple(wanted), full_cause)
         ticks = any(uses_timer(rule) for whole in one.rules.rules for rule in variants(whole))
-        parts.append(Part(task, first, order, ticks))
+        parts.append(Part(task, first, order, ticks, keeps))
         first += count
     return tuple(parts)
 

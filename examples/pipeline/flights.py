@@ -47,6 +47,12 @@ TYPES = {
     "Weather": "weather",
 }
 """The event types and the sources that publish them."""
+NEEDED = {
+    "detect": ("events", "events"),
+    "publish": ("events", "events"),
+    "report": ("detect", "composites"),
+}
+"""The step that a step needs, and the folder that it reads."""
 
 
 # --- raw tables --------------------------------------------------------------------------------
@@ -251,6 +257,9 @@ def main() -> None:
     parser.add_argument("--speed", type=float, help="with publish: seconds of flight a second")
     parser.add_argument("--cores", type=int, default=2)
     arguments = parser.parse_args()
+    step, needed = NEEDED.get(arguments.step, ("", ""))
+    if needed and not (arguments.out / needed).is_dir():
+        parser.error(f"there is no folder {arguments.out / needed}: run the step {step} before")
     session = local_session(arguments.cores)
     if arguments.step == "events":
         from broker.demo.flights import data_folder

@@ -1,10 +1,13 @@
 """Delivery without Spark: what a lost broker has, the next is not sent; what it has not, it is."""
 
 import numpy as np
+import pytest
 from two_brokers import two_brokers
 
 from broker import Subscriber
+from broker.errors import BrokerUnreachable, PublishBlocked
 from broker.process import BrokerProcess
+from broker.spark import delivery as deliveries
 from broker.spark.delivery import Delivery
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing.parts import part_name
@@ -82,6 +85,45 @@ def test_what_came_by_another_broker_is_given_out_once():
         delivery.finish()
         rest = [*range(HALF, HALF + 100)]
         assert delivered(far, 100) == delivered(near, 100) == rest
+
+
+class Slow:
+    """A publisher whose broker answers, and takes nothing the first few times."""
+
+    def __init__(self, endpoint, **options):
+        self.blocked = {"publish_batch": 3, "wait": 2}
+        self.taken, self.unacknowledged, self.is_connected = [], 0, True
+
+    def _take(self, step):
+        if self.blocked[step]:
+            self.blocked[step] -= 1
+            raise PublishBlocked("no credit")
+
+    def publish_batch(self, batch):
+        self._take("publish_batch")
+        self.taken += batch.columns[0].tolist()
+
+    def wait(self):
+        self._take("wait")
+
+    def close(self):
+        pass
+
+
+def test_a_broker_that_is_slow_is_waited_for_and_one_that_is_gone_is_not(monkeypatch):
+    monkeypatch.setattr(deliveries, "Publisher", Slow)
+    options = {"acks": "broker", "batch_events": 512, "timeout_s": 0.0}
+    delivery = Delivery(["slow"], "mover#part-0", [MOVED], **options)
+    delivery.send([moved(0, 600)])
+    delivery.finish()
+    assert delivery._publisher.taken == [*range(600)]
+    assert not any(delivery._publisher.blocked.values())
+    assert delivery.resent == 0
+    delivery = Delivery(["gone"], "mover#part-0", [MOVED], **options)
+    delivery._publisher.is_connected = False
+    delivery._publisher.pause = lambda: None
+    with pytest.raises(BrokerUnreachable, match="no broker is left: no credit"):
+        delivery.send([moved(0, 600)])
 
 
 def test_what_was_confirmed_is_not_kept():

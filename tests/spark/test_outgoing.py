@@ -4,10 +4,12 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.types import StructType
 
 from broker.pace import Pace
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.outgoing import PlainRows, content_ids
+from broker.spark.source import RexmqDataSource
 from broker.spark.writing import _write
 from matcher.errors import BadEvent
 from matcher.model import EventType
@@ -118,6 +120,14 @@ def test_events_leave_when_they_are_due(origin, begun):
     ]
     assert [promise for *_, promise in clock.sent] == [max(some) for _, some, _ in clock.sent]
     assert (written.rows, written.latest) == (7, 10_000_000)
+
+
+def test_what_brokers_cannot_do_yet_is_told():
+    source = RexmqDataSource({"subscribe": "Fire()", "for": "1 s"})
+    with pytest.raises(NotImplementedError, match="needs durable subscriptions"):
+        source.streamReader(StructType())
+    with pytest.raises(ValueError, match="events cannot be overwritten"):
+        RexmqDataSource({"type": "Fire"}).writer(StructType(), overwrite=True)
 
 
 def test_options_are_read_whatever_their_case():

@@ -21,7 +21,7 @@ from broker.spark.streaming import METRICS, packing_of, parts_of
 from matcher.model import MICROSECONDS, Event, Kind
 from rules.splitting import KEY, ByKey, split
 
-CASES, FIRST = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "40")), int(os.environ.get("REXMQ_SEED", "0"))
 DAY = 86_400 * MICROSECONDS
 KINDS = {one.name: one.kind for schema in SCHEMAS.values() for one in schema.attributes}
 ARROW = {
@@ -123,13 +123,15 @@ class Watermark(int):
 class Stream:
     """Micro-batches through packing and memory, each cell by a processor that knows nothing yet."""
 
-    def __init__(self, cut: Cut, cells: int, wanted) -> None:
+    def __init__(self, cut: Cut, cells: int, wanted, *, keeps_engine: bool = False) -> None:
         attributes = tuple(
             dict.fromkeys(one for type_ in SCHEMAS.values() for one in type_.attributes)
         )
         self.form = Form(tuple(SCHEMAS.values()), attributes, True, True, True)
         passes = split(cut.ruleset, (KEY,)).passes
-        self.parts = parts_of(passes, self.form, cells, wanted, full_cause=True)
+        self.parts = parts_of(
+            passes, self.form, cells, wanted, keeps_engine=keeps_engine, full_cause=True
+        )
         self.packing = packing_of(self.parts, self.form, drops_bad=True)
         self.cells: dict[int, Cell] = {}
         self.watermark = 0
@@ -212,7 +214,8 @@ def test_memories_of_cells_find_what_the_whole_finds():
             continue
         tried += 1
         wanted = tuple({rule.defines.name: rule.defines for rule in cut.ruleset.rules}.values())
-        stream = Stream(cut, random.randint(1, 4), wanted)
+        keeps_engine = random.random() < 0.3
+        stream = Stream(cut, random.randint(1, 4), wanted, keeps_engine=keeps_engine)
         batches, disorder = micro_batches(random, cut)
         for batch in batches:
             stream.take(batch, disorder)
@@ -410,6 +413,8 @@ def test_what_a_stream_cannot_do_is_told_in_a_sentence(spark, tmp_path):
     hot = rule + "Temp(area = $a, value > 45) where area = $a"
     with pytest.raises(ValueError, match="the frame of Temp is no stream"):
         detect_stream({"Temp": frame}, hot, disorder="1 s")
+    with pytest.raises(ValueError, match="keep is 'events' or 'engine', not 'both'"):
+        detect_stream({"Temp": stream}, hot, disorder="1 s", keep="both")
     with pytest.raises(ValueError, match="option disorder is a duration such as 30 s, not 'late'"):
         detect_stream({"Temp": stream}, hot, disorder="late")
     store = "spark.sql.streaming.stateStore.providerClass"

@@ -1,12 +1,12 @@
 """``rexmq bench`` on the project's own folder, at its smallest size."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from benchmarks import files
+from benchmarks import files, spark
 from benchmarks.apart import Outcome, outcome_of, sentence_of
 from benchmarks.report import Row, table
 from benchmarks.soak import Sample, growth
@@ -67,6 +67,37 @@ def test_a_process_that_fails_says_why_in_its_row(
     row = failed.row("fast", "speed", "m/s", "slow", 2.0)
     assert (row.value, row.ratio, row.note) == (None, None, "ValueError: it is too slow")
     assert "failed" in table([row])
+
+
+def test_what_fails_with_spark_leaves_the_other_measures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    figures = {
+        "bare": {"bare engine, s": 2.0},
+        "growth": {"seconds": 3.0, "shuffled, bytes": 6e3, "workers, bytes": 2.0**20},
+        "backtest": {"the flights rules over the year, s": 5.0, "events": 7.0},
+        "stream": {"detect_stream, rows/s": 6.0},
+        "delivery": dict.fromkeys(spark.DELIVERED, 7.0),
+        "connector": dict.fromkeys(spark.CONNECTED, 1.6e6),
+    }
+
+    def measured(_module: str, arguments: Sequence[str]) -> Outcome:
+        name = arguments[1]
+        return Outcome(figures[name]) if name in figures else Outcome({}, "no memory is left")
+
+    monkeypatch.setattr(spark, "outcome_of", measured)
+    rows = {row.name: row for row in spark.rows_of(1_000, (100, 1_000))}
+    assert rows["the bare engine"].value == 2.0
+    for way in ("key", "time"):
+        for cores in ("one core", "two cores"):
+            row = rows.pop(f"detect by {way}, {cores}")
+            assert (row.value, row.note) == (None, "no memory is left")
+    assert all(row.value is not None for row in rows.values())
+    grown = rows["detect by key, 1000 rows"]
+    assert (grown.baseline_name, grown.ratio) == ("100 rows", 1.0)
+    assert grown.note == "6 B/row shuffled, workers 1 MiB"
+    assert rows["batch, ids from a column"].ratio == 2.0
+    assert rows["the flights rules over the year"].note == "7 events"
 
 
 def test_the_sentence_of_a_failed_process() -> None:
