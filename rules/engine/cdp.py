@@ -23,7 +23,6 @@ import numpy as np
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
-    MICROSECONDS,
     TIME_MAX,
     TIME_MIN,
     AnyArray,
@@ -34,31 +33,30 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from rules.collector import collector_paused
-from rules.engine import snapshots, timers
+from rules.engine import growth, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
+from rules.engine.clock import portions
 from rules.engine.engine import NOTHING, Detections
+from rules.engine.groups import Groups
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
-from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import forget_access, forget_rows, process
-from rules.engine.kernels.memory import rehash, sweep
+from rules.engine.kernels.memory import sweep
 from rules.engine.linker import LinkedRule, Linker
-from rules.engine.moving import Holding, Move, stored_rows
+from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.pending import Pending, times_of
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
+from rules.engine.storage import codes_in, held_in
 from rules.engine.switching import fill, renumbered
+from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
 
-SCAN_MAX = 32
-"""A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
 HORIZON_EVENTS = 1024
 """Horizons are computed anew once this many events have come since the last time, or as many as
 rules look back in accesses: that costs a time in proportion to them."""
-TICKS_MAX = 65_536
-"""So many seconds of ticks are made at a time."""
 _NOTHING_STORED: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)
 
 
@@ -73,14 +71,14 @@ class CdpEngine:
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
         self._linker = Linker(self._strings)
-        self._arrays = _new_arrays()
+        self._arrays = growth.new_arrays()
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
         self._linker.show(self._arrays)
         self._horizon = TIME_MIN
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
-        self._timed: list[str] = []  # rules whose terminator is the Timer
+        self._clock: list[str] = []  # rules whose terminator is the Timer
         self._horizon_due = HORIZON_EVENTS  # once so many events have come
 
     @property
@@ -120,20 +118,13 @@ class CdpEngine:
         """How much is kept: ``heap`` words, ``lists`` and their ``entries``, ``rows`` by type as
         ``rows/<type>``, ``strings`` and ``texts`` of ids, ``pending`` and ``deferred`` events.
         """
-        lists = self._arrays["lists"][: self._arrays["counters"][layout.LISTS_TOP]]
-        held = {
-            "heap": int(self._arrays["counters"][layout.HEAP_TOP]),
-            "lists": int(np.count_nonzero(lists["capacity"])),
-            "entries": int(lists["length"].sum()),
+        return {
+            **held_in(self._arrays, self._linker.tables),
             "strings": len(self._strings),
             "texts": len(self._writer.texts),
             "pending": len(self._pending),
             "deferred": len(self._deferred),
         }
-        for name, number in sorted(self._linker.tables.type_numbers.items()):
-            record = self._linker.tables.types.array[number]
-            held[f"rows/{name}"] = int(record["tail"] - record["head"])
-        return held
 
     # --- snapshots -------------------------------------------------------------------------
 
@@ -192,7 +183,7 @@ class CdpEngine:
         engine._pending.let_arrive(TIME_MAX, None)
         engine._work(_NOTHING_STORED)
         engine._deferred = move.deferred()
-        move.consume(_grow)
+        move.consume(growth.grow)
         return engine
 
     @property
@@ -210,15 +201,15 @@ class CdpEngine:
         for deployed in self._catalogue.deploy(rules, since, version, marks):
             source = self._writer.sources.rule_number(RULE_SOURCE + deployed.rule.name)
             self._linker.link(deployed, source, incremental=self._incremental)
-            if timers.uses_timer(deployed.rule):
-                self._timed.append(deployed.rule.name)
+            if uses_timer(deployed.rule):
+                self._clock.append(deployed.rule.name)
         self._rearrange()
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
         self._catalogue.remove(name)
-        if name in self._timed:
-            self._timed.remove(name)
+        if name in self._clock:
+            self._clock.remove(name)
         numbers = [linked.number for linked in self._linker.linked[name]]
         self._deferred = self._deferred[~np.isin(self._deferred["rule"], numbers)]
         for access in self._linker.unlink(name):
@@ -235,7 +226,7 @@ class CdpEngine:
             self._outlets.forget(number)
             self._equal.clear()
         if not self._linker.linked:
-            self._arrays = _new_arrays()
+            self._arrays = growth.new_arrays()
             self._pending.move_to(self._arrays)
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
@@ -264,7 +255,7 @@ class CdpEngine:
             return
         self._rearrange([old.deployed for old, _ in pairs])
         for old, new in pairs:
-            fill(self._arrays, new, old, _grow)
+            fill(self._arrays, new, old, growth.grow)
         for old, _ in pairs:
             for access in linker.release(old):
                 forget_access(self._arrays.state, access)
@@ -279,7 +270,8 @@ class CdpEngine:
         sources = linker.refresh(changed, catalogue.used, catalogue.groups)
         self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
-        self._fit_scratch()
+        self._pending.fit()
+        growth.fit_scratch(self._arrays, linker)
         self._set_horizons(TIME_MAX)
         self._forget_strings()
 
@@ -327,7 +319,7 @@ class CdpEngine:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
         catalogue = self._catalogue
         # With each event that comes alone, that all marks are the same is all one needs to know.
-        is_simple = isinstance(marks, int) and catalogue.is_level and not self._timed
+        is_simple = isinstance(marks, int) and catalogue.is_level and not self._clock
         old = None if is_simple else catalogue.groups.marks
         risen = catalogue.advance_groups(marks)
         if not risen and not self._pending:
@@ -337,8 +329,8 @@ class CdpEngine:
             self._arrays.counters[layout.LEVEL] = groups.level
         else:
             self._linker.take_marks(groups.marks if old is None else old, groups.marks)
-        if old is not None and self._timed:
-            self._run_clock(old, groups.marks)
+        if old is not None and self._clock:
+            self._run_clock(old, groups)
         self._run(is_last=True)
         found = self._outlets.taken()
         if self._chooser is not None:
@@ -347,6 +339,18 @@ class CdpEngine:
             self._set_horizons(TIME_MAX)
             self._forget_strings()
         return found
+
+    def _run_clock(self, old: Int64s, groups: Groups) -> None:
+        """Take in the ticks of the Timer, evaluating portion by portion what is complete; but for
+        the last portion.
+        """
+        timer = self._linker.tables.type_number(TIMER)
+        rules = [self._linker.linked[name][0].deployed for name in self._clock]
+        for stop, ticks in portions(rules, old, groups, self._pending.times):
+            self._pending.add(timer, ticks, is_new=True)
+            if stop is not None:
+                self._run(stop)
+                self._set_horizons(stop)
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""
@@ -366,58 +370,6 @@ class CdpEngine:
         self._deferred = deferred[~ready]
         stored: AnyArray = deferred[ready]
         return stored
-
-    # --- timers ----------------------------------------------------------------------------
-
-    def _run_clock(self, old: Int64s, new: Int64s) -> None:
-        """Evaluate what is complete as far as clocks have now to tick, portion by portion; but for
-        the last, of which the ticks are only taken in.
-        """
-        intervals = self._tick_intervals(old, new)
-        if not intervals:
-            return
-        start = min(begin for _, begin, _ in intervals)
-        end = max(finish for _, _, finish in intervals)
-        timer = self._linker.tables.type_number(TIMER)
-        while start < end:
-            stop = min(end, start + TICKS_MAX * MICROSECONDS)
-            self._pending.add(timer, self._ticks(intervals, start, stop), is_new=True)
-            if stop == end:
-                return
-            self._run(stop)
-            self._set_horizons(stop)
-            start = stop
-
-    def _tick_intervals(self, old: Int64s, new: Int64s) -> list[tuple[Deployed, int, int]]:
-        """From when to when each Timer rule's clock has now to tick (S13); the end excluded."""
-        intervals = []
-        times = self._pending.times
-        for name in self._timed:
-            deployed = self._linker.linked[name][0].deployed
-            group = self._catalogue.groups.numbers[deployed.group]
-            first = deployed.since
-            if first == TIME_MIN:
-                if times is None:
-                    continue
-                first = times[0]
-            last = int(new[group]) - 1
-            if new[group] == TIME_MAX:
-                if times is None:
-                    continue
-                last = times[1]
-            begin = max(int(old[group]), deployed.floor, first)
-            if begin <= last and old[group] < new[group]:
-                intervals.append((deployed, begin, last + 1))
-        return intervals
-
-    def _ticks(
-        self, intervals: list[tuple[Deployed, int, int]], start: int, stop: int
-    ) -> EventBatch:
-        times = [
-            timers.ticks(deployed.rule, max(begin, start), min(finish, stop))
-            for deployed, begin, finish in intervals
-        ]
-        return timers.batch(np.unique(np.concatenate(times)))
 
     # --- kernels ---------------------------------------------------------------------------
 
@@ -442,37 +394,14 @@ class CdpEngine:
         while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
                 self._outlets.grow()
-            elif status in _GROWING or status == layout.GROW_BUCKETS:
-                _grow(arrays, status)
+            elif status in growth.GROWING or status == layout.GROW_BUCKETS:
+                growth.grow(arrays, status)
             else:
                 self._pending.grow(status)
         if count := counters[layout.DEFERRED]:
             later = np.concatenate([self._deferred, arrays["deferred"][:count]])
             self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
-
-    def _fit_scratch(self) -> None:
-        """Make the scratch of evaluation large enough for the deployed rules."""
-        linker = self._linker
-        self._pending.fit()
-        steps = len(linker.steps.array)
-        for name, length in (
-            ("frame", linker.events + 1),
-            ("chosen", linker.events),
-            ("chosen_types", linker.events),
-            ("slots", linker.slots),
-            ("slots_defined", linker.slots),
-            ("stack", max(linker.depth, linker.tables.depth) + 1),
-            ("stack_defined", max(linker.depth, linker.tables.depth) + 1),
-            ("cursors", steps),
-            ("cursor_ends", steps),
-            ("cursor_lists", steps),
-            ("matched", len(linker.tables.columns.array)),
-            ("composite", linker.tables.width),
-            ("outlets", len(linker.tables.types.array)),
-            ("touched", len(linker.tables.types.array)),
-        ):
-            self._arrays.grow(name, length)
 
     # --- forgetting ------------------------------------------------------------------------
 
@@ -496,61 +425,9 @@ class CdpEngine:
         events = max(HORIZON_EVENTS, self._linker.looks)
         self._horizon_due = self._arrays.counters[layout.ENTERED] + events
         if self._strings.wants_sweep:
-            self._strings.forget(self._live(Kind.STRING) | self._linker.constants())
+            self._strings.forget(self._codes(Kind.STRING) | self._linker.constants())
         if self._writer.texts.wants_sweep:
-            self._writer.texts.forget(self._live(None))
+            self._writer.texts.forget(self._codes(None))
 
-    def _live(self, kind: Kind | None) -> set[int]:
-        """The codes of strings in stored and pending events; of the texts of ids for None."""
-        live: set[int] = set()
-        for number, type_ in enumerate(self._linker.tables.event_types):
-            if kind is None:
-                places = [layout.ROW_ID]
-            else:
-                places = [
-                    layout.HEADER + place
-                    for place, attribute in enumerate(type_.attributes)
-                    if attribute.kind is kind
-                ]
-            stored = stored_rows(self._arrays, self._linker.tables.types.array[number])
-            parts = [stored, self._pending.rows(number)]
-            for place in places:
-                for rows in parts:
-                    live.update(np.unique(rows[:, place]).tolist())
-        return live
-
-
-def _new_arrays() -> Arrays:
-    """Arrays for no events at all; everything in them grows."""
-    arrays = Arrays()
-    arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
-    arrays["buckets"] = np.full(128, -1, np.int64)
-    arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
-    arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
-    arrays["counters"][layout.LEVEL] = TIME_MIN
-    arrays["accesses"]["list"] = -1
-    return arrays
-
-
-def _grow(arrays: Arrays, status: int) -> None:
-    """Double what a kernel asked for."""
-    if status == layout.GROW_BUCKETS:
-        buckets = np.full(2 * len(arrays["buckets"]), -1, np.int64)
-        rehash(arrays.state, buckets)
-        arrays["buckets"] = buckets
-        return
-    for name in _GROWING[status]:
-        arrays.grow(name, 2 * len(arrays[name]))
-
-
-_GROWING = {
-    layout.GROW_HEAP: ("heap",),
-    layout.GROW_LISTS: ("lists",),
-    layout.GROW_RUNS: ("runs",),
-    layout.GROW_TAKEN: ("taken",),
-    layout.GROW_SUMMARIES: ("summaries",),
-    layout.GROW_TRIGGERS: ("triggers", "queue"),
-    layout.GROW_DEFERRED: ("deferred",),
-    layout.GROW_CONSUMED: ("consumed",),
-}
-"""The arrays that a status asks to grow."""
+    def _codes(self, kind: Kind | None) -> set[int]:
+        return codes_in(self._arrays, self._linker.tables, self._pending, kind)

@@ -28,6 +28,7 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.instants import forget_access
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.rows import RowWriter
+from rules.engine.storage import stored_rows
 from rules.engine.switching import enter_all, held_by
 from rules.pattern import TIMER
 from rules.plan import ColumnPlan
@@ -53,15 +54,6 @@ class Holding:
         """The number of the oldest of them."""
         number = self.linker.tables.type_numbers[type_name]
         return int(self.linker.tables.types.array[number]["head"])
-
-
-def stored_rows(arrays: Arrays, record: np.void) -> Int64s:
-    """The rows in the ring of a type, int64[n, words], from the oldest on; layout.TYPE."""
-    width, capacity = int(record["width"]), int(record["capacity"])
-    offset = int(record["offset"])
-    ring = arrays["heap"][offset : offset + width * capacity].reshape(capacity, width)
-    kept: Int64s = ring[np.arange(int(record["head"]), int(record["tail"])) & max(0, capacity - 1)]
-    return kept
 
 
 class Move:

@@ -122,7 +122,7 @@ def test_engines_agree_with_the_oracle_on_long_histories(name: str, part: int):
 @pytest.mark.timeout(3600)
 def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.MonkeyPatch):
     """The same engine when it scans no window, however short."""
-    monkeypatch.setattr("rules.engine.cdp.SCAN_MAX", 0)
+    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 2):
         case, check = random_case(seed, long=seed % 8 == 0), engines_differ("cdp")
         if check(case):

@@ -104,7 +104,7 @@ FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 @pytest.mark.timeout(3600)
 def test_long_windows(seed: int, monkeypatch: pytest.MonkeyPatch):
     random_ = random.Random(seed)
-    monkeypatch.setattr("rules.engine.cdp.SCAN_MAX", random_.choice((0, 8, 32)))
+    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", random_.choice((0, 8, 32)))
     text = HEADER + "\n".join(random_rule(random_, number) for number in range(2))
     events = random_events(random_, 350)
     schedule = list(random_schedule(random_, events))

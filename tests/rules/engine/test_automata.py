@@ -16,7 +16,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import batch_of_events
-from rules.engine import cdp, make
+from rules.engine import growth, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.naive import NaiveEngine
@@ -141,13 +141,13 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
         + """ rule tree: define Tree() from C() as c and last B() as b within 1 s from c
         and each A(k = b.k) as a within 1 s from b and first C(v = b.v) as d within 3 s from b"""
     )
-    asked, grow = set(), cdp._grow
+    asked, grow = set(), growth.grow
 
-    def noting(arrays: cdp.Arrays, status: int) -> None:
+    def noting(arrays: growth.Arrays, status: int) -> None:
         asked.add(status)
         grow(arrays, status)
 
-    monkeypatch.setattr(cdp, "_grow", noting)
+    monkeypatch.setattr(growth, "grow", noting)
     usual, cramped, oracle = engine_of(text), engine_of(text), NaiveEngine()
     oracle.deploy(rules.load(SCHEMAS + text))
     for name in ("heap", "lists"):

@@ -19,7 +19,7 @@ from matcher.model import (
 )
 from matcher.rows import batch_of_events
 from matcher.single import Row
-from rules.engine import cdp, duplicates, interner
+from rules.engine import cdp, clock, duplicates, growth, interner
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.naive import NaiveEngine
@@ -113,7 +113,7 @@ def test_ticks_of_a_timer_are_forgotten():
     engine.push(numbered(A, 0, np.array([0]), np.array([1]), np.array([0.0])))
     found = len(engine.advance({"A": TIME_MAX, "Timer": 200_000 * SECOND}))
     assert found == 200_000
-    assert engine.memory()["rows/Timer"] <= 2 * cdp.TICKS_MAX
+    assert engine.memory()["rows/Timer"] <= 2 * clock.TICKS_MAX
 
 
 # --- giving back -------------------------------------------------------------------------------
@@ -345,13 +345,13 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
         " within 1 s from p and last B(k = $k) as b within 1 s from q where k = $k consuming q"
     )
     usual = engine_of(text)
-    asked, grow = set(), cdp._grow
+    asked, grow = set(), growth.grow
 
-    def noting(arrays: cdp.Arrays, status: int) -> None:
+    def noting(arrays: growth.Arrays, status: int) -> None:
         asked.add(status)
         grow(arrays, status)
 
-    monkeypatch.setattr(cdp, "_grow", noting)
+    monkeypatch.setattr(growth, "grow", noting)
     cramped = engine_of(text)
     for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed", "taken"):
         cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)

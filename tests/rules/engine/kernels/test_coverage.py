@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from rules.engine.cdp import _grow, _new_arrays
+from rules.engine.growth import grow, new_arrays
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate, evaluate
@@ -35,7 +35,7 @@ class Column:
     horizon: int = 0
 
     def __post_init__(self) -> None:
-        self.arrays = _new_arrays()
+        self.arrays = new_arrays()
         self.arrays["counters"][layout.SCAN_MAX] = self.scan_max
         self.arrays["summaries"] = np.zeros(1, layout.SUMMARY)
         self.arrays.grow("heap", ROWS * WIDTH)
@@ -53,7 +53,7 @@ class Column:
         return self.arrays.state
 
     def grow(self, status: int) -> None:
-        _grow(self.arrays, status)
+        grow(self.arrays, status)
 
     def word(self, value: int | float | str) -> int:
         match value:

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from rules.engine.cdp import _grow, _new_arrays
+from rules.engine.growth import grow, new_arrays
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.arrays import Arrays
 
@@ -18,7 +18,7 @@ class Store:
     kernel asks for is grown. Row numbers are sequence numbers of one source."""
 
     def __init__(self) -> None:
-        self.arrays: Arrays = _new_arrays()
+        self.arrays: Arrays = new_arrays()
         for name, length in (("heap", 8), ("lists", 1), ("buckets", 2)):
             fill = -1 if name == "buckets" else 0
             self.arrays[name] = np.full(length, fill, self.arrays[name].dtype)
@@ -46,7 +46,7 @@ class Store:
 
     def grow(self, status: int) -> None:
         self.statuses.add(status)
-        _grow(self.arrays, status)
+        grow(self.arrays, status)
 
     def entries(self, key: Key) -> list[tuple[int, int]]:
         number = self.find(key)

@@ -1,0 +1,75 @@
+"""Memory for kernels: how the arrays of an engine begin, and how they grow.
+
+Law: kernels never allocate. One that lacks room says what of; the host doubles that, and calls
+it again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from matcher.model import TIME_MIN
+from rules.engine.kernels import layout
+from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.memory import rehash
+from rules.engine.linker import Linker
+
+SCAN_MAX = 32
+"""A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
+GROWING = {
+    layout.GROW_HEAP: ("heap",),
+    layout.GROW_LISTS: ("lists",),
+    layout.GROW_RUNS: ("runs",),
+    layout.GROW_TAKEN: ("taken",),
+    layout.GROW_SUMMARIES: ("summaries",),
+    layout.GROW_TRIGGERS: ("triggers", "queue"),
+    layout.GROW_DEFERRED: ("deferred",),
+    layout.GROW_CONSUMED: ("consumed",),
+}
+"""The arrays that a status asks to grow."""
+
+
+def new_arrays() -> Arrays:
+    """Arrays for no events at all; everything in them grows."""
+    arrays = Arrays()
+    arrays["free"] = np.full(layout.SIZE_CLASSES, -1, np.int64)
+    arrays["buckets"] = np.full(128, -1, np.int64)
+    arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
+    arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
+    arrays["counters"][layout.LEVEL] = TIME_MIN
+    arrays["accesses"]["list"] = -1
+    return arrays
+
+
+def grow(arrays: Arrays, status: int) -> None:
+    """Double what a kernel asked for."""
+    if status == layout.GROW_BUCKETS:
+        buckets = np.full(2 * len(arrays["buckets"]), -1, np.int64)
+        rehash(arrays.state, buckets)
+        arrays["buckets"] = buckets
+        return
+    for name in GROWING[status]:
+        arrays.grow(name, 2 * len(arrays[name]))
+
+
+def fit_scratch(arrays: Arrays, linker: Linker) -> None:
+    """Make the scratch of evaluation large enough for the deployed rules."""
+    steps, types = len(linker.steps.array), len(linker.tables.types.array)
+    depth = max(linker.depth, linker.tables.depth) + 1
+    for name, length in (
+        ("frame", linker.events + 1),
+        ("chosen", linker.events),
+        ("chosen_types", linker.events),
+        ("slots", linker.slots),
+        ("slots_defined", linker.slots),
+        ("stack", depth),
+        ("stack_defined", depth),
+        ("cursors", steps),
+        ("cursor_ends", steps),
+        ("cursor_lists", steps),
+        ("matched", len(linker.tables.columns.array)),
+        ("composite", linker.tables.width),
+        ("outlets", types),
+        ("touched", types),
+    ):
+        arrays.grow(name, length)
