@@ -111,7 +111,9 @@ def _steps(random: Random, texts: list[RuleText], events: list[Event]) -> Iterat
             greatest = max(event.time for event in events[:done])
             yield Deploy((waiting.pop(0),), greatest + random.randint(1, MICROSECONDS), done)
         if random.random() < 0.8:
-            yield Advance(mark)
+            # By one type alone: rules that use another stay behind, with terminators that wait.
+            name = random.choice(sorted({event.type for event in events}))
+            yield Advance(mark if random.random() < 0.4 else {name: mark})
         if late and random.random() < 0.3:
             yield Push((late.pop(),))
     yield Advance(TIME_MAX)
