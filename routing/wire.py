@@ -279,6 +279,7 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True):
     first: SequenceNumber
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=10_000)]
+    pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
 
 
 _KNOWN, _FLOW, _ASKED, _ANSWERED, _PAUSED, _FORWARD, _SHARED = 55, 57, 58, 59, 61, 63, 70
@@ -373,7 +374,7 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
 
 def _encode_shared(message: Shared) -> Frames:
     headers, body = encode_batches(message.batches)
-    first = _prefix(_SHARED) + _pack(_Shared(message.first, headers, message.parts))
+    first = _prefix(_SHARED) + _pack(_Shared(message.first, headers, message.parts, message.pulled))
     return [first, body] if headers else [first]
 
 
@@ -381,9 +382,9 @@ def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
     plain = _unpack_shared(data)
     if not plain.batches:
         _no_body(body)
-        return Shared(plain.first, (), plain.parts)
+        return Shared(plain.first, (), plain.parts, plain.pulled)
     batches, _ = decode_batches(plain.batches, body)
-    return Shared(plain.first, batches, plain.parts)
+    return Shared(plain.first, batches, plain.parts, plain.pulled)
 
 
 def _encode_asked(message: Asked) -> Frames:

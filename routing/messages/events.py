@@ -85,8 +85,7 @@ class Part(Struct, array_like=True, frozen=True):
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
     one of the message's, or the numbers of its events, less the message's first, as int32[n];
-    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n]; ``answers`` and
-    ``came`` as in Forward.
+    ``marks`` as in Forward and Flow; ``order`` as in Delivery, as int32[n].
     """
 
     root: Name
@@ -95,16 +94,16 @@ class Part(Struct, array_like=True, frozen=True):
     marks: tuple[tuple[Name, Time], ...] = ()
     detected: bool = False
     order: bytes | None = None
-    answers: tuple[tuple[Name, Sequence, Time], ...] = ()
-    came: bytes | None = None
 
 
 class Shared(Struct, frozen=True, eq=False):
     """What goes up the trees of brokers with sinks over one link, each event once.
 
     Events are numbered as they go over a link; ``first``: the number of the first one here.
+    ``pulled``: the places of parts that have more of a Forward, with its answers and ``came``.
     """
 
     first: Sequence
     batches: tuple[EventBatch, ...]
     parts: tuple[Part, ...]
+    pulled: tuple[tuple[Number, tuple[tuple[Name, Sequence, Time], ...], bytes | None], ...] = ()

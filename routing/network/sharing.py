@@ -27,6 +27,7 @@ from matcher.single import Single
 from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
 from routing.network.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
+from routing.partition.asking import Answers
 
 REMEMBERED_MAX = 16_384
 """Events that both ends of a link remember, and the rest of the batch that the first is in."""
@@ -74,6 +75,8 @@ class Sharer:
                 yield self._closed(waiting)
                 waiting = _Waiting(self._numbers.next)
             picks = tuple(self._pick(batch, waiting) for batch in message.batches)
+            if isinstance(message, Forward) and (message.answers or message.came is not None):
+                waiting.pulled.append((len(waiting.parts), message.answers, message.came))
             waiting.parts.append(_part(root, mark, message, picks))
         if waiting.parts:
             yield self._closed(waiting)
@@ -97,7 +100,8 @@ class Sharer:
         for _ in range(self._numbers.forget()):
             for key in self._keys.popleft():
                 self._known.pop(key, None)
-        return Shared(waiting.first, tuple(waiting.batches), tuple(waiting.parts))
+        batches, parts, pulled = waiting.batches, waiting.parts, waiting.pulled
+        return Shared(waiting.first, tuple(batches), tuple(parts), tuple(pulled))
 
 
 class _Waiting:
@@ -107,6 +111,7 @@ class _Waiting:
         self.first = first
         self.batches: list[EventBatch] = []
         self.parts: list[Part] = []
+        self.pulled: list[tuple[int, Answers, bytes | None]] = []
         self._places: dict[int, tuple[int, int]] = {}
         """By the number of its first event: the place of a batch, and how many events it has."""
         self._said = 0
@@ -150,11 +155,20 @@ class Keeper:
             self._batches.append(batch)
             self._numbers.add(len(batch))
         try:
-            return [self._message(part, shared.batches, base) for part in shared.parts]
+            messages = [self._message(part, shared.batches, base) for part in shared.parts]
         finally:
             for _ in range(self._numbers.forget()):
                 self._firsts.popleft()
                 self._batches.popleft()
+        for place, answers, came in shared.pulled:
+            root, mark, message = messages[place] if place < len(messages) else ("", 0, Flow())
+            if not isinstance(message, Forward):
+                raise ProtocolError(Code.PROTOCOL, f"answers to no question, at part {place}")
+            if came is not None and len(came) != 8 * sum(map(len, message.batches)):
+                raise ProtocolError(Code.PROTOCOL, "other events than times at which they came")
+            whole = Forward(message.batches, message.marks, 0, answers, came)
+            messages[place] = root, mark, whole
+        return messages
 
     def _message(self, part: Part, batches: Sequence[EventBatch], base: int) -> ForTree:
         found: list[EventBatch] = []
@@ -166,10 +180,7 @@ class Keeper:
             else:
                 raise ProtocolError(Code.PROTOCOL, f"batch {pick} of {len(batches)}")
         if not part.detected:
-            if part.came is not None and len(part.came) != 8 * sum(map(len, found)):
-                raise ProtocolError(Code.PROTOCOL, "other events than times at which they came")
-            forward = Forward(tuple(found), part.marks, 0, part.answers, part.came)
-            return part.root, part.mark, forward
+            return part.root, part.mark, Forward(tuple(found), part.marks)
         order = None
         if part.order is not None:
             order = np.frombuffer(part.order, "<i4").astype(np.int64)
@@ -210,8 +221,7 @@ def keys_of(batch: EventBatch) -> list[Hashable]:
 
 def _part(root: str, mark: int, message: Forward | Flow, picks: tuple[int | bytes, ...]) -> Part:
     if isinstance(message, Forward):
-        answers, came = message.answers, message.came
-        return Part(root, mark, picks, message.marks, answers=answers, came=came)
+        return Part(root, mark, picks, message.marks)
     order = None if message.order is None else message.order.astype("<i4").tobytes()
     return Part(root, mark, picks, message.marks, True, order)
 

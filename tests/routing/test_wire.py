@@ -135,7 +135,7 @@ PLAIN: tuple[Message, ...] = (
     Need(Needed.RELEASE, ("Temp",)),
     Need(Needed.TREES, ("b1", "b2")),
     Opened("b1", 7, (("b2", 3), ("b3", 4)), 5, True),
-    Shared(9, (), (Part("b2", 5, (), (("Temp", 9),), answers=(("fire", 2, 9),)),)),
+    Shared(9, (), (Part("b2", 5, (), (("Temp", 9),)),), ((0, (("fire", 2, 9),), None),)),
     Shared(9, (), (Part("b2", 5, (b"12345678",), (), True, b"1234"), Part("b3", 4, (0,)))),
     Survey(9),
     Surveyed(9, (("fire", 5),)),
@@ -278,12 +278,13 @@ def test_events_cross_unchanged(seed: int) -> None:
     if came is not None:
         with pytest.raises(WireError, match="bytes of times"):
             wire.decode(wire.encode(Forward(sent.batches, came=came[1:])))
-    part = Part("b1", 2, tuple(range(len(sent.batches))), came=came)
-    shared = wire.decode(wire.encode(Packet(1, 2, 3, Shared(4, sent.batches, (part,)))))
+    part = Part("b1", 2, tuple(range(len(sent.batches))))
+    whole = Shared(4, sent.batches, (part,), ((0, (), came),))
+    shared = wire.decode(wire.encode(Packet(1, 2, 3, whole)))
     assert isinstance(shared, Packet)
     assert isinstance(shared.message, Shared)
     assert rows(shared.message.batches) == rows(sent.batches)
-    assert shared.message.parts == (part,)
+    assert (shared.message.parts, shared.message.pulled) == (whole.parts, whole.pulled)
     # Frames that a host hands over as views of its own memory, wherever they lie.
     shifted = [memoryview(b"?" + frame)[1:] for frame in wire.encode(sent)]
     again = wire.decode(shifted)

@@ -142,7 +142,6 @@ def test_who_has_lost_count_is_found_out() -> None:
         (Part("b1", 1, (np.array([-1], "<i4").tobytes(),)), "not remembered"),
         (Part("b1", 1, (np.array([1], "<i4").tobytes(),)), "have not come"),
         (Part("b1", 1, (0,), (), True, np.array([1], "<i4").tobytes()), "no permutation"),
-        (Part("b1", 1, (0,), came=b"1234"), "other events than times"),
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
@@ -150,3 +149,20 @@ def test_numbers_that_make_no_sense_are_refused(part: Part, reason: str) -> None
     (batch,) = batches_of("A@1(1)", SCHEMAS)
     with pytest.raises(ProtocolError, match=reason):
         Keeper().take(Shared(0, (batch,), (part,)))
+
+
+@pytest.mark.parametrize(
+    ("pulled", "reason"),
+    [
+        ((0, (), b"1234"), "other events than times"),
+        ((1, (), None), "no question, at part 1"),
+        ((2, (), None), "no question, at part 2"),
+    ],
+)
+def test_what_is_said_of_no_forward_is_refused(
+    pulled: tuple[int, tuple[()], bytes | None], reason: str
+) -> None:
+    (batch,) = batches_of("A@1(1)", SCHEMAS)
+    parts = Part("b1", 1, (0,)), Part("b2", 1, (), (), True)
+    with pytest.raises(ProtocolError, match=reason):
+        Keeper().take(Shared(0, (batch,), parts, (pulled,)))
