@@ -74,10 +74,11 @@ def default(table: Table) -> Iterator[Claim]:
         "Centralized generates significantly more traffic than Distributed (ST)",
         *(traffic, CENTRAL, ST, lambda ratio: ratio > FIFTH),
     )
-    yield judge(
-        "The same where results come by arrival, as they do in the thesis",
-        *(traffic, f"{CENTRAL}, by arrival", f"{ST}, by arrival", lambda ratio: ratio > FIFTH),
-    )
+    if any(name.endswith(", by arrival") for name in names):
+        yield judge(
+            "The same where results come by arrival, as they do in the thesis",
+            *(traffic, f"{CENTRAL}, by arrival", f"{ST}, by arrival", lambda ratio: ratio > FIFTH),
+        )
     yield judge(
         "Distributed (MT) generates more traffic than Distributed (ST)",
         *(traffic, MT, ST, lambda ratio: ratio > 1),

@@ -116,7 +116,9 @@ class Said:
         return moved
 
     def bound(self, limits: Iterable[tuple[str, int]], moved: set[str]) -> None:
-        """Law 2: no mark is beyond these limits. Adds to ``moved`` what is another than before."""
+        """Law 2: no mark is beyond these limits, which are of the same types until ``arrange`` or
+        ``give_up`` is called. Adds to ``moved`` what is another than before.
+        """
         bounds: dict[str, int] = {}
         for name, mark in limits:
             bounds[name] = min(mark, bounds.get(name, CLOSED))

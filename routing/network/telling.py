@@ -11,7 +11,7 @@ so is what events are of that are held here, whose sources may have closed.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventType
 from routing.deployment import Deployed
@@ -114,13 +114,14 @@ class TellingBroker(Broker):
         if neighbour != self._router.father:
             return
         rules = rules_of(known)
-        before = frozenset(self._adopted)
-        types = [one for one in known.types if one in before or self._goes_with_own(one)]
-        after = frozenset(types)
+        # By names, for there may be thousands of types, and most are the same objects as before.
+        before = {one.name: one for one in self._adopted}
+        types = [one for one in known.types if _is_among(one, before) or self._goes_with_own(one)]
+        after = {one.name: one for one in types}
         self._known = known
         self._advertisements.exchange(
-            [one for one in self._adopted if one not in after],
-            [one for one in types if one not in before],
+            [one for one in self._adopted if not _is_among(one, after)],
+            [one for one in types if not _is_among(one, before)],
         )
         self._adopted = tuple(types)
         self._deployments.adopt(rules, [schema.name for schema in types], known.ended)
@@ -184,3 +185,8 @@ class TellingBroker(Broker):
         source = self._source_of(link)
         for schema in types:
             self._advertisements.advertise(source, schema, TIME_MIN)
+
+
+def _is_among(schema: EventType, known: Mapping[str, EventType]) -> bool:
+    same = known.get(schema.name)
+    return same is schema or same == schema

@@ -1,0 +1,121 @@
+"""What is kept up to date by what has changed is what working everything out anew would give."""
+
+from random import Random
+
+import pytest
+
+from matcher.model import TIME_MIN
+from routing.network.ends import ended, users_of
+from routing.network.router import CLOSED
+from routing.network.said import Said
+
+NAMES = "ABCDEF"
+
+
+class Anew:
+    """The obvious version: everything that was said, looked at whenever it is asked for."""
+
+    def __init__(self) -> None:
+        self.published: frozenset[str] = frozenset()
+        self.given_up: frozenset[str] = frozenset()
+        self.children: dict[str, dict[str, int]] = {}
+        self.own: dict[str, int] = {}
+
+    def told(self) -> dict[str, int]:
+        said = {name: self.own.get(name, TIME_MIN) for name in self.published}
+        said.update(dict.fromkeys(self.given_up, CLOSED))
+        for table in self.children.values():
+            for name, mark in table.items():
+                said[name] = min(said.get(name, CLOSED), mark)
+        return said
+
+    def marks(self, limits: list[tuple[str, int]]) -> dict[str, int]:
+        said = self.told()
+        for name, mark in limits:
+            said[name] = min(said.get(name, CLOSED), mark)
+        return said
+
+
+def subset(random: Random) -> frozenset[str]:
+    return frozenset(name for name in NAMES if random.random() < 0.4)
+
+
+def a_mark(random: Random) -> int:
+    return random.choice((TIME_MIN, CLOSED, *range(20)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
+    random = Random(seed)
+    said, anew = Said(), Anew()
+    seen: dict[str, int] = {}
+    limited: list[str] = []
+    for _ in range(60):
+        match random.randrange(5):
+            case 0:
+                expected = {child: sorted(subset(random)) for child in "xyz"[: random.randrange(4)]}
+                anew.published, anew.given_up = subset(random), subset(random)
+                before = anew.children
+                anew.children = {
+                    child: {
+                        name: mark
+                        if (mark := before.get(child, {}).get(name, TIME_MIN)) != CLOSED
+                        else TIME_MIN
+                        for name in names
+                    }
+                    for child, names in expected.items()
+                }
+                said.arrange(anew.published, anew.given_up, expected)
+                limited = sorted(subset(random))[: random.randrange(3)]
+                seen = {}
+            case 1:
+                anew.own = {name: a_mark(random) for name in subset(random)}
+            case _:
+                child = random.choice("xyz")
+                told = [(name, a_mark(random)) for name in sorted(subset(random))]
+                table = anew.children.get(child, {})
+                news = [(name, mark) for name, mark in told if mark > table.get(name, CLOSED)]
+                table.update(news)
+                assert said.take(child, told) == bool(news), f"seed {seed}"
+        limits = [(name, a_mark(random)) for name in limited]
+        moved = said.hear(dict(anew.own))
+        said.bound(limits, moved)
+        marks = anew.marks(limits)
+        assert said.told == anew.told(), f"seed {seed}"
+        assert said.marks == marks, f"seed {seed}"
+        assert said.closed == {name for name, mark in marks.items() if mark == CLOSED}
+        still_open = (mark for mark in marks.values() if mark != CLOSED)
+        assert said.furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
+        changed = {name for name, mark in marks.items() if seen.get(name) != mark}
+        assert changed <= moved, f"seed {seed}: {changed - moved} have moved and it is not said"
+        seen = marks
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_mark_bears_on_the_rules_that_reach_its_type(seed: int) -> None:
+    random = Random(seed)
+    rules = [f"r{number}" for number in range(6)]
+    uses = {rule: subset(random) or frozenset("A") for rule in rules}
+    defining: dict[str, list[str]] = {}
+    for rule in rules:
+        defining.setdefault(random.choice(NAMES), []).append(rule)
+    users = users_of(uses, defining)
+    for rule in rules:
+        reached = set(uses[rule])
+        for _ in rules:
+            below = [one for name in reached for one in defining.get(name, ())]
+            reached = reached.union(*(uses[one] for one in below))
+        for name in NAMES:
+            assert (rule in users.get(name, ())) == (name in reached), f"seed {seed}"
+
+
+def test_what_ends_with_what_is_used() -> None:
+    """A type that a rule defines has ended once the rule has nothing more to come."""
+    uses = {"r": frozenset("A"), "s": frozenset("BC")}
+    defining = {"B": ["r"], "D": ["s"]}
+    assert ended("ABCD", uses, defining, is_timed=False) == (frozenset("ABCD"), {"r", "s"})
+    assert ended("BCD", uses, defining, is_timed=False) == (frozenset("C"), frozenset())
+    assert ended("ABD", uses, defining, is_timed=False) == (frozenset("AB"), {"r"})
+    timed = {"r": frozenset({"Timer"})}
+    assert ended("B", timed, {"B": ["r"]}, is_timed=True) == (frozenset(), frozenset())
+    assert ended("B", timed, {"B": ["r"]}, is_timed=False) == (frozenset("B"), {"r"})
