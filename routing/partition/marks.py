@@ -53,6 +53,8 @@ class Marks:
             for group in led:
                 self._led_by.setdefault(group, []).append(name)
         self.up = {}
+        for name in company:
+            self._raise(name)
         self._is_new = True
 
     def least(self, names: Iterable[str]) -> int:
@@ -75,10 +77,11 @@ class Marks:
             if mark != self.groups[group]:
                 self.groups[group] = mark
                 moved.update(self._led_by.get(group, ()))
+        news = [name for name in moved if self._raise(name)]
         if self._is_new:
             self._is_new = False
-            moved = set(self._company)
-        return {name: self.up[name] for name in moved if self._raise(name)}
+            return dict(self.up)
+        return {name: self.up[name] for name in news}
 
     def _raise(self, name: str) -> bool:
         """Work out what goes up of a type; whether it is news."""

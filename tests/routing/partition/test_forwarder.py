@@ -1,6 +1,6 @@
 """The forwarder against its oracle, and what it remembers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -156,6 +156,15 @@ def test_a_mark_never_goes_back():
     assert node.advance(5).marks == {"A": 5, "B": 5}
     assert node.advance({"A": 3, "B": 7}).marks == {}
     assert node.marks == {"A": 5, "B": 5}
+
+
+def test_marks_are_there_whole_when_a_replaced_fragment_goes() -> None:
+    """It goes within the advance that takes the marks beyond its reach."""
+    node = forwarder(JOIN, "A", "B")
+    node.push(events_of(A, 1, [1], [7]))
+    node.deploy("X", replace(node.fragments["X"], reach=3))
+    assert node.advance(50 * MICROSECONDS).marks == {"A": 50 * MICROSECONDS, "B": 50 * MICROSECONDS}
+    assert node.marks == {"A": 50 * MICROSECONDS, "B": 50 * MICROSECONDS}
 
 
 def fragments(text: str, *soles: str):
