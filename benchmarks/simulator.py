@@ -110,9 +110,11 @@ def _scenario(folder: Path, brokers: int, events: int, rules: int) -> Path:
 
 
 def _lines(random: Random, place: int, brokers: int, events: int) -> Iterator[str]:
-    """One source's events: 1,000 a second from all of them, at random times."""
-    count = events // brokers
-    times = sorted(random.uniform(100, 100 + events / 1_000) for _ in range(count))
+    """One source's events: 1,000 a second from all of them, at random times, but for the last:
+    no source closes before that, for every broker hears of it when one does.
+    """
+    count, end = events // brokers, 100 + events / 1_000
+    times = [*sorted(random.uniform(100, end) for _ in range(count - 1)), end]
     for moment in times:
         data = {"v": random.randrange(100)}
         yield json.dumps({"type": f"T{place}", "time": round(moment, 6), "data": data})
