@@ -50,7 +50,7 @@ def test_a_network_detects_what_one_engine_does(tmp_path: Path, seed: int, strat
     [
         *((seed, "distributed-st") for seed in range(20)),
         *((seed, "push-pull-st") for seed in range(8, 16)),
-        *((seed, "push-pull-mt") for seed in range(16, 24)),
+        *((seed, "push-pull-mt") for seed in range(16, 20)),
     ],
 )
 def test_divided_rules_detect_what_one_engine_does(
