@@ -1,8 +1,8 @@
 """Events and their matching: the lowest layer, which knows nothing of rules.
 
 Here live the event model (:mod:`matcher.model`), the files that events come from and go to
-(:mod:`matcher.files`), and, from a later issue on, constraints, filters and the content-based
-matchers (PCM and its faster kin) on CPU and GPU.
+(:mod:`matcher.files`), constraints and filters (:mod:`matcher.constraint`), and the content-based
+matchers (:mod:`matcher.matcher`; PCM and its faster kin) on CPU and GPU.
 """
 
 from matcher.errors import BadEvent, EventError, SchemaError

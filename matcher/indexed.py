@@ -19,7 +19,7 @@ matched as a whole (:mod:`matcher.kernels.groups`).
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -121,14 +121,34 @@ class Index:
     # --- filters come and go --------------------------------------------------------------------
 
     def insert(self, slots: Int64s) -> None:
-        """Put filters into their buckets."""
+        """Put filters into their buckets, or many of one sort into groups."""
+        self._enter(slots)
+        if len(slots) < GROUP_MIN:
+            self._prefixes.follow(slots)
+            self._gather_full()
+        else:
+            self._prefixes.settle()
+            self._buckets.pack()
+            counts = self._buckets.table[:, SPAN] & SPAN_COUNT
+            self._gather(np.flatnonzero(counts >= self._least).tolist())
+
+    def _enter_again(self, slots: Int64s) -> None:
+        """Put filters of a group that is no more where they belong, looking at nothing else."""
+        self._enter(slots)
+        self._prefixes.follow(slots)
+        table, parts = self._buckets.table, self._buckets.parts
+        keys = np.unique(self._keys.rows[slots])
+        places = [int(place_of(table, parts, key)) for key in keys.tolist() if key]
+        self._gather([one for one in places if table[one, SPAN] & SPAN_COUNT >= self._least])
+
+    def _enter(self, slots: Int64s) -> None:
         self._words_for = -1
         filters, keys = self._filters, self._keys
         if filters.filters.size > keys.size:
             keys.reserve(filters.filters.size - keys.size)
             self._homes.make_room(filters.filters.size)
-        inserted, state = len(slots), self._state
-        if inserted >= GROUP_MIN:
+        state = self._state
+        if len(slots) >= GROUP_MIN:
             slots = self._by_type(slots)
         signed = max(state.item(SIGNED), len(slots) // (8 if self.by_access else 1))
         if not self._told_apart / 2 <= signed <= self._told_apart:
@@ -156,12 +176,6 @@ class Index:
             if done == len(slots):
                 break
             self._grow()
-        if inserted < GROUP_MIN:
-            self._prefixes.follow(slots)
-        else:
-            self._prefixes.settle()
-            self._buckets.pack()
-        self._gather(inserted)
 
     def delete(self, slot: int) -> None:
         """Take a filter out."""
@@ -172,7 +186,7 @@ class Index:
                 buckets.table, buckets.parts, self._masks.rows, self._arena.rows, keys, slot
             )
         elif (group := self._homes.leave(slot)) is not None:
-            self.insert(self._dissolve(group) >> 32)
+            self._enter_again(self._dissolve(group) >> 32)
 
     def _grow(self) -> None:
         """Make room in whatever is full."""
@@ -186,14 +200,13 @@ class Index:
 
     # --- groups ---------------------------------------------------------------------------------
 
-    def _gather(self, inserted: int) -> None:
-        """Make groups of what has gathered in buckets, after so many filters have come."""
-        if inserted >= GROUP_MIN:
-            least = self._least
-            counts = self._buckets.table[:, SPAN] & SPAN_COUNT
-            for place in np.flatnonzero(counts >= least).tolist():
-                self._promote(place, least)
-            return
+    def _gather(self, places: Iterable[int]) -> None:
+        """Make groups of what has gathered in buckets."""
+        for place in places:
+            self._promote(place, self._least)
+
+    def _gather_full(self) -> None:
+        """The same for the bucket that the last filter has filled, if it has."""
         place = self._state.item(FULL) - 1
         if place >= 0 and self._buckets.table.item(place, SPAN) & SPAN_COUNT >= GATHERED_MIN:
             self._promote(place, self._least)
