@@ -60,10 +60,10 @@ def test_the_next_broker_gets_what_the_lost_one_had_not_confirmed():
 def test_what_came_by_another_broker_is_given_out_once():
     """As when a broker passed events on and was lost before its confirmation came back."""
 
-    def at(broker):
+    def at(broker, part):
         return Delivery(
             [broker.endpoint],
-            part_name("mover", 0),
+            part_name("mover", part),
             [MOVED],
             acks="broker",
             batch_events=512,
@@ -75,12 +75,12 @@ def test_what_came_by_another_broker_is_given_out_once():
         Subscriber(first.endpoint, "Moved()") as far,
         Subscriber(second.endpoint, "Moved()") as near,
     ):
-        delivery = at(first)
+        delivery = at(first, 0)
         delivery.send([moved(0, HALF)])
         delivery.confirm()
         delivery.give_up()
         assert delivered(far, HALF) == delivered(near, HALF) == [*range(HALF)]
-        delivery = at(second)
+        delivery = at(second, 1)
         delivery.send([moved(HALF - 600, 700)])
         delivery.finish()
         rest = [*range(HALF, HALF + 100)]
