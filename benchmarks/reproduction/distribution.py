@@ -61,7 +61,7 @@ thesis-7.18` measures anew; `rexmq simulate` runs any other scenario
 
 
 @lru_cache
-def _study(size: Size) -> Study:
+def study_of(size: Size) -> Study:
     """One for all figures, which share runs."""
     return Study(size)
 
@@ -86,7 +86,7 @@ class Plot:
     def run(self, quick: bool) -> Outcome:
         """Measure."""
         size = QUICK if quick else WHOLE
-        study, points = _study(size), self.points
+        study, points = study_of(size), self.points
         if quick:
             points = tuple(_small(point) for point in (points[0], points[-1]))
         found = study.run([scenario(size, **point.change) for point in points])
@@ -158,7 +158,7 @@ def full(quick: bool) -> Outcome:
 
 
 def _bars(size: Size, orderings: Mapping[str, str]) -> Outcome:
-    study = _study(size)
+    study = study_of(size)
     point = scenario(size, **(SMALL if size is QUICK else {}))
     found = study.run([{**point, "ordering": ordering} for ordering in orderings])
     columns = ("strategy", "delay [ms]", "delay ±", "traffic [kB/s]", "traffic ±")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from benchmarks.reproduction import (
     distribution,
+    distribution_adaptive,
     engine,
     engine_joins,
     engine_threads,
@@ -16,7 +17,15 @@ from benchmarks.reproduction import (
 )
 from benchmarks.reproduction.experiment import Experiment
 
-MODULES = (matching, engine, engine_joins, engine_threads, growth, distribution)
+MODULES = (
+    matching,
+    engine,
+    engine_joins,
+    engine_threads,
+    growth,
+    distribution,
+    distribution_adaptive,
+)
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment for module in MODULES for experiment in module.EXPERIMENTS
 }

@@ -9,7 +9,9 @@ what ways cost (weighing), and prefers others only where they clearly cost less 
 plan says what it has chosen, so all change at one instant, and what moves begins anew as it does
 when the network changes: nothing is lost, and nothing comes twice.
 
-Law 3: every broker's wants are told along the single tree, whatever way they are met. So they are
+Law 3: it stays at that in networks that are too large to weigh, of 250 brokers with sinks say.
+
+Law 4: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when a rule comes back to it.
 """
 
@@ -24,7 +26,7 @@ from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.many import SinkTreesBroker
 from routing.network.measuring import MeasuringBroker
-from routing.network.preferring import prefer
+from routing.network.preferring import PATHS_MAX, prefer
 from routing.network.rounds import Tally
 from routing.network.setup import Setup
 from routing.network.sink_trees import fathers_of
@@ -74,6 +76,8 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
         plan, now = self._plan, self._ways
         if plan is None or now is None or self._config.ordering is Ordering.ARRIVAL:
             return False  # by arrival, what moves would begin with nothing
+        if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX:
+            return False
         self._chosen = prefer(Weighing(self._facts(plan, rates, seconds, tally)), now)
         return self._chosen != now
 

@@ -2,7 +2,8 @@
 
 Law 1: the search begins where all rules go the same way, for every way that there is, so it never
 finds worse than the best of these. From the cheapest of them it sends one type after another
-another way, as long as that saves something, and at most ``WEIGHINGS_MAX`` times.
+another way, as long as that saves something, and for at most so many weighings that they look at
+``PATHS_MAX`` paths in all: one for each broker and tree, each time.
 
 Law 2: ways are left for others only where that saves clearly, a share of ``CLEARLY`` at least: a
 plan has its price. Pulling has to save a share of ``FAR`` over sending: it begins with asking for
@@ -16,7 +17,7 @@ from collections.abc import Iterator
 from routing.messages import Ways
 from routing.network.weighing import Weighing
 
-WEIGHINGS_MAX = 300
+PATHS_MAX = 60_000
 CLEARLY = 0.05
 FAR = 0.2
 
@@ -46,14 +47,14 @@ def _pulling(weighing: Weighing) -> Iterator[Ways]:
 
 
 def _refined(weighing: Weighing, start: Ways) -> Ways:
-    best, least, tried = start, weighing.cost(start), 0
+    best, least, looked_at = start, weighing.cost(start), 0
     is_better = True
     while is_better:
         is_better = False
         for name in weighing.types:
             for ways in _others(weighing, best, name):
-                tried += 1
-                if tried > WEIGHINGS_MAX:
+                looked_at += weighing.paths
+                if looked_at > PATHS_MAX:
                     return best
                 cost = weighing.cost(ways)
                 if cost < least:

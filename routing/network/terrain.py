@@ -75,6 +75,11 @@ class Terrain:
             root: self._places(tree, self._rules) for root, tree in facts.trees.items()
         }
 
+    @property
+    def paths(self) -> int:
+        """How many brokers there are in all trees together."""
+        return len(self._paths)
+
     # --- which rules go which way ---
 
     @cached_property

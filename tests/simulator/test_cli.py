@@ -54,7 +54,7 @@ def test_a_difference_exits_1(written) -> None:
         ("seed = 'x'", "scenario.toml: seed: expected `int`, got `str`"),
         (SMALL.replace("rules.tesla", "none.tesla"), "none.tesla: No such file"),
         (SMALL.replace("s1.jsonl", "s2.jsonl"), "s2.jsonl: No such file"),
-        ('strategy = "adaptive"\n' + SMALL, "strategy: adaptive comes later"),
+        ('strategy = "steam"\n' + SMALL, "strategy: expected one of centralized"),
     ],
 )
 def test_a_bad_scenario_exits_1_with_its_place(written, text: str, message: str) -> None:

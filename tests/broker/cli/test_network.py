@@ -137,7 +137,7 @@ def test_one_that_does_not_come_up_leaves_none(capsys, scenario):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("strategy = 'adaptive'\n[[broker]]\nname = 'b1'\n", "--strategy: expected centralized"),
+        ("strategy = 'steam'\n[[broker]]\nname = 'b1'\n", "strategy: expected one of centralized"),
         ("[[broker]]\nname = 'b1'\ndata = 'x'\n", "broker[1].data: comes later"),
         ("[[broker]]\nname = 'b1'\n[[broker]]\nname = 'b2'\n", "no link joins b1 and b2"),
         ("[[broker]]\nnmae = 'b1'\n", "broker[1]: "),

@@ -9,6 +9,7 @@ from benchmarks.reproduction import writing
 from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
 from benchmarks.reproduction.registry import EXPERIMENTS
 from broker.cli import main, reproduce
+from routing.network import strategy
 
 OUTCOME = Outcome(
     Table(("names", "SFF [ms]"), ((10, 1.25), (100, None))),
@@ -49,6 +50,16 @@ def test_experiments_run(name: str) -> None:
     assert all(set(chart.lines) <= set(columns) for chart in outcome.charts)
     assert all(len(row) == len(columns) for row in outcome.table.rows)
     assert outcome.claims
+
+
+def test_adaptive_stands_beside_the_strategy_with_the_least_traffic() -> None:
+    outcome = EXPERIMENTS["adaptive"].run(True)
+    (row,) = outcome.table.rows
+    _, least, traffic, own, share, single, delay = row
+    assert least in strategy.names()
+    assert own == pytest.approx(share * traffic)
+    assert share < 2
+    assert delay <= 2 * single
 
 
 def test_an_unknown_name_is_wrong_usage(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,107 @@
+"""What ways cost, counted by hand on a line of three brokers, and which are preferred.
+
+T is published at a, its rule's composite events are wanted at c; b in the middle is the root.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from matcher.model import EventType
+from routing.messages import Ways
+from routing.network import preferring
+from routing.network.sizes import MARK, MESSAGE, PART, event_bytes
+from routing.network.terrain import Facts
+from routing.network.weighing import Weighing
+from routing.partition.placement import tree_of
+from rules.language import load
+
+T, S = EventType.of("T", p="int"), EventType.of("S", p="int")
+RULES = load(
+    f"event {T}\nevent {S}\n"
+    "rule one: define X(p: int) from T() as t where p = t.p\n"
+    "rule two: define Y(p: int) from S() as s and last T() within 5 s from s where p = s.p\n",
+    file="rules.tesla",
+).rules
+ROOT, DEEP, OWN = Ways(), Ways(deep=("X", "Y")), Ways(own=("X", "Y"))
+FACTS = Facts(
+    single=tree_of("b", {"a": "b", "c": "b"}),
+    trees={"c": tree_of("c", {"a": "b", "b": "c"})},
+    published={"a": frozenset({"T"}), "b": frozenset(), "c": frozenset({"S"})},
+    schemas={"T": T, "S": S},
+    rules=RULES[:1],
+    rates={"T": 10.0, "S": 0.0},
+    found={"one": (200.0, 2.0)},
+    wants={"c": frozenset({"X"})},
+)
+EVENT = 10 * event_bytes(T)
+
+
+def test_at_the_root_events_go_up_and_composite_events_down() -> None:
+    up = 10 * (MESSAGE + MARK) + EVENT
+    down = 200 + 2 * (MESSAGE + MARK)
+    assert Weighing(FACTS).cost(ROOT) == pytest.approx(up + down)
+
+
+def test_as_deep_as_may_be_only_composite_events_go() -> None:
+    assert Weighing(FACTS).cost(DEEP) == pytest.approx(2 * (200 + 2 * (MESSAGE + MARK)))
+
+
+def test_where_sinks_find_for_themselves_what_serves_them_is_evaluated_as_deep() -> None:
+    """Along the tree of c the rule is evaluated at a, too: its composite events go up to c."""
+    assert Weighing(FACTS).cost(OWN) == Weighing(FACTS).cost(DEEP)
+
+
+def test_trees_share_messages_and_events() -> None:
+    facts = replace(
+        FACTS,
+        rules=RULES[1:],
+        published={"a": frozenset({"T"}), "b": frozenset({"S"}), "c": frozenset()},
+        trees={"b": tree_of("b", {"a": "b", "c": "b"}), "c": FACTS.trees["c"]},
+        wants={"b": frozenset({"Y"}), "c": frozenset({"Y"})},
+        found={},
+    )
+    # From a to b for both trees: both evaluate the rule at b, from where nothing more has to go.
+    assert Weighing(facts).cost(OWN) == pytest.approx(10 * (MESSAGE + 2 * (PART + MARK)) + EVENT)
+
+
+def test_what_is_not_wanted_is_evaluated_nowhere() -> None:
+    assert Weighing(replace(FACTS, wants={})).cost(OWN) == 0
+
+
+def test_where_a_sink_hears_from_two_brokers_every_mark_is_told() -> None:
+    facts = replace(
+        FACTS,
+        rules=RULES,
+        rates={"T": 10.0, "S": 1.0},
+        wants={"c": frozenset({"X", "Y"})},
+        found={},
+    )
+    marks = 10 * (MESSAGE + MARK)  # of X, evaluated at a; not before it meets those of Y
+    served = 10 * (MESSAGE + MARK) + EVENT + (MESSAGE + MARK) + event_bytes(S)  # for Y, at b
+    told = (10 + 1) * (MESSAGE + MARK)  # marks of Y, whenever T or S comes
+    assert Weighing(facts).cost(DEEP) == pytest.approx(marks + served + told)
+
+
+def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
+    wants = {"c": frozenset({"Y"})}
+    facts = replace(FACTS, rules=RULES[1:], rates={"T": 100.0, "S": 0.001}, found={}, wants=wants)
+    weighing = Weighing(facts)
+    pulled = replace_masters(DEEP, two=0)
+    assert weighing.cost(pulled) < 0.1 * weighing.cost(DEEP)
+    assert preferring.prefer(weighing, Ways(deep=("Y",))).masters == (("two", 0),)
+
+
+def replace_masters(ways: Ways, **masters: int) -> Ways:
+    return Ways(ways.own, ways.deep, tuple(sorted(masters.items())))
+
+
+def test_ways_are_left_only_for_clearly_better_ones() -> None:
+    weighing = Weighing(FACTS)
+    assert weighing.cost(preferring.prefer(weighing, ROOT)) == weighing.cost(DEEP)
+    much = Weighing(replace(FACTS, found={"one": (1e6, 2.0)}))  # over one link rather than two
+    assert preferring.prefer(much, DEEP) == Ways()
+    # Nothing is so much worse at the root that it would pay to leave it.
+    alike = Weighing(replace(FACTS, found={"one": (EVENT + 10 * (MESSAGE + MARK) - 190, 2.0)}))
+    assert alike.cost(DEEP) < alike.cost(ROOT)
+    assert preferring.prefer(alike, ROOT) == ROOT
