@@ -5,7 +5,7 @@ windows reach, and never before the instant from which it holds (tesla.md S15). 
 at any more may go.
 
 Law: rules are rows here, and the questions that concern all of them are computed on whole
-columns; nothing walks over rules one by one.
+columns or by kernels; no Python walks over rules one by one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, AnyArray, Int64s
+from matcher.model import TIME_MAX, AnyArray, Int64s
 from rules.engine.columns import ColumnTables
+from rules.engine.kernels.lookback import look_back
 from rules.engine.tables import RecordTable
 
 PLACE = np.dtype([(name, np.int64) for name in ("source", "rank", "since", "position", "variant")])
@@ -90,23 +91,17 @@ class Lookbacks:
 
         ``groups`` and ``rules`` are the tables of layout.GROUP and layout.RULE.
         """
-        numbers = np.flatnonzero(self._places.array["source"][: len(self._places)] >= 0)
-        marks = np.full(len(self._places), TIME_MAX, np.int64)
-        marks[numbers] = np.maximum(
-            rules["floor"][numbers], groups["mark"][rules["group"][numbers]]
+        accesses = np.empty(len(tables.accesses), np.int64)
+        types = np.empty(len(tables.types), np.int64)
+        look_back(
+            until,
+            self._places.array[: len(self._places)],
+            self._holds.array[: len(self._holds)],
+            groups,
+            rules,
+            tables.columns.array,
+            tables.accesses.array,
+            accesses,
+            types,
         )
-        marks = np.minimum(marks, until)
-        holds = self._holds.array[: len(self._holds)]
-        holds = holds[holds["rule"] >= 0]
-        looks = marks[holds["rule"]]
-        # No farther back than a time can be; and a rule sees nothing before it holds (S15).
-        looks = np.where(looks < TIME_MIN + holds["reach"], TIME_MIN, looks - holds["reach"])
-        looks = np.maximum(looks, rules["since"][holds["rule"]])
-        accesses = np.full(len(tables.accesses), TIME_MAX, np.int64)
-        np.minimum.at(accesses, holds["access"], looks)
-        types = np.full(len(tables.types), TIME_MAX, np.int64)
-        columns = tables.columns.array
-        np.minimum.at(types, columns["type"][rules["column"][numbers]], marks[numbers])
-        looked_at = columns["type"][tables.accesses.array["column"][: len(accesses)]]
-        np.minimum.at(types, looked_at, accesses)
         return Horizons(accesses, types, int(types.min(initial=TIME_MAX)))

@@ -34,18 +34,7 @@ ROOM_SMALL = 1024
 ADVANCES, ROOM_LARGE = 6, 8192
 """Columns serve for about so many advances, unless that is more room than this."""
 WORDS_FEW = 1024
-"""So many words of what was taken are copied as they are; memory for more is lent."""
-_ADDRESSES = (
-    "time",
-    "digest",
-    "source",
-    "words",
-    "offsets",
-    "cause_source",
-    "cause_sequence",
-    "cause_kind",
-    "cause_name",
-)
+"""So many words of what was taken are copied; with more, the array of them is given away."""
 
 
 class Outlets:
@@ -102,7 +91,8 @@ class Outlets:
         record["capacity"], record["cause_capacity"] = capacity, causes
         if not kept:
             record["kinds"] = 0
-        _show(new, record)
+        for name, address in new.addresses.items():
+            record[name] = address
 
     def taken(self) -> Detections:
         """All that the advance has written, once the kernels have taken it."""
@@ -110,14 +100,17 @@ class Outlets:
         count = counters[layout.TAKEN_OUTLETS]
         if not count:
             return NOTHING
-        words = self._arrays["taken"].data
-        length = TAKEN_WORDS * count + RUN_WORDS * counters[layout.TAKEN_RUNS]
+        array = self._arrays["taken"]
+        words, length = array.data, TAKEN_WORDS * count
+        length += RUN_WORDS * counters[layout.TAKEN_RUNS]
         kept: bytes | Int64s
         if length <= WORDS_FEW:
             kept = words[:length].tobytes()
+        elif 4 * length > len(array):
+            kept = array[:length]
+            self._arrays["taken"] = self._pool.lend(array.nbytes).view(np.int64)
         else:
-            kept = self._pool.lend(8 * length).view(np.int64)
-            kept[:] = words[:length]
+            kept = array[:length].copy()
         columns = [self._columns[words[TAKEN_WORDS * place]] for place in range(count)]
         is_disordered = counters[layout.TAKEN_DISORDER] != 0
         written = columns, kept, self._named(), is_disordered
@@ -154,9 +147,3 @@ def _names_of(writer: RowWriter) -> Names:
         Dictionary(writer.texts.texts),
         Dictionary(writer.strings.texts),
     )
-
-
-def _show(columns: Columns, record: np.void) -> None:
-    """Let the kernels see the columns of an outlet."""
-    for name in _ADDRESSES:
-        record[name] = getattr(columns, name).ctypes.data

@@ -93,6 +93,7 @@ class Pending:
         attributes = self._tables.width - layout.HEADER
         arrays.grow("parcel", layout.PARCEL_HEADER + layout.PARCEL_COLUMN * attributes)
         self._staged = arrays["staged"].data.cast("B")
+        self._parcel = arrays["parcel"].data.cast("B")
         self._forms.clear()
         least = np.full(types, TIME_MAX, np.int64)
         least[: self._types_fitted] = arrays["type_least"][: self._types_fitted]
@@ -200,10 +201,10 @@ class Pending:
                 self.note(times_of(batch))
                 batch = self.repeats.accept(batch)
         words, held = self._writer.parcel(type_number, batch, seen)
-        self._arrays["parcel"][: len(words)] = words
+        struct.pack_into(f"{len(words)}q", self._parcel, 0, *words)
         self._types.add(type_number)
         self._run(take_in)
-        self._arrays["parcel"][layout.PARCEL_COUNT] = 0
+        struct.pack_into("q", self._parcel, 8 * layout.PARCEL_COUNT, 0)
         del held  # its addresses were in the parcel
 
     def put(self, type_: EventType, one: Row) -> bool:

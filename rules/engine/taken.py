@@ -14,7 +14,7 @@ only grow: an interner that forgets some begins another list.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -60,6 +60,7 @@ class Columns:
     cause_sequence: Int64s
     cause_kind: AnyArray
     cause_name: Int64s  # [capacity, 2]
+    addresses: Mapping[str, int]  # where each of them stands
 
     @classmethod
     def empty(cls, type_: EventType, capacity: int, causes: int, pool: Pool) -> Columns:
@@ -79,9 +80,9 @@ class Columns:
         # One piece of memory: what comes from the system in pieces of its own costs far more than
         # to write to it, and large ones come in large pages.
         piece, start = pool.lend(sum(lengths.values()) + 8 * len(lengths)), 0
-        parts = {}
+        parts, addresses, first = {}, {}, piece.ctypes.data
         for name, length in lengths.items():
-            parts[name] = piece[start : start + length]
+            parts[name], addresses[name] = piece[start : start + length], first + start
             start += -(-length // 8) * 8
         words = parts["words"].view(np.int64).reshape(attributes, capacity)
         return cls(
@@ -96,6 +97,7 @@ class Columns:
             parts["cause_sequence"].view(np.int64),
             parts["cause_kind"],
             parts["cause_name"].view(np.int64).reshape(causes, 2),
+            addresses,
         )
 
     def take_over(self, other: Columns, events: slice, causes: slice, offsets: slice) -> None:
