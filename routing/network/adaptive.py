@@ -109,4 +109,5 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
             rates=rates,
             found=found,
             wants=wants,
+            seconds=seconds,
         )

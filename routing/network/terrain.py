@@ -27,7 +27,8 @@ class Facts:
     """What the root knows of its network.
 
     ``trees``: those that brokers whose sinks want composite events would have; ``published``: by
-    broker; ``rates``: events a second, by type; ``wants``: the types that each broker's sinks want.
+    broker; ``rates``: events a second, by type, measured over so many ``seconds``; ``wants``: the
+    types that each broker's sinks want.
     """
 
     single: Tree
@@ -38,6 +39,7 @@ class Facts:
     rates: Mapping[str, float]
     found: Found
     wants: Mapping[str, frozenset[str]]
+    seconds: float
 
 
 class Terrain:
@@ -205,7 +207,15 @@ class Terrain:
     def masters(self) -> Mapping[str, int]:
         """The masters of choosing, if all rules are on the single tree, as deep as they can be."""
         facts = self.facts
-        return Weights(facts.single, facts.published, facts.rules, facts.rates).choose()
+        found = Weights(facts.single, facts.published, facts.rules, facts.rates).choose()
+        return {name: number for name, number in found.items() if self._is_known(name, number)}
+
+    def _is_known(self, rule: str, number: int) -> bool:
+        """Whether what was measured lasted as long as the windows around a master: what is rarer
+        nobody knows, and what a rule is pulled for comes after its windows.
+        """
+        pull = self._pull_of(rule, number)
+        return pull is not None and seconds_of(pull) <= self.facts.seconds
 
     def _pulls(self, ways: Ways, types: Container[str]) -> dict[str, Pull]:
         """How rules that define some types are pulled, by name."""
@@ -232,7 +242,8 @@ class Terrain:
             if often:
                 rarest = min(often, key=often.__getitem__)
                 pull = pulls[rarest]
-                if pull is not None and often[rarest] * seconds_of(pull) < 1:
+                is_rare = pull is not None and often[rarest] * seconds_of(pull) < 1
+                if is_rare and self._is_known(rule.name, rarest):
                     found[rule.name] = rarest
         return found
 

@@ -33,6 +33,7 @@ FACTS = Facts(
     rates={"T": 10.0, "S": 0.0},
     found={"one": (200.0, 2.0)},
     wants={"c": frozenset({"X"})},
+    seconds=60.0,
 )
 EVENT = 10 * event_bytes(T)
 
@@ -90,6 +91,8 @@ def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
     pulled = replace_masters(DEEP, two=0)
     assert weighing.cost(pulled) < 0.1 * weighing.cost(DEEP)
     assert preferring.prefer(weighing, Ways(deep=("Y",))).masters == (("two", 0),)
+    soon = Weighing(replace(facts, seconds=4.0))  # too short for windows of 5 s
+    assert preferring.prefer(soon, Ways(deep=("Y",))).masters == ()
 
 
 def replace_masters(ways: Ways, **masters: int) -> Ways:
