@@ -28,7 +28,7 @@ BATCH = 16_384
 
 
 def run(quick: bool) -> Iterator[Row]:
-    events = 50_000 if quick else 500_000
+    events = 5_000 if quick else 500_000
     batch = temperatures(events)
     yield from lines(batch)
     yield from tables(batch)
