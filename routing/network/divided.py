@@ -82,6 +82,30 @@ class DividedRouter(Router):
         order = detections.order if len(detections) else None
         self._pass(detections.batches, order, marks, ended, None)
 
+    def tell(
+        self,
+        station: Station,
+        detections: Detections,
+        rules: Collection[str],
+        due: Mapping[str, int],
+    ) -> None:
+        """Send a station's composite events, and what marks they wait for, to who wants them."""
+        marks = {name: station.mark(name) for name in rules}
+        ended = {name for name in rules if station.has_ended(name)}
+        self.route_found(from_due_on(detections, due), marks, ended)
+
+    def tell_found(
+        self, station: Station, detected: Detections, due: Mapping[str, int], *, marked: bool = True
+    ) -> Detections | None:
+        """Tell what a station has detected, or what marks have moved; gives what is news here."""
+        if len(detected):
+            self.tell(station, detected, station.rules if marked else (), due)
+        elif station.news:
+            self.tell(station, NOTHING, station.news if marked else (), due)
+        else:
+            return None
+        return self.news(detected)
+
     def pass_detected(
         self, batches: tuple[EventBatch, ...], order: Int64s | None, sender: str
     ) -> None:
@@ -474,32 +498,17 @@ class DividedDetection(Detection):
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
         detected = self.station.advance(self._own_marks, clock, round(now * MICROSECONDS))
         if detected is not None:
-            detected = self._told(detected)
+            marked = not self._by_arrival
+            detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
         elsewhere = self._router.take_detected()
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found else None
 
-    def _told(self, detected: Detections) -> Detections | None:
-        """Tell what was detected here, or what marks have moved; gives what is news here."""
-        if len(detected):
-            self._tell(detected, self.station.rules)
-        elif self.station.news:
-            self._tell(NOTHING, self.station.news)
-        else:
-            return None
-        return self._router.news(detected)
-
-    def _tell(self, detections: Detections, rules: Collection[str]) -> None:
-        """Send composite events, and what marks they wait for, to who wants them."""
-        told = () if self._by_arrival else rules
-        marks = {name: self.station.mark(name) for name in told}
-        ended = {name for name in told if self.station.has_ended(name)}
-        self._router.route_found(from_due_on(detections, self._due), marks, ended)
-
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""
         if self.is_at_work:
-            self._tell(NOTHING, self.station.rules)
+            rules = () if self._by_arrival else self.station.rules
+            self._router.tell(self.station, NOTHING, rules, self._due)
             self._router.repeat_marks()
 
 

@@ -18,7 +18,7 @@ not know what is meant. Who has nothing else to say says that much.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventBatch
@@ -26,12 +26,12 @@ from routing.deployment import Deployed
 from routing.messages import Flow, Forward
 from routing.network.branch import type_named
 from routing.network.divided import DividedRouter
-from routing.network.recovery import from_due_on, horizons, needed
+from routing.network.recovery import horizons, needed
 from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.overlay.trees import Tree
 from routing.partition.asking import Asked
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import Detections
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Processing:
             self._own_used = {name: mark for name, mark in own.items() if name in self._used}
         detected = self.station.advance(self._own_used, clock, now)
         if detected is not None:
-            detected = self._told(detected)
+            detected = self._router.tell_found(self.station, detected, self._due)
         flows, self._flows = self._flows, []
         for child, flow in flows:
             if flow.batches:
@@ -195,21 +195,6 @@ class Processing:
         elsewhere = self._router.take_detected()
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found and self.is_root else None
-
-    def _told(self, detected: Detections) -> Detections | None:
-        """As DividedDetection does."""
-        if len(detected):
-            self._tell(detected, self.station.rules)
-        elif self.station.news:
-            self._tell(NOTHING, self.station.news)
-        else:
-            return None
-        return self._router.news(detected)
-
-    def _tell(self, detections: Detections, rules: Collection[str]) -> None:
-        marks = {name: self.station.mark(name) for name in rules}
-        ended = {name for name in rules if self.station.has_ended(name)}
-        self._router.route_found(from_due_on(detections, self._due), marks, ended)
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """What is to be sent to the father, once it has opened this generation (Law 3)."""

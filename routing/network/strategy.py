@@ -17,7 +17,7 @@ with sinks, with the rules that belong there (routing.network.sink_trees).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
 from routing.messages import Ways
@@ -28,6 +28,8 @@ from routing.partition.predicates import Predicate
 from routing.partition.pulling import masters_of
 from rules.pattern import TIMER, Rule
 
+Published: TypeAlias = Mapping[str, Sequence[EventType]]
+"""What each node's sources publish."""
 WHOLE = ""
 """In place of a rule's name: a fragment that is for no rule in particular."""
 
@@ -37,12 +39,7 @@ class Strategy(Protocol):
 
     name: ClassVar[str]
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
+    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """Divide rules over a tree. ``published``: what each node's sources publish.
 
         RuleErrors for rules that cannot be deployed together (S12).
@@ -58,12 +55,7 @@ class Centralized:
 
     name: ClassVar[str] = "centralized"
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
+    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """All rules at the root; from every other node, all that its subtree publishes."""
         below: dict[str, dict[str, EventType]] = {}
         for node, types in published.items():
@@ -84,26 +76,6 @@ class Centralized:
         return Partition(places, fragments, {name: one for name, one in absent.items() if one})
 
 
-class DistributedMultipleTrees:
-    """As distributed-st, along one tree for each broker with sinks (7.3.2, Distributed (MT)).
-
-    What the sinks of a broker want is found along its own tree; what may be evaluated in one place
-    only, along the single tree.
-    """
-
-    name: ClassVar[str] = "distributed-mt"
-    sink_trees: ClassVar[bool] = True
-
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
-        """As routing.partition.placement has it, over one tree of several."""
-        return DistributedSingleTree().divide(tree, published, rules)
-
-
 class DistributedSingleTree:
     """Rules go to the deepest brokers of the single tree that see all they need (7.3.5).
 
@@ -112,15 +84,20 @@ class DistributedSingleTree:
 
     name: ClassVar[str] = "distributed-st"
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
+    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it."""
-        names = {node: frozenset(one.name for one in types) for node, types in published.items()}
-        return partition(tree, names, rules)
+        return partition(tree, _names(published), rules)
+
+
+class DistributedMultipleTrees(DistributedSingleTree):
+    """The same along one tree for each broker with sinks (7.3.2, Distributed (MT)).
+
+    What the sinks of a broker want is found along its own tree; what may be evaluated in one place
+    only, along the single tree.
+    """
+
+    name: ClassVar[str] = "distributed-mt"
+    sink_trees: ClassVar[bool] = True
 
 
 class PushPullSingleTree:
@@ -132,12 +109,7 @@ class PushPullSingleTree:
 
     name: ClassVar[str] = "push-pull-st"
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
+    def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
         defined = {rule.defines.name for rule in rules}
         masters = {
@@ -148,7 +120,7 @@ class PushPullSingleTree:
     def divide_by_rates(
         self,
         tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
+        published: Published,
         rules: Sequence[Rule],
         rates: Mapping[str, float],
     ) -> Partition:
@@ -157,41 +129,14 @@ class PushPullSingleTree:
         return partition(tree, names, rules, Weights(tree, names, rules, rates).choose())
 
 
-class PushPullMultipleTrees:
-    """As DistributedMultipleTrees, but along each tree rules are pulled (Push-Pull (MT))."""
+class PushPullMultipleTrees(PushPullSingleTree):
+    """As DistributedMultipleTrees, but each tree is pulled, with its own masters."""
 
     name: ClassVar[str] = "push-pull-mt"
     sink_trees: ClassVar[bool] = True
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
-        """As PushPullSingleTree, over one tree of several."""
-        return PushPullSingleTree().divide(tree, published, rules)
 
-    def divide_by_rates(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-        rates: Mapping[str, float],
-    ) -> Partition:
-        """The same with the masters that cost least along this tree."""
-        return PushPullSingleTree().divide_by_rates(tree, published, rules, rates)
-
-
-def _names(published: Mapping[str, Sequence[EventType]]) -> dict[str, frozenset[str]]:
-    return {node: frozenset(one.name for one in types) for node, types in published.items()}
-
-
-def _whole(types: Iterable[EventType]) -> Fragment:
-    return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
-
-
-class Adaptive:
+class Adaptive(DistributedSingleTree):
     """Each rule as costs least by what was measured: which tree, how deep, whether pulled.
 
     The root chooses (routing.network.preferring), its plan says what.
@@ -200,19 +145,10 @@ class Adaptive:
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
 
-    def divide(
-        self,
-        tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
-        rules: Sequence[Rule],
-    ) -> Partition:
-        """As routing.partition.placement has it."""
-        return DistributedSingleTree().divide(tree, published, rules)
-
     def divide_by_ways(
         self,
         tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
+        published: Published,
         rules: Sequence[Rule],
         ways: Ways,
     ) -> Partition:
@@ -224,6 +160,14 @@ class Adaptive:
         return partition(tree, _names(published), rules, masters, frozenset(shallow))
 
 
+def _names(published: Published) -> dict[str, frozenset[str]]:
+    return {node: frozenset(one.name for one in types) for node, types in published.items()}
+
+
+def _whole(types: Iterable[EventType]) -> Fragment:
+    return Fragment((), (), tuple(Plain(Predicate(one)) for one in types), 0)
+
+
 @runtime_checkable
 class ByWays(Protocol):
     """What a strategy has whose root chooses which way each rule goes."""
@@ -231,7 +175,7 @@ class ByWays(Protocol):
     def divide_by_ways(
         self,
         tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
+        published: Published,
         rules: Sequence[Rule],
         ways: Ways,
     ) -> Partition:
@@ -249,7 +193,7 @@ class ByRates(Protocol):
     def divide_by_rates(
         self,
         tree: Tree,
-        published: Mapping[str, Sequence[EventType]],
+        published: Published,
         rules: Sequence[Rule],
         rates: Mapping[str, float],
     ) -> Partition:
