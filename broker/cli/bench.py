@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +15,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 """The benchmarks of a source checkout: beside the packages, and not installed with them."""
 _NOT_BENCHMARKS = {"apart", "report", "soak", "spark_log"}
 CALIBRATE = "calibrate"
+MACHINE = "machine"
+"""Measured before each of the others: figures depend on it."""
 
 
 def command(
@@ -64,13 +65,15 @@ def _measure(names: list[str], quick: bool, json: Path | None) -> None:
     """Print and write what could be measured; Exit with status 1 where something could not."""
     from broker.cli.outcome import REFUSED
 
-    report = importlib.import_module("benchmarks.report")
+    report = _benchmark("report")
     rows: dict[str, list[Any]] = {}
     try:
         for name in names:
             print(f"rexmq: measuring {name}", file=sys.stderr)
+            if name != MACHINE:
+                rows[f"{MACHINE} before {name}"] = _benchmark(MACHINE).state(name, quick)
             rows[name] = []
-            for row in report.attempted(name, lambda name=name: _run(name, quick)):
+            for row in report.attempted(name, lambda name=name: _benchmark(name).run(quick)):
                 rows[name].append(row)
     finally:
         measured = [row for of in rows.values() for row in of]
@@ -81,9 +84,9 @@ def _measure(names: list[str], quick: bool, json: Path | None) -> None:
         raise typer.Exit(REFUSED)
 
 
-def _run(name: str, quick: bool) -> Iterable[Any]:
-    rows: Iterable[Any] = importlib.import_module(f"benchmarks.{name}").run(quick)
-    return rows
+def _benchmark(name: str) -> Any:
+    """The module of that name."""
+    return importlib.import_module(f"benchmarks.{name}")
 
 
 def _calibrate(quick: bool, file: Path | None) -> None:

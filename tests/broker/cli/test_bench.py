@@ -21,7 +21,9 @@ def test_figures_are_printed_and_written(tmp_path: Path, capfd: pytest.CaptureFi
     written = json.loads(figures.read_text())
     assert written["machine"]["cores"] >= 1
     measured = written["benchmarks"]["files"]
-    assert len(measured) == len(rows) > 5
+    machine = written["benchmarks"]["machine before files"]
+    assert all(row["value"] > 0 and row["unit"] == "ns" for row in machine)
+    assert len(machine) + len(measured) == len(rows) > 5
     assert all(row["value"] > 0 and row["unit"] == "events/s" for row in measured)
     compared = [row for row in measured if row["baseline_value"]]
     assert compared
