@@ -81,6 +81,16 @@ class Single(EventBatch):
         yield Event(self.type.name, row.time, row.source, own_id, data, row.sequence)
 
 
+def singles(batch: EventBatch) -> list[Single]:
+    """The primitive events of a batch, each as a batch of its own, in its order."""
+    ids = batch.ids
+    texts = [None] * len(batch) if ids.text is None else ids.text.tolist()
+    columns = [column.tolist() for column in batch.columns]
+    values = zip(*columns, strict=True) if columns else [()] * len(batch)
+    rows = zip(batch.time.tolist(), ids.source.tolist(), ids.sequence.tolist(), texts, values)
+    return [Single(batch.type, Row(*row)) for row in rows]
+
+
 _set = object.__setattr__
 _COLUMNS = frozenset({"time", "ids", "columns", "causes"})
 

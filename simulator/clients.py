@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from matcher.model import EventBatch, EventType
 from routing.config import SessionConfig
@@ -68,11 +69,9 @@ class Client:
             self._simulation,
             there,
             self._quality,
-            lambda frames: self.broker.arrive(peer, frames),
+            partial(self.broker.arrive, peer),
         )
-        to_client = Lane(
-            self._simulation, back, self._quality, lambda frames: self._arrive(peer, frames)
-        )
+        to_client = Lane(self._simulation, back, self._quality, partial(self._arrive, peer))
         self.broker.connect(peer, to_client, lambda: self._lose(peer))
         self.session.connect(self._simulation.now)
         self._driver.settle()

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
-
-from simpy.events import Timeout
 
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
 from routing.network.broker import Broker
 from simulator.lanes import Frames, Lane
-from simulator.simulation import Simulation
+from simulator.simulation import Due, Simulation
 
 
 class Machine(Protocol):
@@ -65,7 +64,9 @@ class Driver:
 
     def settle(self) -> None:
         """Carry out what the machine wants done; to be called after every input."""
-        self._carry_out(self._machine.take_effects())
+        effects = self._machine.take_effects()
+        if effects:
+            self._carry_out(effects)
         if self._after is not None:
             self._after()
             while effects := self._machine.take_effects():
@@ -78,14 +79,14 @@ class Driver:
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if type(effect) is Send:
                 self._send(effect.peer, wire.encode(effect.message))
             elif isinstance(effect, Close):
                 self._close(effect.peer)
 
-    def _fire(self, event: Timeout) -> None:
+    def _fire(self, event: Due) -> None:
         armed = self._armed
-        if not self._is_running or armed is None or event.value != armed:
+        if not self._is_running or armed is None or event.what != armed:
             return  # another one was armed for an earlier moment, and has fired since
         self._armed = None
         due, now = self._machine.next_timer(), self._simulation.now
@@ -131,9 +132,6 @@ class Processor:
 
     def arrive(self, peer: Peer, frames: Frames) -> None:
         """A message has arrived."""
-        if self._costs is FREE:
-            self._take(peer, frames)
-            return
         self._queue.append((peer, frames))
         self.waiting_max = max(self.waiting_max, len(self._queue))
         if len(self._queue) == 1:
@@ -142,7 +140,7 @@ class Processor:
     def _work(self) -> None:
         self._simulation.after(self._costs.of(self._queue[0][1]) * self.slowness, self._finish)
 
-    def _finish(self, event: Timeout) -> None:
+    def _finish(self, event: Due) -> None:
         if self._queue:
             self._take(*self._queue.popleft())
         if self._queue:
@@ -177,6 +175,7 @@ class BrokerHost:
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
         self.processor = Processor(simulation, costs, self._take)
+        self._come = self._take if costs is FREE else self.processor.arrive
 
     # --- life ---
 
@@ -212,8 +211,8 @@ class BrokerHost:
 
     def arrive(self, peer: Peer, frames: Frames) -> None:
         """Frames of a client or of a neighbour have arrived."""
-        if self.is_running and (peer in self.clients or peer in self.links):
-            self.processor.arrive(peer, frames)
+        if self.is_running and (peer in self.links or peer in self.clients):
+            self._come(peer, frames)
 
     def _take(self, peer: Peer, frames: Frames) -> None:
         self.broker.receive_frames(peer, frames, self._simulation.now)
@@ -237,8 +236,8 @@ def join(
 ) -> tuple[Lane, Lane]:
     """Join two brokers that have not started; gives the lanes from each to the other."""
     first, second = one.name.encode(), other.name.encode()
-    there = make_lane(f"{one.name}>{other.name}", lambda frames: other.arrive(first, frames))
-    back = make_lane(f"{other.name}>{one.name}", lambda frames: one.arrive(second, frames))
+    there = make_lane(f"{one.name}>{other.name}", partial(other.arrive, first))
+    back = make_lane(f"{other.name}>{one.name}", partial(one.arrive, second))
     one.links[second] = there, delay_us
     other.links[first] = back, delay_us
     return there, back

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, cast
-
-from simpy.events import Timeout
+from typing import TypeAlias
 
 from routing.wire import MAGIC
-from simulator.simulation import Simulation
+from simulator.simulation import Due, Simulation
 
 Frames: TypeAlias = list[bytes]
 _KIND = 3
@@ -81,7 +79,7 @@ class Lane:
         self.messages += 1
         self.bytes += size
         quality, now = self.quality, self._simulation.now
-        begins = max(now, self._free_at)
+        begins = now if now > self._free_at else self._free_at
         full = begins - now > quality.queue_s_max
         if self.is_cut or full or (quality.loss and self._random.random() < quality.loss):
             self.lost += 1
@@ -95,19 +93,24 @@ class Lane:
     def _carry(self, frames: Frames, size: int, arrival: float) -> None:
         if self.quality.jitter_s:
             arrival += self._random.random() * self.quality.jitter_s
+        elif arrival > self._last_arrival:
+            self._last_arrival = arrival
         else:
-            arrival = self._last_arrival = max(arrival, self._last_arrival)
-        self._simulation.after(arrival - self._simulation.now, self._arrive, (frames, size))
+            arrival = self._last_arrival
+        simulation = self._simulation
+        Due(simulation.environment, arrival - simulation.now, self._arrive, (frames, size))
 
-    def _arrive(self, event: Timeout) -> None:
+    def _arrive(self, due: Due) -> None:
         if self.is_cut:
             self.lost += 1
             return
-        frames, size = cast(tuple[Frames, int], event.value)
+        frames, size = due.what
         simulation = self._simulation
         simulation.messages += 1
-        kinds = str(frames[0][_KIND])
+        first = frames[0]
         if len(frames) > 1 and frames[1].startswith(MAGIC):  # what a packet holds
-            kinds += f"+{frames[1][_KIND]}"
-        simulation.trace.note(simulation.now, f"{self.name} {kinds} {size}")
+            text = f"{self.name} {first[_KIND]}+{frames[1][_KIND]} {size}"
+        else:
+            text = f"{self.name} {first[_KIND]} {size}"
+        simulation.trace.note(simulation.now, text)
         self._deliver(frames)

@@ -16,7 +16,11 @@ import numpy as np
 from matcher.files import EventFile
 from matcher.intake import Intake
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType, Int64s
+from matcher.single import Single, singles
 from simulator.clients import Publication
+
+AT_ONCE = 256
+"""Events that are made single together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,16 +75,18 @@ class Recording:
 
     def _events(self, end: int) -> Iterator[Publication]:
         owners, rows, times = self._in_order()
+        ones = _Ones(self.batches)
         moments = np.maximum.accumulate(times)
         rest = np.append(np.minimum.accumulate(times[::-1])[::-1], end)
         starts = np.flatnonzero(np.append(True, moments[1:] != moments[:-1])).tolist()
         for first, last in zip(starts, [*starts[1:], len(times)], strict=True):
             promise = int(rest[last])
-            yield Publication(
-                int(moments[first]) / MICROSECONDS,
-                self._select(owners[first:last], rows[first:last]),
-                None if promise == TIME_MAX else promise,
-            )
+            if last - first == 1:
+                batches: tuple[EventBatch, ...] = (ones.at(int(owners[first]), int(rows[first])),)
+            else:
+                batches = self._select(owners[first:last], rows[first:last])
+            moment = int(moments[first]) / MICROSECONDS
+            yield Publication(moment, batches, None if promise == TIME_MAX else promise)
 
     def _in_order(self) -> tuple[Int64s, Int64s, Int64s]:
         """For each event in its source's order: its batch, its row there, and its time."""
@@ -93,12 +99,27 @@ class Recording:
         return owners[order], rows[order], times[order]
 
     def _select(self, owners: Int64s, rows: Int64s) -> tuple[EventBatch, ...]:
-        if len(rows) == 1:
-            row = int(rows[0])
-            return (self.batches[int(owners[0])].take(slice(row, row + 1)),)
         return tuple(
             self.batches[owner].take(rows[owners == owner]) for owner in np.unique(owners).tolist()
         )
+
+
+class _Ones:
+    """The events of some batches one by one, in about the batches' order."""
+
+    def __init__(self, batches: Sequence[EventBatch]) -> None:
+        self._batches = batches
+        self._made: dict[int, tuple[int, list[Single]]] = {}
+        """By batch: which part of it was made single last."""
+
+    def at(self, owner: int, row: int) -> Single:
+        """The event at a row of a batch."""
+        part, place = divmod(row, AT_ONCE)
+        made = self._made.get(owner)
+        if made is None or made[0] != part:
+            rows = slice(part * AT_ONCE, (part + 1) * AT_ONCE)
+            made = self._made[owner] = part, singles(self._batches[owner].take(rows))
+        return made[1][place]
 
 
 def read(path: Path, type_name: str | None, declared: Mapping[str, EventType]) -> list[Recording]:

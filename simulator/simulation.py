@@ -5,19 +5,19 @@ its own, by name, so that what one part draws changes nothing for another; callb
 run in the order in which they were asked for; and the trace says what was carried, byte for byte
 the same for the same seed.
 
-A message costs one ``Timeout`` with one callback. A process for each would cost eight times as
-much.
+A message costs one event with one callback. A process for each would cost eight times as much.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from operator import attrgetter
 from random import Random
 from typing import Any, TextIO
 
 import simpy
-from simpy.events import Timeout
+from simpy.events import NORMAL, Event
 
 PENDING_MAX = 1_000
 """Lines that are digested together, which costs less than one by one."""
@@ -79,6 +79,28 @@ class Replay(Trace):
                 self._difference = f"line {self.lines}: {f'{now!r} {text}'!r}, where it was {was!r}"
 
 
+class Due(Event):
+    """What happens after a delay: ``act`` is called with this, which bears ``what``.
+
+    As simpy's Timeout, which is made for processes that wait, but in one stroke.
+    """
+
+    def __init__(
+        self,
+        environment: simpy.Environment,
+        delay: float,
+        act: Callable[[Due], None],
+        what: Any = None,
+    ) -> None:
+        if delay < 0:
+            raise ValueError(f"a delay of {delay} s")
+        self.env = environment
+        self.callbacks = [act]
+        self.what = what
+        self._ok = True
+        environment.schedule(self, NORMAL, delay)
+
+
 class Simulation:
     """One run. Times are in simulated seconds, from ``start`` on."""
 
@@ -90,21 +112,15 @@ class Simulation:
         self.messages = 0
         """How many messages have been delivered."""
 
-    @property
-    def now(self) -> float:
-        """The simulated time."""
-        now: float = self.environment._now  # which ``now`` is another property of
-        return now
+    now = property(attrgetter("environment._now"), doc="The simulated time.")
 
     def random(self, name: str) -> Random:
         """A generator of its own for whoever bears that name."""
         return Random(f"{self.seed}/{name}")
 
-    def after(self, delay: float, act: Callable[[Timeout], None], value: Any = None) -> None:
-        """Call ``act`` after ``delay`` seconds with an event that bears ``value``."""
-        timeout = Timeout(self.environment, delay, value)
-        assert timeout.callbacks is not None
-        timeout.callbacks.append(act)
+    def after(self, delay: float, act: Callable[[Due], None], what: Any = None) -> None:
+        """Call ``act`` after ``delay`` seconds with an event that bears ``what``."""
+        Due(self.environment, delay, act, what)
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         """Call ``act`` at a moment; at once, within this instant, where it is past."""
