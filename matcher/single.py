@@ -87,8 +87,8 @@ def singles(batch: EventBatch) -> list[Single]:
     texts = [None] * len(batch) if ids.text is None else ids.text.tolist()
     columns = [column.tolist() for column in batch.columns]
     values = zip(*columns, strict=True) if columns else [()] * len(batch)
-    rows = zip(batch.time.tolist(), ids.source.tolist(), ids.sequence.tolist(), texts, values)
-    return [Single(batch.type, Row(*row)) for row in rows]
+    names = batch.time.tolist(), ids.source.tolist(), ids.sequence.tolist(), texts
+    return [Single(batch.type, Row(*row)) for row in zip(*names, values, strict=True)]
 
 
 _set = object.__setattr__

@@ -228,10 +228,11 @@ def decode_batches(
     if body is None:
         raise WireError("events without their second frame")
     if len(headers) == 1 and not ordered:
-        (header,) = headers
-        layout = layout_of(header.schema)
-        if _is_single(header) and len(body) == layout.single.body.size:  # common
-            return (_single(header, layout, body, 0),), None
+        header = headers[0]
+        if header.count == 1 and header.causes is None and not header.digest:  # common
+            layout = layout_of(header.schema)
+            if len(body) == layout.single.body.size:
+                return (_single(header, layout, body, 0),), None
     _check_cells(headers)
     reader = BodyReader(body)
     batches = tuple(map(_decode_batch, headers, repeat(reader)))
@@ -298,7 +299,9 @@ def _single(
         raise _mismatch(header, layout)
     time, sequence, values = layout.single.decode(body, start, header.strings)
     text = None if header.texts is None else only(header.texts)
-    return Single(layout.type, Row(time, only(header.sources), sequence, text, values))
+    sources = header.sources
+    source = sources[0] if len(sources) == 1 else only(sources)
+    return Single(layout.type, Row(time, source, sequence, text, values))
 
 
 def _mismatch(header: BatchHeader, layout: Layout) -> WireError:

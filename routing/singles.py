@@ -77,10 +77,12 @@ class SingleForm:
         if start + self.body.size > len(body):
             expected = start + self.body.size
             raise WireError(f"the body ends after {len(body)} bytes; expected {expected} or more")
-        texts = tuple(chain.from_iterable(strings))
-        if len(texts) != len(strings) or not all(strings):
-            texts = tuple(map(only, strings))  # says which of them it is
-        line = self.body.unpack_from(body, start) + texts
+        line = self.body.unpack_from(body, start)
+        if strings:
+            texts = tuple(chain.from_iterable(strings))
+            if len(texts) != len(strings) or not all(strings):
+                texts = tuple(map(only, strings))  # says which of them it is
+            line += texts
         for place in self.floats:
             if not isfinite(line[place]):
                 raise WireError("a float that is not finite (tesla.md E1)")

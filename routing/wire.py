@@ -130,7 +130,8 @@ def _plain(kind: int, message: type) -> Codec:
         return [prefix + _pack([getattr(value, name) for name in names])]
 
     def decode_plain(data: Buffer, body: Buffer | None) -> Any:
-        _no_body(body)
+        if body is not None:
+            _no_body(body)
         return message(*unpack(data))
 
     return Codec(kind, message, encode_plain, decode_plain)
@@ -144,7 +145,8 @@ def _flat(kind: int, message: type, prefix: bytes) -> Codec:
         return [prefix + _pack(value)]
 
     def decode_flat(data: Buffer, body: Buffer | None) -> Any:
-        _no_body(body)
+        if body is not None:
+            _no_body(body)
         return unpack(data)
 
     return Codec(kind, message, encode_flat, decode_flat)
@@ -426,16 +428,16 @@ _unpack_packet = msgspec.msgpack.Decoder(tuple[Tag, SequenceNumber, SequenceNumb
 
 
 def _encode_packet(message: Packet) -> Frames:
-    plain = (message.tag, message.sequence, message.acknowledged)
-    return [_PACKET_PREFIX + _pack(plain), *encode(message.message)]
+    plain, inner = (message.tag, message.sequence, message.acknowledged), message.message
+    return [_PACKET_PREFIX + _pack(plain), *_BY_MESSAGE[type(inner)](inner)]
 
 
-def _decode_packet(data: Buffer, frames: Sequence[Buffer]) -> Packet:
+def _decode_packet(data: Buffer, first: Buffer, body: Buffer | None) -> Packet:
     tag, sequence, acknowledged = _unpack_packet(data)
-    inner = decode(frames)
+    inner: Any = _decode_one(first, body)
     if type(inner) not in _ROUTED:
         raise WireError(f"a packet with {type(inner).__name__} in it")
-    return Packet(tag, sequence, acknowledged, cast(Any, inner))
+    return Packet(tag, sequence, acknowledged, inner)
 
 
 # --- the table of kinds ----------------------------------------------------------------------
@@ -507,30 +509,37 @@ def decode(frames: Sequence[Buffer]) -> Message:
     count = len(frames)
     if not 1 <= count <= 3:
         raise WireError(f"a message of {count} frames; expected one to three")
-    first = frames[0]
-    if first[:3] != _START or len(first) < _PREFIX:
-        raise _stranger(first)
     for frame in frames:
         if len(frame) > FRAME_MAX:
             raise WireError(f"a frame of more than {FRAME_MAX} bytes")
-    rest, kind = first[_PREFIX:], first[3]
-    decoder = _BY_KIND.get(kind)
+    first = frames[0]
     try:
-        if kind == _PACKET and count > 1:
-            return _decode_packet(rest, frames[1:])
+        if count > 1 and first[:_PREFIX] == _PACKET_PREFIX:
+            body = frames[2] if count == 3 else None
+            return _decode_packet(first[_PREFIX:], frames[1], body)
         if count > 2:
+            _check_start(first)
             raise WireError("three frames that are no packet")
-        if decoder is None:
-            raise WireError(f"no message is of kind {kind}")
-        message: Message = decoder(rest, frames[1] if count == 2 else None)
-        return message
+        return _decode_one(first, frames[1] if count == 2 else None)
     except (ValueError, RecursionError, OverflowError) as error:
         # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
         raise WireError(f"{type(error).__name__}: {error}") from None
 
 
-def _stranger(first: Buffer) -> WireError:
-    """What is wrong with a first frame that does not start as ours do."""
+def _decode_one(first: Buffer, body: Buffer | None) -> Message:
+    """The message, no packet, that begins with a frame."""
+    _check_start(first)
+    decoder = _BY_KIND.get(first[3])
+    if decoder is None:
+        raise WireError(f"no message is of kind {first[3]}")
+    message: Message = decoder(first[_PREFIX:], body)
+    return message
+
+
+def _check_start(first: Buffer) -> None:
+    """WireError unless a first frame starts as ours do."""
+    if first[:3] == _START and len(first) >= _PREFIX:
+        return
     if len(first) < _PREFIX or bytes(first[:2]) != MAGIC:
-        return WireError("not a message of this protocol")
-    return VersionMismatch(first[2], VERSION)
+        raise WireError("not a message of this protocol")
+    raise VersionMismatch(first[2], VERSION)

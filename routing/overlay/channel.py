@@ -31,6 +31,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -76,8 +78,7 @@ UNANSWERED_MAX = 6
 """Greetings in a row without an answer after which the log says so, once."""
 
 
-@dataclass(slots=True)
-class Sent:
+class Sent(Struct):
     """A packet under way."""
 
     sequence: int
@@ -114,20 +115,21 @@ class Channel:
         self._life = config.life if life is None else life
         self._neighbours_life = 0
         self._silence_s = config.heartbeat_s * config.heartbeats_missed_max
+        self._heartbeat_s = config.heartbeat_s / 2
         self._waiting: deque[Routed] = deque()
         self._under_way: deque[Sent] = deque()
-        self._next = 1
-        self._received = 0
         self._ahead: dict[int, Routed] = {}
         self._resend_s = config.resend_s
-        self._acknowledged = 0
+        self._begin()
         self._acknowledge_at: float | None = None
         self._greet_at = now
         self._greeted_at: float | None = None
         """When the greeting was sent that is not answered yet."""
         self._unanswered = 0
-        self._effects: list[Effect] = []
-        self._results: list[Result] = []
+        self.effects: list[Effect] = []
+        """What ``take_effects`` would give."""
+        self.results: list[Result] = []
+        """What ``take_results`` would give."""
         self._greet()
 
     # --- what it is like ---
@@ -172,7 +174,7 @@ class Channel:
     def send(self, message: Routed, now: float) -> None:
         """Give a message for the neighbour; it is kept while the link is down."""
         self._now = now
-        if self.room <= 0:
+        if len(self._waiting) + len(self._under_way) >= self._config.buffer_max:
             self._start_anew()
             return
         self._waiting.append(message)
@@ -202,7 +204,7 @@ class Channel:
         if self._state is not State.CLOSED:
             self._send(Goodbye(reason, Code.CLOSING))
             if self.peer is not None:
-                self._effects.append(Close(self.peer, reason or "goodbye"))
+                self.effects.append(Close(self.peer, reason or "goodbye"))
             self._state = State.CLOSED
 
     def handle_timer(self, now: float) -> None:
@@ -221,7 +223,7 @@ class Channel:
             self._resend_s = min(2 * self._resend_s, self._config.resend_s_max)
             self._send_again()
         acknowledge = self._acknowledge_at is not None and now >= self._acknowledge_at
-        if acknowledge or now >= self._sent_at + self._config.heartbeat_s / 2:
+        if acknowledge or now >= self._sent_at + self._heartbeat_s:
             self._acknowledge()
 
     def next_timer(self) -> float | None:
@@ -230,21 +232,24 @@ class Channel:
             return None
         if self._state is State.GREETING:
             return None if self.peer is None else self._greet_at
-        due = min(self._heard_at + self._silence_s, self._sent_at + self._config.heartbeat_s / 2)
-        if self._under_way:
-            due = min(due, self._under_way[0].at + self._resend_s)
-        return due if self._acknowledge_at is None else min(due, self._acknowledge_at)
+        due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
+        if heartbeat_at < due:
+            due = heartbeat_at
+        if self._under_way and (resend_at := self._under_way[0].at + self._resend_s) < due:
+            due = resend_at
+        acknowledge_at = self._acknowledge_at
+        return due if acknowledge_at is None or due < acknowledge_at else acknowledge_at
 
     # --- outputs ---
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def take_results(self) -> list[Result]:
         """What has come of the inputs since the last call, in order."""
-        results, self._results = self._results, []
+        results, self.results = self.results, []
         return results
 
     # --- greetings ---
@@ -291,7 +296,7 @@ class Channel:
         if not self.is_up:
             self._state = State.UP
             self._resend_s = self._config.resend_s
-            self._results.append(Up(self.neighbour, fresh))
+            self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
             self._send_again()  # what was sent while the neighbour was down is lost
         self._push()
@@ -316,8 +321,10 @@ class Channel:
         """Numbers start from 1: this pair of lives has said nothing yet."""
         assert not self._under_way
         self._next = 1
-        self._received = self._acknowledged = 0
+        self._received = self._acknowledged = self._forgotten = 0
         self._ahead.clear()
+        self._tag_in = tag_of(self._neighbours_life, self._life)
+        self._tag_out = tag_of(self._life, self._neighbours_life)
 
     def _start_anew(self) -> None:
         """End this end's life: what was kept for the neighbour is dropped (Laws 1 and 4)."""
@@ -336,7 +343,7 @@ class Channel:
             self._state = State.GREETING
             self._greet_at = self._now + self._config.greeting_s
             self._acknowledge_at = None
-            self._results.append(Down(self.neighbour, reason))
+            self.results.append(Down(self.neighbour, reason))
 
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._greeted_at = None  # somebody is there
@@ -345,16 +352,18 @@ class Channel:
     # --- packets ---
 
     def _receive_packet(self, packet: Packet) -> None:
-        if packet.tag != tag_of(self._neighbours_life, self._life) or not self.is_up:
+        if packet.tag != self._tag_in or self._state is not State.UP:
             return
         self._heard_at = self._now
-        self._forget_up_to(packet.acknowledged)
+        if packet.acknowledged > self._forgotten:
+            self._forget_up_to(packet.acknowledged)
         ahead = packet.sequence - self._received
         if ahead == 1:
             self._take(packet.message)
-            while (message := self._ahead.pop(self._received + 1, None)) is not None:
-                self._take(message)
-            self._acknowledge_within(self._config.acknowledge_s)
+            while self._ahead and self._received + 1 in self._ahead:
+                self._take(self._ahead.pop(self._received + 1))
+            if self._acknowledge_at is None:  # else it is due by then in any case
+                self._acknowledge_within(self._config.acknowledge_s)
         elif ahead > 1:
             if ahead <= self._config.window_max:
                 self._ahead[packet.sequence] = packet.message
@@ -362,22 +371,26 @@ class Channel:
             self._acknowledge_within(0.0)  # it came again: the acknowledgement may be lost
         if self._received - self._acknowledged >= self._config.window_max // 4:
             self._acknowledge()
-        self._push()
+        if self._waiting:
+            self._push()
 
     def _take(self, message: Routed) -> None:
         self._received += 1
-        self._results.append(message)
+        self.results.append(message)
 
     def _receive_acknowledgement(self, message: LinkAck) -> None:
-        if message.tag != tag_of(self._neighbours_life, self._life) or not self.is_up:
+        if message.tag != self._tag_in or self._state is not State.UP:
             return
         self._heard_at = self._now
-        self._forget_up_to(message.acknowledged)
-        self._push()
+        if message.acknowledged > self._forgotten:
+            self._forget_up_to(message.acknowledged)
+        if self._waiting:
+            self._push()
 
     def _forget_up_to(self, sequence: int) -> None:
         if sequence >= self._next:
             raise ProtocolError(Code.PROTOCOL, f"packet {sequence} acknowledged, but not sent")
+        self._forgotten = sequence
         if self._under_way and self._under_way[0].sequence <= sequence:
             while self._under_way and self._under_way[0].sequence <= sequence:
                 self._under_way.popleft()
@@ -385,10 +398,11 @@ class Channel:
 
     def _push(self) -> None:
         """Send what may go out (Law 4)."""
-        while self._waiting and self.is_up and len(self._under_way) < self._config.window_max:
-            sent = Sent(self._next, self._waiting.popleft(), self._now)
+        waiting, under_way = self._waiting, self._under_way
+        while waiting and self._state is State.UP and len(under_way) < self._config.window_max:
+            sent = Sent(self._next, waiting.popleft(), self._now)
             self._next += 1
-            self._under_way.append(sent)
+            under_way.append(sent)
             self._send_packet(sent)
 
     def _send_again(self) -> None:
@@ -398,12 +412,11 @@ class Channel:
 
     def _send_packet(self, sent: Sent) -> None:
         self._note_acknowledged()
-        tag = tag_of(self._life, self._neighbours_life)
-        self._send(Packet(tag, sent.sequence, self._received, sent.message))
+        self._send(Packet(self._tag_out, sent.sequence, self._received, sent.message))
 
     def _acknowledge(self) -> None:
         self._note_acknowledged()
-        self._send(LinkAck(tag_of(self._life, self._neighbours_life), self._received))
+        self._send(LinkAck(self._tag_out, self._received))
 
     def _acknowledge_within(self, seconds: float) -> None:
         due = self._now + seconds
@@ -417,10 +430,10 @@ class Channel:
     def _send(self, message: FromNeighbour) -> None:
         self._sent_at = self._now
         if self.peer is not None:
-            self._effects.append(Send(self.peer, message))
+            self.effects.append(Send(self.peer, message))
 
     def _log(self, text: str, **fields: str) -> None:
-        self._effects.append(Log("warning", text, fields))
+        self.effects.append(Log("warning", text, fields))
 
 
 _HANDLERS: Mapping[type, Callable[[Channel, Any], None]] = {

@@ -23,7 +23,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -168,12 +168,15 @@ class Overlay:
             if isinstance(message, LinkHello):
                 channel = self._wires.greet(peer, message, now)
             else:
-                found = self._wires.find(peer)
+                found = self._wires.by_link.get(peer)
                 if found is None:
                     self._send_away(peer, message)
                     return
                 channel = found
-            self._take_in(channel, peer, message)
+            if isinstance(message, Goodbye):
+                self._receive_goodbye(channel, peer, message)
+            else:
+                channel.receive(message, now)
         except ProtocolError as error:
             name = message.name if isinstance(message, LinkHello) else ""
             self._expel(peer, error, name)
@@ -201,7 +204,7 @@ class Overlay:
 
     def has_link(self, peer: Peer) -> bool:
         """Whether ``peer`` is a broker that this one is, or wants to be, linked to."""
-        return peer in self._wires
+        return peer in self._wires.by_link
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
@@ -233,9 +236,11 @@ class Overlay:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        due = [one for one in (self._flood_at, self._settle_at) if one is not None]
-        due += self._due.values()
-        return min(due, default=None)
+        due = min(self._due.values()) if self._due else None
+        for other in (self._flood_at, self._settle_at):
+            if other is not None and (due is None or other < due):
+                due = other
+        return due
 
     def close(self, reason: str, now: float) -> None:
         """Leave the network."""
@@ -263,18 +268,13 @@ class Overlay:
 
     # --- links ---
 
-    def _take_in(self, channel: Channel, peer: Peer, message: FromNeighbour) -> None:
-        if isinstance(message, Goodbye):
-            self._effects.append(Close(peer, message.reason))
-            if not channel.is_up and message.code is not Code.CLOSING:
-                self._warn_once(
-                    "refused by another broker", peer, channel.neighbour, message.reason
-                )
-            if channel.peer == peer:
-                channel.receive(message, self._now)
-            self._wires.lose(peer, self._now)
-        else:
+    def _receive_goodbye(self, channel: Channel, peer: Peer, message: Goodbye) -> None:
+        self._effects.append(Close(peer, message.reason))
+        if not channel.is_up and message.code is not Code.CLOSING:
+            self._warn_once("refused by another broker", peer, channel.neighbour, message.reason)
+        if channel.peer == peer:
             channel.receive(message, self._now)
+        self._wires.lose(peer, self._now)
 
     def _send_away(self, peer: Peer, message: FromNeighbour) -> None:
         """Whoever does not begin with a greeting may begin anew."""
@@ -292,7 +292,7 @@ class Overlay:
 
     def _warn_once(self, text: str, peer: Peer, name: str, reason: str) -> None:
         """Say why there is no link; whoever tries again is refused without a word."""
-        whom = name or (link_text(peer) if peer in self._wires else "")
+        whom = name or (link_text(peer) if self.has_link(peer) else "")
         if self._said.get(whom) != reason:
             if len(self._said) >= SAID_MAX:
                 self._said.clear()
@@ -306,19 +306,21 @@ class Overlay:
 
     def _collect(self, channel: Channel) -> None:
         """Carry on what a channel has done."""
-        self._effects += channel.take_effects()
+        if channel.effects:
+            self._effects += channel.take_effects()
         due = channel.next_timer()
         if due is None:
             self._due.pop(channel, None)
         else:
             self._due[channel] = due
-        for result in channel.take_results():
-            self._take_result(channel, result)
+        if channel.results:
+            for result in channel.take_results():
+                if type(result) in _OWN_BUSINESS:
+                    self._take_result(channel, result)
+                else:
+                    self._changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 
     def _take_result(self, channel: Channel, result: Result) -> None:
-        if type(result) not in _OWN_BUSINESS:
-            self._changes.append(Heard(channel.neighbour, cast(Carried, result)))
-            return
         self._has_moved = True
         if isinstance(result, Up):
             self._take_up(channel, result)

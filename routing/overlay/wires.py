@@ -17,7 +17,7 @@ in a later life (routing.overlay.channel, Law 1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 
 from routing.effects import Peer
 from routing.errors import ProtocolError
@@ -35,7 +35,8 @@ class Wires:
     def __init__(self, config: OverlayConfig) -> None:
         self._config = config
         self._channels: dict[Peer, Channel] = {}
-        """By link."""
+        self.by_link: Mapping[Peer, Channel] = self._channels
+        """The channel that each link carries."""
         self._told: set[Peer] = set()
         """The links that this broker was told of (Law 2)."""
         self._named: dict[str, Channel] = {}
@@ -43,22 +44,17 @@ class Wires:
         self._life = config.life
         self._touched: list[Channel] = []
 
-    def __contains__(self, peer: Peer) -> bool:
-        return peer in self._channels
-
     @property
     def channels(self) -> list[Channel]:
         """All channels, each once."""
         return list(dict.fromkeys([*self._channels.values(), *self._named.values()]))
 
-    def find(self, peer: Peer) -> Channel | None:
-        """The channel that a link carries."""
-        return self._channels.get(peer)
-
-    def take_touched(self) -> Iterator[Channel]:
+    def take_touched(self) -> list[Channel]:
         """The channels that something has happened to besides the one that was given."""
+        if not self._touched:
+            return []
         touched, self._touched = self._touched, []
-        yield from dict.fromkeys(touched)
+        return list(dict.fromkeys(touched))
 
     # --- links ---
 

@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from matcher.model import EventBatch, EventType
-from matcher.single import Row, Single
+from matcher.model import DTYPES, EventBatch, EventIds, EventType, Kind, StringColumn
+from matcher.single import Row, Single, singles
 
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")
 TEXTS = ["", "a", "Zürich", "日本", "\0", "x" * 300]
@@ -47,6 +47,30 @@ def test_it_equals_the_ordinary_batch(seed: int) -> None:
     assert [column.tolist() for column in single.columns] == [[v] for v in single.row.values]
     assert (single.time.dtype, single.ids.sequence.dtype) == (np.int64, np.int64)
     assert len(single.take(np.array([], np.int64))) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_batch_falls_apart_into_its_events(seed: int) -> None:
+    rng = random.Random(seed)
+    rows = [random_row(rng) for _ in range(rng.randint(1, 5))]
+    if any(row.text is None for row in rows):  # a batch has texts for all of its ids, or for none
+        rows = [Row(one.time, one.source, one.sequence, None, one.values) for one in rows]
+    names = [row.text for row in rows if row.text is not None]
+    ids = EventIds(
+        StringColumn.from_strings([row.source for row in rows]),
+        np.array([row.sequence for row in rows]),
+        StringColumn.from_strings(names) if names else None,
+    )
+    columns = tuple(
+        StringColumn.from_strings(values)
+        if attribute.kind is Kind.STRING
+        else np.array(values, DTYPES[attribute.kind])
+        for attribute, *values in zip(
+            EVERYTHING.attributes, *(row.values for row in rows), strict=True
+        )
+    )
+    batch = EventBatch(EVERYTHING, np.array([row.time for row in rows]), ids, columns)
+    assert [(one.type, one.row) for one in singles(batch)] == [(EVERYTHING, row) for row in rows]
 
 
 def test_columns_are_made_once() -> None:
