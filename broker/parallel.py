@@ -1,12 +1,13 @@
 """Detection on several threads: the kernels let go of the interpreter's lock.
 
-Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it.
+Rules are parted by :mod:`rules.engine.parts`, which says why nothing else changes by it. The thread
+that asks takes a share itself, and wakes others for the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from rules.engine import Costs, Detector, make
@@ -24,10 +25,15 @@ def engine_of(name: str, threads: int, costs: Costs | None = None) -> Detector:
     compiled = [engine for engine in engines if isinstance(engine, CdpEngine)]
     if threads == 1 or not compiled:
         return engines[0]
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="detection")
+    pool = ThreadPoolExecutor(threads - 1, thread_name_prefix="detection")
 
     def at_once(work: Callable[[Part], Result], parts: Sequence[Part]) -> Iterable[Result]:
-        return pool.map(work, parts)
+        others = [pool.submit(work, part) for part in parts[1:]]
+        try:
+            mine = [work(part) for part in parts[:1]]
+        finally:
+            wait(others)
+        return mine + [other.result() for other in others]
 
     return PartedEngine(compiled, at_once)
 

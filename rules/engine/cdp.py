@@ -105,6 +105,21 @@ class CdpEngine:
         """How many pushed events were dropped as repeats (E1)."""
         return self._pending.dropped
 
+    @property
+    def entered(self) -> int:
+        """How many events have entered columns."""
+        return self._arrays.counters[layout.ENTERED]
+
+    @property
+    def evaluated(self) -> int:
+        """How many terminators rules were evaluated at."""
+        return self._arrays.counters[layout.EVALUATED]
+
+    @property
+    def due(self) -> int:
+        """How many events may enter in the advance that has begun, at most."""
+        return self._pending.count
+
     def place_of(self, name: str) -> int:
         """Where a rule's composite events stand among those of this engine's rules (E4)."""
         number = self._writer.sources.rule_number(RULE_SOURCE + name)
@@ -181,7 +196,9 @@ class CdpEngine:
         for type_number, rows in move.arrivals():
             engine._pending.restore(type_number, rows)
         engine._pending.let_arrive(TIME_MAX, None)
-        engine._work(_NOTHING_STORED)
+        engine._show(_NOTHING_STORED)
+        engine.evaluate()
+        engine._put_off()
         engine._deferred = move.deferred()
         move.consume(growth.grow)
         return engine
@@ -291,6 +308,10 @@ class CdpEngine:
         else:
             self._pending.add(self._linker.tables.type_numbers[known.name], batch)
 
+    def note(self, times: tuple[int, int]) -> None:
+        """Know the least and the greatest time of events that no rule here uses."""
+        self._pending.note(times)
+
     def push_row(self, type_: EventType, one: Row) -> None:
         """Add one event, as :meth:`push` does with a batch of it: the way in for single events."""
         if one.text is None and self._pending.put(type_, one):
@@ -317,13 +338,22 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        if not self.begin(marks):
+            return NOTHING
+        self.evaluate()
+        return self.finish()
+
+    def begin(self, marks: int | Mapping[str, int]) -> bool:
+        """The first of the three steps of an advance: raise the marks; whether the others, to
+        ``evaluate`` and then ``finish``, must follow, before anything else is done.
+        """
         catalogue = self._catalogue
         # With each event that comes alone, that all marks are the same is all one needs to know.
         is_simple = isinstance(marks, int) and catalogue.is_level and not self._clock
         old = None if is_simple else catalogue.groups.marks
         risen = catalogue.advance_groups(marks)
         if not risen and not self._pending:
-            return NOTHING
+            return False
         groups = catalogue.groups
         if old is None and risen:
             self._arrays.counters[layout.LEVEL] = groups.level
@@ -331,7 +361,25 @@ class CdpEngine:
             self._linker.take_marks(groups.marks if old is None else old, groups.marks)
         if old is not None and self._clock:
             self._run_clock(old, groups)
-        self._run(is_last=True)
+        self._order(is_last=True)
+        return True
+
+    def evaluate(self) -> None:
+        """The second step, all of it in kernels: others may take theirs at once, elsewhere."""
+        arrays = self._arrays
+        while (status := process(arrays.state)) != layout.DONE:
+            if status == layout.GROW_OUT:
+                self._outlets.grow()
+            elif status in growth.GROWING or status == layout.GROW_BUCKETS:
+                growth.grow(arrays, status)
+            else:
+                self._pending.grow(status)
+
+    def finish(self) -> Detections:
+        """The third step: what was detected."""
+        self._put_off()
+        if not self._catalogue.is_level:
+            self._pending.arrived()
         found = self._outlets.taken()
         if self._chooser is not None:
             self._choose(self._chooser)
@@ -349,7 +397,10 @@ class CdpEngine:
         for stop, ticks in portions(rules, old, groups, self._pending.times):
             self._pending.add(timer, ticks, is_new=True)
             if stop is not None:
-                self._run(stop)
+                self._order(stop)
+                self.evaluate()
+                self._put_off()
+                self._pending.arrived()
                 self._set_horizons(stop)
 
     def _mark_of(self, number: int) -> int:
@@ -373,33 +424,28 @@ class CdpEngine:
 
     # --- kernels ---------------------------------------------------------------------------
 
-    def _run(self, until: int = TIME_MAX, *, is_last: bool = False) -> None:
-        """Let the kernels work through what is complete before ``until``, growing what they ask
-        for; after the last portion of an advance what it wrote is taken.
+    def _order(self, until: int = TIME_MAX, *, is_last: bool = False) -> None:
+        """Have the kernels work through what is complete before ``until`` when they run next;
+        what they write is taken after the last portion of an advance.
         """
         catalogue = self._catalogue
         mark_of = None if catalogue.is_level else self._mark_of
         self._pending.let_arrive(catalogue.floor, mark_of, until)
-        self._work(self._stored_triggers(until), is_last=is_last)
-        if mark_of is not None:
-            self._pending.arrived()
+        self._show(self._stored_triggers(until), is_last=is_last)
 
-    def _work(self, stored: AnyArray, *, is_last: bool = False) -> None:
-        """Let the kernels work through what arrives and these terminators."""
-        arrays, counters = self._arrays, self._arrays.counters
-        arrays["stored"] = stored
+    def _show(self, stored: AnyArray, *, is_last: bool = False) -> None:
+        """Give the kernels these terminators beside what arrives."""
+        counters = self._arrays.counters
+        self._arrays["stored"] = stored
         self._pending.show()
         counters[layout.STORED] = 0
         counters[layout.TAKING] = is_last
-        while (status := process(arrays.state)) != layout.DONE:
-            if status == layout.GROW_OUT:
-                self._outlets.grow()
-            elif status in growth.GROWING or status == layout.GROW_BUCKETS:
-                growth.grow(arrays, status)
-            else:
-                self._pending.grow(status)
+
+    def _put_off(self) -> None:
+        """Keep the terminators whose rules' marks have not passed them yet."""
+        counters = self._arrays.counters
         if count := counters[layout.DEFERRED]:
-            later = np.concatenate([self._deferred, arrays["deferred"][:count]])
+            later = np.concatenate([self._deferred, self._arrays["deferred"][:count]])
             self._deferred = later[np.argsort(later["time"], kind="stable")]
             counters[layout.DEFERRED] = 0
 

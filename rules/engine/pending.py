@@ -105,14 +105,17 @@ class Pending:
     # --- what waits ------------------------------------------------------------------------
 
     def __bool__(self) -> bool:
-        counters = self._counters
-        return bool(
-            counters[layout.STAGED]
-            or counters[layout.WAITING_TOP] != counters[layout.WAITING_FIRST]
-        )
+        return self.count != 0
 
     def __len__(self) -> int:
         return len(self._records())
+
+    @property
+    def count(self) -> int:
+        """How many there are, repeats among those that were only written down included."""
+        counters = self._counters
+        waiting = counters[layout.WAITING_TOP] - counters[layout.WAITING_FIRST]
+        return waiting + counters[layout.STAGED]
 
     @property
     def dropped(self) -> int:

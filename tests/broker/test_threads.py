@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 from live_hosts import Hosts
 
+import rules
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli import main
 from broker.configuration import load
 from broker.network import Member
-from broker.parallel import engine_of
+from broker.parallel import deployed, engine_of
 from broker.warmup import warm_up
 from matcher.model import Event, EventBatch, EventType
 from matcher.rows import batch_of
+from rules.engine.cdp import CdpEngine
 from rules.engine.parts import PartedEngine
 
 A, B = EventType.of("A", n="int"), EventType.of("B", n="int")
@@ -101,3 +103,16 @@ def test_engines_of_several_threads_are_in_parts() -> None:
     assert isinstance(engine_of("auto", 2), PartedEngine)
     assert not isinstance(engine_of("auto", 1), PartedEngine)
     assert not isinstance(engine_of("naive", 2), PartedEngine)
+
+
+def test_what_fails_on_a_thread_fails_for_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: CdpEngine) -> None:
+        raise MemoryError("no room")
+
+    engine = deployed("cdp", rules.load(RULES), 2)
+    for number in range(2):
+        for batch in batches(number):
+            engine.push(batch)
+    monkeypatch.setattr(CdpEngine, "evaluate", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        engine.advance(1 + 2 * EVENTS)

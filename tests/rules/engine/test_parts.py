@@ -1,6 +1,6 @@
 """Rules in parts detect what they detect together, in the same order (rules.engine.parts)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -16,6 +16,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, Event
 from matcher.rows import batch_of
 from rules.engine.catalogue import Deployed
 from rules.engine.cdp import CdpEngine
+from rules.engine.part import Part
 from rules.engine.parts import AtOnce, PartedEngine
 from rules.errors import RuleErrors
 
@@ -160,6 +161,34 @@ def test_rules_of_the_clock_alone_are_together() -> None:
     assert [len(names) for names in engine.parts] == [5, 0, 0]
 
 
+def test_rules_that_look_at_the_same_events_are_together_while_that_leaves_parts_even() -> None:
+    text = "".join(f"event {name}(n: int)\n" for name in "ABCD") + "".join(
+        f"rule r{place}: define T{place}(n: int) from {first}() as a"
+        f" and each {second}() as b within {place + 1} s from a where n = b.n\n"
+        for place, (first, second) in enumerate(["AB", "CD"] * 2 + ["AB"] * 4)
+    )
+    engine = in_parts(count=2)
+    engine.deploy(rules.load(text))
+    assert list(engine.parts) == [("r0", "r2", "r4", "r5", "r7"), ("r1", "r3", "r6")]
+
+
+@pytest.mark.parametrize(("count", "woken"), [(10, 0), (3_000, 1)])
+def test_nobody_is_woken_for_few_events(count: int, woken: int) -> None:
+    calls: list[int] = []
+
+    def at_once(work: Callable[[Part], None], parts: Sequence[Part]) -> Iterable[None]:
+        calls.append(len(parts))
+        return map(work, parts)
+
+    engine = in_parts(at_once, count=2)
+    ruleset = rules.load(RULES)
+    engine.deploy(ruleset)
+    rows = [{"n": number} for number in range(count)]
+    engine.push(batch_of(ruleset.schemas["A"], rows, source="s", times=range(count)))
+    assert len(engine.advance(count)) == 0
+    assert calls == [2] * woken
+
+
 BOTH = """rule both: define W(n: int) from X() as x and last Y() as y within 3 s from x
 where n = y.n"""
 
@@ -168,7 +197,7 @@ def test_what_brings_parts_together_moves_into_the_one_with_most_to_do(joins: li
     engine = in_parts(count=2)
     engine.deploy(rules.load(RULES))
     for name in "UV":
-        deploy(engine, f"rule {name}: define {name}(n: int) from C() as c where n = c.n")
+        deploy(engine, f"rule {name}: define {name}(n: int) from A() as a where n = a.n")
     assert sorted(map(len, engine.parts)) == [3, 3]
     deploy(engine, BOTH)
     assert joins == [5]
