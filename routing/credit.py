@@ -13,7 +13,7 @@ sink's events wait only for marks, sources that the marks wait for get their cre
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from matcher.model import TIME_MIN
@@ -50,11 +50,8 @@ class PublishCredit:
         self._deployments = deployments
         self._sinks = sinks
         self._waiting: dict[str, Source] = {}
-
-    @property
-    def is_wanted(self) -> bool:
-        """Whether a source waits for credit."""
-        return bool(self._waiting)
+        self.waiting: Mapping[str, Source] = self._waiting
+        """The sources that wait for credit, by name."""
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""

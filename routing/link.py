@@ -6,7 +6,7 @@ any other once the first has been silent beyond its heartbeats, takes the name o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
@@ -50,6 +50,8 @@ class Links:
 
     def __init__(self) -> None:
         self._by_peer: dict[Peer, Link] = {}
+        self.by_peer: Mapping[Peer, Link] = self._by_peer
+        """The clients that have said Hello."""
         self._by_name: dict[str, Link] = {}
 
     def __len__(self) -> int:

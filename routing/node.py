@@ -118,7 +118,7 @@ class Node:
         """Take in one message. A peer's mistake costs at most that peer its link."""
         assert not self._closed, "the node has been closed"
         self._now = now
-        link = self._links.find(peer)
+        link = self._links.by_peer.get(peer)
         try:
             if link is None:
                 self._greet(peer, message)
@@ -199,7 +199,7 @@ class Node:
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = None
-        if len(self._links) or self._config.source_silence_max_s is not None:
+        if self._links.by_peer or self._config.source_silence_max_s is not None:
             due = self._ticked_at + self._config.heartbeat_s / 2
         if self._detection.watermarks.ticks:
             slack = self._config.timer_slack_s
@@ -220,6 +220,8 @@ class Node:
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
+        if not self._effects:
+            return []
         effects = self._effects.copy()
         self._effects.clear()
         return effects
@@ -481,8 +483,9 @@ class Node:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
-        self._acknowledge()
-        if self._credit.is_wanted and not self._is_congested():
+        if self._unacknowledged is not None:
+            self._acknowledge(self._unacknowledged)
+        if self._credit.waiting and not self._is_congested():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
                 self._send(grant.source.peer, Credit(grant.events))
@@ -491,13 +494,10 @@ class Node:
         """Whether no source gets credit for now."""
         return False
 
-    def _acknowledge(self) -> None:
-        link = self._unacknowledged
-        if link is None:
-            return
+    def _acknowledge(self, link: Link) -> None:
         self._unacknowledged = None
         # It may be a sink, too, that was just sent away.
-        if link.source is not None and self._links.find(link.peer) is link:
+        if link.source is not None and self._links.by_peer.get(link.peer) is link:
             self._send(link.peer, Acknowledged(link.source.last_sequence))
 
     def _follow(self) -> None:
@@ -522,7 +522,7 @@ class Node:
         # Else it blocks: its sources get no credit (routing.credit).
 
     def _send(self, peer: Peer, message: Message) -> None:
-        link = self._links.find(peer)
+        link = self._links.by_peer.get(peer)
         if link is not None:
             link.sent_at = self._now
         self.emit(Send(peer, message))

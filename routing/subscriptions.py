@@ -151,12 +151,12 @@ class Interests:
         if wanted.everything:
             return [(wanted.numbers, None)] if wanted.numbers else []
         if isinstance(batch, Single):
-            taking = tuple(
+            taking = [
                 number
                 for number, one in zip(wanted.numbers, wanted.filters, strict=True)
                 if one.takes(batch)
-            )
-            return [(taking, None)] if taking else []
+            ]
+            return [(tuple(taking), None)] if taking else []
         masks = [one.mask(batch) for one in wanted.filters]
         if len(batch) == 1:
             own = tuple(itertools.compress(wanted.numbers, map(bool, masks)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matcher.model import Kind
@@ -33,6 +33,14 @@ Row: TypeAlias = Sequence[Any]
 """The values of an event's attributes, in the schema's order."""
 Evaluate: TypeAlias = Callable[[Row], Any]
 """The value of an expression for a row; None where it is undefined."""
+
+
+def is_satisfied(conditions: Iterable[Evaluate], row: Row) -> bool:
+    """Whether each of the conditions is true for a row."""
+    for evaluate in conditions:  # noqa: SIM110 (a generator costs more than a condition)
+        if evaluate(row) is not True:
+            return False
+    return True
 
 
 def evaluator(expression: Expression) -> Evaluate:
@@ -105,7 +113,16 @@ def _of_one(function: Callable[[Any], Any], operand: Expression) -> Evaluate:
 
 
 def _of_two(function: Callable[[Any, Any], Any], left: Expression, right: Expression) -> Evaluate:
-    first, second = evaluator(left), evaluator(right)
+    first = evaluator(left)
+    if isinstance(right, Literal):  # as most filters have it
+        constant = right.value
+
+        def evaluate_with(row: Row) -> Any:
+            one = first(row)
+            return None if one is None else function(one, constant)
+
+        return evaluate_with
+    second = evaluator(right)
 
     def evaluate(row: Row) -> Any:
         one, other = first(row), second(row)

@@ -20,7 +20,7 @@ from rules.expressions import Expressions
 from rules.parser import parse_filter
 from rules.pattern import TIME, TIMER, AttributeOf, Expression, nodes_of
 from rules.printer import print_event
-from rules.rowwise import Evaluate, Row, evaluator
+from rules.rowwise import Evaluate, evaluator, is_satisfied
 from rules.scope import Report, Scope, Types
 
 FEW = 16
@@ -47,19 +47,16 @@ class Subscription:
         if batch.type is not self.type and batch.type != self.type:
             raise ValueError(f"a batch of {batch.type} for a subscription to {self.type}")
         if isinstance(batch, Single):
-            return np.array([self._is_satisfied(batch.row.values)], np.bool_)
+            return np.array([is_satisfied(self._evaluators, batch.row.values)], np.bool_)
         if len(batch) > FEW:
             return satisfied(self.conditions, batch)
         columns = [column.tolist() for column in batch.columns]
         rows = zip(*columns, strict=True) if columns else [()] * len(batch)
-        return np.array([self._is_satisfied(row) for row in rows], np.bool_)
+        return np.array([is_satisfied(self._evaluators, row) for row in rows], np.bool_)
 
     def takes(self, event: Single) -> bool:
         """Whether an event of this type is asked for."""
-        return self._is_satisfied(event.row.values)
-
-    def _is_satisfied(self, row: Row) -> bool:
-        return all(evaluate(row) is True for evaluate in self._evaluators)
+        return is_satisfied(self._evaluators, event.row.values)
 
 
 def parse_subscription(

@@ -44,6 +44,8 @@ class Branch:
         self._predicates: dict[str, tuple[Predicate, ...]] = {}
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
+        self.has_flows = False
+        """Whether ``take_flows`` has something to give."""
         self._marks: dict[str, int] = {}
         self._ended: set[str] = set()
         self._latest = TIME_MIN
@@ -114,6 +116,7 @@ class Branch:
         parcel = parcel_of(batches, patterns, order)
         if parcel is not None:
             self._flows.append(Flow(parcel.batches, parcel.order))
+            self.has_flows = True
         return parcel
 
     def offer_detected(
@@ -170,21 +173,22 @@ class Branch:
     def promise(self, source: str, mark: int) -> None:
         """Send a promise behind the events."""
         self._promises[source] = mark
+        self.has_flows = True
 
     def take_flows(self) -> list[Flow]:
         """What is to be sent now."""
-        if not (self._flows or self._promises):
-            return []
         if self._promises:
             self._last_flow(promises=tuple(self._promises.items()))
             self._promises = {}
         flows, self._flows = self._flows, []
+        self.has_flows = False
         return flows
 
     def _last_flow(self, *, marks: Marks = (), promises: Marks = ()) -> None:
         last = self._flows.pop() if self._flows else Flow()
         told, promised = last.marks + marks, last.promises + promises
         self._flows.append(Flow(last.batches, last.order, promised, told))
+        self.has_flows = True
 
 
 @lru_cache(maxsize=256)  # in a large network each has thousands of filters

@@ -118,7 +118,7 @@ class Broker(Node):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
-        if self.overlay.has_link(peer) or (self._links.find(peer) is None and greets(frames)):
+        if self.overlay.has_link(peer) or (peer not in self._links.by_peer and greets(frames)):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
@@ -175,8 +175,8 @@ class Broker(Node):
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
         effects = super().take_effects()
-        effects += self.overlay.take_effects()
-        return effects
+        others = self.overlay.take_effects()
+        return effects + others if effects else others
 
     # --- the network ---
 
@@ -189,7 +189,7 @@ class Broker(Node):
                 self._hear(change)
             else:
                 self._note_link(change)
-        if is_anew or any(branch.told is None for branch in self._router.branches.values()):
+        if is_anew or self._router.has_untold:
             self._told_version = -1
         elif not changes and not self._held_back:
             return  # acknowledgements, mostly

@@ -54,8 +54,10 @@ class Demand:
         if self._everything:
             return [((), None)]
         if self._matcher is None and isinstance(batch, Single):
-            is_wanted = any(one.takes(batch) for one in self._alone.values())
-            return [((), None)] if is_wanted else []
+            for one in self._alone.values():
+                if one.takes(batch):
+                    return [((), None)]
+            return []
         wanted = self.wanted(batch)
         if wanted.all():
             return [((), None)]

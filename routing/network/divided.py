@@ -396,14 +396,14 @@ class DividedDetection(Detection):
         self._is_said_anew = True
 
     def _marks_said(self) -> Mapping[str, int]:
-        said = {
-            name: min(
-                (one.mark(name) for one in sources.values() if one.is_open and name in one.floors),
-                default=CLOSED,
-            )
-            for name, sources in self._own.items()
-        }
-        return {**said, **dict.fromkeys(self._expected, TIME_MIN)}
+        said = dict.fromkeys(self._own, CLOSED)
+        for name, sources in self._own.items():
+            for one in sources.values():
+                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
+                    said[name] = mark
+        for name in self._expected:
+            said[name] = TIME_MIN
+        return said
 
     # --- division ---
 
@@ -459,8 +459,10 @@ class DividedDetection(Detection):
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
-        found = {name for station in self.stations for name in station.take_hopeless()}
-        return tuple(sorted(found))
+        found: set[str] = set()
+        for station in self.stations:
+            found.update(station.take_hopeless())
+        return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
@@ -500,9 +502,10 @@ class DividedDetection(Detection):
         if detected is not None:
             marked = not self._by_arrival
             detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
-        elsewhere = self._router.take_detected()
-        found = [one for one in (detected, elsewhere) if one is not None]
-        return joined(found) if found else None
+        elsewhere = self._router.take_detected() if self._router.has_news else None
+        if detected is None or elsewhere is None:
+            return elsewhere if detected is None else detected
+        return joined((detected, elsewhere))
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""

@@ -280,6 +280,8 @@ class DividingBroker(SurveyingBroker):
     def _asked_along_tree(self) -> dict[str, AskedBelow]:
         """By child; who is out of reach will send what waits there when all begins anew."""
         asked = self._detection.station.take_asked()
+        if not asked:
+            return asked
         return {child: of for child, of in asked.items() if child in self._router.branches}
 
     def _is_congested(self) -> bool:

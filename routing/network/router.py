@@ -61,6 +61,14 @@ class Router:
         return (one for one in self._branches.values() if one.neighbour != self.father)
 
     @property
+    def has_untold(self) -> bool:
+        """Whether a neighbour has yet to be told what is wanted of it."""
+        for branch in self._branches.values():  # noqa: SIM110 (a generator has a step for each)
+            if branch.told is None:
+                return True
+        return False
+
+    @property
     def branches(self) -> Mapping[str, Branch]:
         """The branches by neighbour."""
         return self._branches
@@ -151,8 +159,9 @@ class Router:
     def take_flows(self) -> Iterator[tuple[str, Flow]]:
         """What is to be sent now, by neighbour."""
         for branch in self._branches.values():
-            for flow in branch.take_flows():
-                yield branch.neighbour, flow
+            if branch.has_flows:
+                for flow in branch.take_flows():
+                    yield branch.neighbour, flow
 
 
 def joined(found: Sequence[Detections]) -> Detections:

@@ -102,11 +102,14 @@ class Said:
     def hear(self, own: Mapping[str, int]) -> set[str]:
         """Local sources say this now; gives the types of which ``told`` is another than before."""
         before, self._own = self._own, own
-        if own != before:
-            names = own.keys() | before.keys()
-            self._touched |= {name for name in names if own.get(name) != before.get(name)}
+        if own is not before and own != before:
+            for name in own.keys() | before.keys():
+                if own.get(name) != before.get(name):
+                    self._touched.add(name)
+        moved: set[str] = set()
+        if not self._touched:
+            return moved
         touched, self._touched = self._touched, set()
-        moved = set()
         for name in touched:
             mark = self._least(name)
             if mark is not None and self.told.get(name) != mark:
@@ -131,13 +134,16 @@ class Said:
 
     def _least(self, name: str) -> int | None:
         """Law 1; None for a type of which nobody is expected to say anything."""
-        tables = self._tables.get(name, ())
-        marks = [table[name] for table in tables]
+        least = None
         if name in self._given_up:
-            marks.append(CLOSED)
+            least = CLOSED
         elif name in self._published:
-            marks.append(self._own.get(name, TIME_MIN))
-        return min(marks, default=None)
+            least = self._own.get(name, TIME_MIN)
+        for table in self._tables.get(name, ()):
+            mark = table[name]
+            if least is None or mark < least:
+                least = mark
+        return least
 
     def _set(self, name: str, mark: int) -> None:
         before = self.marks.get(name, TIME_MIN)

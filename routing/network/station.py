@@ -310,11 +310,12 @@ class Station:
         self._inputs, self._has_news = (own, clock), False
         is_anew, self._is_anew = self._is_anew, False
         moved = self._hear(own, is_anew=is_anew)
-        detections = self._evaluate(moved, clock)
-        self._note_found(detections)
-        for batch in detections.batches:
-            if self._forwarder.looks_at(batch.type.name):
-                self._forwarder.push(numbered(batch, self._ranks))
+        detections = self._evaluate(moved, clock) if self._rules else NOTHING
+        if detections.batches:
+            self._note_found(detections)
+            for batch in detections.batches:
+                if self._forwarder.looks_at(batch.type.name):
+                    self._forwarder.push(numbered(batch, self._ranks))
         ended = self._ended
         changed = self._look_for_ends(moved, is_timed=clock is not None)
         self._raise(moved, changed, is_anew=is_anew)
@@ -331,9 +332,10 @@ class Station:
         """Take in what is said; gives the types that have another mark by that (Laws 1, 2, 5)."""
         said = self._said
         moved = said.hear(own)
-        if self._pulls:
-            self._pulls.learn(said.told)
-            said.bound(self._pulls.limits(), moved)
+        pulls = self._pulls if self._pulls else None
+        if pulls is not None:
+            pulls.learn(said.told)
+            said.bound(pulls.limits(), moved)
         if is_anew:
             moved = set(said.marks)
         beyond = max(said.furthest, self._front + 1 if self._front > TIME_MIN else TIME_MIN)
@@ -341,7 +343,8 @@ class Station:
             self._beyond = beyond
             moved |= said.closed
             moved |= self._ended
-        self._pulls.keep(beyond)
+        if pulls is not None:
+            pulls.keep(beyond)
         return moved
 
     def _given(self, name: str) -> int:
@@ -351,8 +354,6 @@ class Station:
 
     def _evaluate(self, moved: set[str], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
-        if not self._rules:
-            return NOTHING
         marks = {name: self._given(name) for name in moved if name in self._said.marks}
         if TIMER.name in self._users:
             timer = self._without_clock() if clock is None else clock
@@ -374,20 +375,25 @@ class Station:
             self._here = {}
             moved.update(self._defining, self._ended)
         risen = set(self._rules if is_anew else changed)
-        touched = {rule for name in moved for rule in self._users.get(name, ())}
-        for rule in self._rules if is_anew else touched:
+        for rule in self._rules if is_anew else self._touched_by(moved):
             mark = self._engine.mark(rule)
             if mark != self._rule_marks.get(rule):
                 self._rule_marks[rule] = mark
                 risen.add(rule)
                 moved.add(self._rules[rule].rule.defines.name)
-        self.news = sorted(risen)
+        self.news = sorted(risen) if risen else ()
         moved.discard(TIMER.name)
         for name in moved:
             mark = self._here[name] = self._mark_here(name)
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if name not in self._said.closed or self._is_used(name):
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
+
+    def _touched_by(self, moved: Iterable[str]) -> Collection[str]:
+        """The rules here whose marks may move with those of these types."""
+        if not self._users:
+            return ()
+        return {rule for name in moved for rule in self._users.get(name, ())}
 
     def _mark_here(self, name: str) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from matcher.model import EventBatch, Int64s, StringColumn, Value
+from matcher.model import EventBatch, Int64s, StringColumn
 from matcher.single import Single
 from routing.partition.predicates import Predicate
 from rules.columnar import satisfied
 from rules.pattern import TIME, AttributeOf, Compare, Comparison, Expression, Literal
-from rules.rowwise import Evaluate, evaluator
+from rules.rowwise import Evaluate, evaluator, is_satisfied
 
 _FIRST = np.zeros(1, np.int64)
 
@@ -43,18 +43,21 @@ class Sieve:
     def sift(self, batch: EventBatch) -> Iterator[tuple[Predicate, Int64s]]:
         """The predicates that some events satisfy, and the places of these in the batch."""
         if isinstance(batch, Single):
-            yield from ((predicate, _FIRST) for predicate in self._sift_single(batch.row.values))
+            for predicate in self.sift_single(batch):
+                yield predicate, _FIRST
             return
         for predicate in (*self._open, *self._found(batch)):
             places = np.flatnonzero(satisfied(predicate.conditions, batch))
             if len(places):
                 yield predicate, places
 
-    def _sift_single(self, values: tuple[Value, ...]) -> Iterator[Predicate]:
-        found = [by_value.get(values[place], ()) for place, by_value in self._by_value.items()]
-        for predicate in itertools.chain(self._open, *found):
-            if all(evaluate(values) is True for evaluate in self._evaluators_of(predicate)):
-                yield predicate
+    def sift_single(self, event: Single) -> list[Predicate]:
+        """The predicates that an event satisfies."""
+        values, predicates = event.row.values, self._open
+        if self._by_value:
+            found = [by_value.get(values[place], ()) for place, by_value in self._by_value.items()]
+            predicates = [*predicates, *itertools.chain.from_iterable(found)]
+        return [one for one in predicates if is_satisfied(self._evaluators_of(one), values)]
 
     def _evaluators_of(self, predicate: Predicate) -> tuple[Evaluate, ...]:
         made = self._evaluators.get(predicate)
