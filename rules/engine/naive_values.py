@@ -218,6 +218,13 @@ def _average(values: Numbers) -> Fraction | None:
     return Fraction(_exact_sum(values)) / len(values) if values else None
 
 
+def _place(value: Value) -> tuple[Value, float]:
+    """Where a value stands among others: of the two zeros, which are equal, -0.0 comes first, so
+    that an extreme does not depend on which event came before (S14).
+    """
+    return value, math.copysign(1.0, value) if isinstance(value, float) else 0.0
+
+
 def _deviation(values: Numbers) -> float | None:
     """The population standard deviation, rounded at the square root alone."""
     mean = _average(values)
@@ -238,8 +245,8 @@ def _square_root(number: Fraction) -> float:
 _FUNCTIONS: Mapping[Function, Callable[[Numbers], Any]] = {
     Function.COUNT: len,
     Function.SUM: _exact_sum,
-    Function.MIN: lambda values: min(values, default=None),
-    Function.MAX: lambda values: max(values, default=None),
+    Function.MIN: lambda values: min(values, default=None, key=_place),
+    Function.MAX: lambda values: max(values, default=None, key=_place),
     Function.AVG: _average,
     Function.STDDEV: _deviation,
 }

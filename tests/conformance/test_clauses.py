@@ -222,6 +222,18 @@ def test_s8_each_function(engine: str):
     assert value("Max(B().s)", "string") == "é"
 
 
+@pytest.mark.parametrize("zeros", ["0.0 -0.0", "-0.0 0.0"])
+def test_s8_extremes_tell_the_zeros_apart_whichever_came_first(engine: str, zeros: str):
+    """They are equal, but their digits differ, and so do checksums of what holds them."""
+    events = " ".join(f'B@{place}(0, {zero}, "")' for place, zero in enumerate(zeros.split()))
+    events += ' A@2(0, 0, "")'
+    least, greatest = (
+        values(engine, f"{function}(B().v within 9 s from A)", "float", events)[0]
+        for function in ("Min", "Max")
+    )
+    assert (str(least), str(greatest)) == ("-0.0", "0.0")
+
+
 def test_s8_sums_are_exact_where_partial_sums_are(engine: str):
     """A prefix sum that began with the large values would have lost the small ones."""
     events = " ".join(f'B@{second}(0, {2.0**60}, "")' for second in range(5))
