@@ -62,6 +62,14 @@ class Groups:
         """The bytes of the arrays."""
         return self.blocks.nbytes + self.heads.nbytes + self._groups.rows.nbytes
 
+    def expect(self) -> None:
+        """Groups come at once until ``settle``."""
+        self._blocks.expect()
+
+    def settle(self) -> None:
+        """Groups come one by one from now on."""
+        self._blocks.settle(self._blocks.size)
+
     def chain(self, key: int) -> Iterator[int]:
         """The groups of a key; what is taken meanwhile is the one given last at most."""
         group = int(self.heads[head_of(self.heads, key), 1]) - 1

@@ -4,9 +4,9 @@ of what is in them by identifier. Room is doubled, so that an append is cheap wh
 Law: growing takes the same short time whatever there is. Beyond MOVED_MIN bytes the pages of memory
 are moved to where there is room for more of them, and what is in them is not touched; doubling a
 hundred megabytes by a copy would be a pause of some tens of milliseconds. Where the system cannot
-do that, or somebody still looks at the array, it is copied. What is there stands in large pages,
-which are sooner found; what grows behind it begins with small ones, since to fill one large page
-with zeros takes 0.2 ms, or 20 where a virtual machine has to be given it first.
+do that, or somebody still looks at the array, it is copied. What comes at once stands in large
+pages, which are sooner found; what comes one by one begins with small ones, since to fill one large
+page with zeros takes 0.2 ms, or 20 where a virtual machine has to be given it first.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class Growing:
         self._dtype, self._shape = np.dtype(dtype), shape
         self._row_bytes = self._dtype.itemsize * math.prod(shape)
         self._pages: mmap.mmap | None = None
+        self._at_once = False
         self.rows: AnyArray = np.zeros((0, *shape), dtype)
         self.size = 0
         self.make_room(room)
@@ -112,6 +113,16 @@ class Growing:
         self.size += count
         self.make_room(self.size)
         return first
+
+    def expect(self) -> None:
+        """Rows come at once until ``settle``: what is grown into begins with large pages."""
+        self._at_once = True
+
+    def settle(self, used: int) -> None:
+        """Rows come one by one from now on, behind so many that are in use."""
+        if self._at_once and self._pages is not None:
+            _advise(self._pages, _SMALL, used * self._row_bytes)
+        self._at_once = False
 
     def make_room(self, count: int) -> None:
         """Have room for so many rows in all."""
@@ -140,7 +151,8 @@ class Growing:
         except (BufferError, OSError, SystemError, ValueError):
             length = 0
         else:
-            _advise(pages, _SMALL, size)
+            if not self._at_once:
+                _advise(pages, _SMALL, size)
         self._look(pages)
         return length > 0
 

@@ -51,6 +51,7 @@ from matcher.kernels.layout import (
     SPAN,
     SPAN_COUNT,
     STATE,
+    TOP,
     TYPE_SORT,
     WAITING,
 )
@@ -122,15 +123,25 @@ class Index:
 
     def insert(self, slots: Int64s) -> None:
         """Put filters into their buckets, or many of one sort into groups."""
-        self._enter(slots)
         if len(slots) < GROUP_MIN:
+            self._enter(slots)
             self._prefixes.follow(slots)
             self._gather_full()
         else:
-            self._prefixes.settle()
-            self._buckets.pack()
-            counts = self._buckets.table[:, SPAN] & SPAN_COUNT
-            self._gather(np.flatnonzero(counts >= self._least).tolist())
+            self._insert_many(slots)
+
+    def _insert_many(self, slots: Int64s) -> None:
+        entries, groups = (self._masks, self._arena), self._homes.groups
+        for growing in (*entries, groups):
+            growing.expect()
+        self._enter(slots)
+        self._prefixes.settle()
+        self._buckets.pack()
+        counts = self._buckets.table[:, SPAN] & SPAN_COUNT
+        self._gather(np.flatnonzero(counts >= self._least).tolist())
+        for growing in entries:
+            growing.settle(self._state.item(TOP))
+        groups.settle()
 
     def _enter_again(self, slots: Int64s) -> None:
         """Put filters of a group that is no more where they belong, looking at nothing else."""

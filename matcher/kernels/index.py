@@ -216,6 +216,7 @@ def match_buckets(
 ):  # fmt: skip
     """Gather from buckets what the masks leave, and verify it; gives the same as ``verify``."""
     gathered = number = entry = end = 0
+    enough = CANDIDATES if wanted else BATCH  # none that is wanted can be spared
     while left or wanted:
         while entry == end and number < count:
             entry = first_of(spans[number])
@@ -226,7 +227,7 @@ def match_buckets(
             candidates[gathered] = one
             gathered += masks[one] & absent == 0
         entry = stop
-        if gathered >= BATCH or (entry == end and number == count):
+        if gathered >= enough or (entry == end and number == count):
             for candidate in range(gathered):
                 prefetch(arena, 4 * candidates[candidate])
             kept = sieve(
@@ -314,6 +315,8 @@ def index_match(
                     if stage == 0:
                         spans[number] |= HAS_GROUPS  # it may have no bucket
                     prefetch(masks, first_of(spans[number]))
+                    if wanted:
+                        prefetch(arena, 4 * first_of(spans[number]))
                     if every and probes[number] == typed:
                         spans[number] = 0  # was looked up
                 size, left = match_groups(

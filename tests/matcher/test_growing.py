@@ -54,3 +54,19 @@ def test_places_are_a_dictionary() -> None:
     assert 10**18 + 1 not in places
     with pytest.raises(KeyError):
         places.pop(10**18 + 1)
+
+
+@pytest.mark.parametrize("room", [0, BEYOND])
+def test_rows_that_come_at_once_stay_as_they_are_when_others_follow_one_by_one(room: int) -> None:
+    growing = Growing(np.int64, 2, room=room)
+    growing.expect()
+    for number in range(0, 8 * BEYOND, BEYOND):
+        growing.extend(np.arange(2 * number, 2 * (number + BEYOND)).reshape(-1, 2))
+    growing.settle(growing.size)
+    growing.settle(growing.size)  # nothing is expected any more
+    while growing.size < 20 * BEYOND:
+        first = growing.reserve(BEYOND // 2)
+        growing.rows[first : growing.size] = np.arange(2 * first, 2 * growing.size).reshape(-1, 2)
+    expected = np.arange(2 * growing.size).reshape(-1, 2)
+    assert (growing.rows[: growing.size] == expected).all()
+    assert not growing.rows[growing.size :].any()
