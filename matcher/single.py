@@ -30,7 +30,7 @@ from matcher.model import (
 )
 
 
-class Row(Struct, frozen=True):
+class Row(Struct, frozen=True, gc=False):
     """One primitive event: ``time`` in microseconds since the epoch, ``text`` an id from outside.
 
     ``values`` has one value for each attribute of the type.

@@ -53,7 +53,7 @@ _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
-class CausesHeader(msgspec.Struct, array_like=True, frozen=True):
+class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What the body's columns do not say about the causes of a batch's composite events."""
 
     count: Annotated[int, msgspec.Meta(ge=1, le=CELLS_MAX)]
@@ -62,7 +62,7 @@ class CausesHeader(msgspec.Struct, array_like=True, frozen=True):
     digest: bool
 
 
-class BatchHeader(msgspec.Struct, array_like=True, frozen=True):
+class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """What the body's columns do not say about a batch.
 
     ``schema`` is a flat list: the type's name, then each attribute's name and kind. ``strings``

@@ -1,7 +1,8 @@
 """What a Node or a Session wants done: its only outputs (architecture.md 4).
 
 ``Send`` is a struct of msgspec, as are the messages that bear events: one is made for every event
-of a live link, and a frozen dataclass takes many times as long to make.
+of a live link, and a frozen dataclass takes many times as long to make. Python's collector need
+not look at them (``gc=False``): they are values, which hold no cycles.
 
 The host carries effects out in their order and reports nothing back; a peer that cannot be
 reached is reported as lost (``Node.lose``, ``Session.lose``).
@@ -23,7 +24,7 @@ Peer: TypeAlias = bytes
 BROKER: Peer = b""
 
 
-class Send(Struct, frozen=True):
+class Send(Struct, frozen=True, gc=False):
     """Encode ``message`` with ``wire.encode`` and send it to ``peer``."""
 
     peer: Peer

@@ -24,7 +24,7 @@ RUNS_MAX = 1_000
 """Runs of sequence numbers named in one Rejected; further ones are told as one run."""
 
 
-class Intake(Struct, frozen=True, eq=False):
+class Intake(Struct, frozen=True, eq=False, gc=False):
     """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;

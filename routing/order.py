@@ -34,7 +34,7 @@ def first_time(batch: EventBatch) -> int:
     return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
 
 
-class Extent(Struct, frozen=True):
+class Extent(Struct, frozen=True, gc=False):
     """How far a batch reaches: its event times, and its first and last sequence number."""
 
     least: int

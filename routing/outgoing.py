@@ -37,7 +37,7 @@ NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
 
 
-class Item(Struct, frozen=True, eq=False):
+class Item(Struct, frozen=True, eq=False, gc=False):
     """Events that go out together, ``last`` their greatest number, and the promise after them."""
 
     batches: tuple[EventBatch, ...]

@@ -16,7 +16,7 @@ from matcher.model import EventBatch, Int64s
 Numbers = tuple[int, ...]
 
 
-class Parcel(Struct, frozen=True, eq=False):
+class Parcel(Struct, frozen=True, eq=False, gc=False):
     """``batches``, ``subscriptions`` beside them, ``order`` and ``late`` as in Delivery.
 
     ``events`` counts them.

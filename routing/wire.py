@@ -169,13 +169,13 @@ class _Advertised(msgspec.Struct, array_like=True, frozen=True):
     types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
 
 
-class _Published(msgspec.Struct, array_like=True, frozen=True):
+class _Published(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     promise: Time | None
     acks: Acks
 
 
-class _Delivered(msgspec.Struct, array_like=True, frozen=True):
+class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     subscriptions: tuple[tuple[Number, ...], ...]
     ordered: bool
@@ -255,7 +255,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
 
 
-class _Flow(msgspec.Struct, array_like=True, frozen=True):
+class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     ordered: bool
     promises: tuple[tuple[Name, Time], ...]
@@ -269,7 +269,7 @@ class _Nested(msgspec.Struct, array_like=True, frozen=True):
     message: bytes
 
 
-class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
+class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     marks: tuple[tuple[Name, Time], ...]
     fresh: Number
@@ -277,7 +277,7 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True):
     came: bytes | None
 
 
-class _Shared(msgspec.Struct, array_like=True, frozen=True):
+class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     first: SequenceNumber
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
     parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=10_000)]

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
+
 from matcher.model import EventBatch, EventType
 from routing.config import SessionConfig
 from routing.effects import BROKER, Peer
@@ -100,6 +102,8 @@ class Client:
         self._peer = self._lane = None
 
     def _take_results(self) -> None:
+        if not self.session.results:
+            return
         for result in self.session.take_results():
             if isinstance(result, Lost):
                 self.losses += 1
@@ -114,8 +118,7 @@ class Client:
         """Something has come of what the session did."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Publication:
+class Publication(Struct, frozen=True, eq=False, gc=False):
     """Events that are published together at a moment, and what is promised with them.
 
     Without events there is the promise alone, or nothing: a source stays that long.
@@ -169,6 +172,8 @@ class Source(Client):
 
     def _publish(self) -> None:
         """What is due goes out as far as the session has room for it."""
+        if not (self._queue or self._next is None):
+            return
         while self._queue and self._fits(self._queue[0]):
             due, now = self._queue.popleft(), self._simulation.now
             if due.batches:
@@ -185,8 +190,7 @@ class Source(Client):
         return sum(map(len, due.batches)) <= self.session.room
 
 
-@dataclass(slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True, eq=False, gc=False):
     """What a sink was delivered at a moment."""
 
     moment: float

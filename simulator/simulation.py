@@ -124,9 +124,13 @@ class Simulation:
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
         """Call ``act`` at a moment; at once, within this instant, where it is past."""
-        self.after(max(0.0, moment - self.now), lambda _: act())
+        self.after(max(0.0, moment - self.now), _call, act)
 
     def run(self, until: float) -> None:
         """Let time pass."""
         if until > self.now:
             self.environment.run(until)
+
+
+def _call(due: Due) -> None:
+    due.what()

@@ -60,7 +60,7 @@ class Unadvertise:
     types: tuple[Name, ...]
 
 
-class Publish(Struct, frozen=True):
+class Publish(Struct, frozen=True, gc=False):
     """Events, and a promise: nothing earlier than ``promise`` will follow (None: as before).
 
     Each batch has the client's name as the only source, and strictly increasing sequence
@@ -72,7 +72,7 @@ class Publish(Struct, frozen=True):
     acks: Acks = Acks.BROKER
 
 
-class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Promise(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """Nothing earlier than ``mark`` will follow. Needs no credit."""
 
     mark: Time
@@ -177,7 +177,7 @@ class Refused:
     reason: Document
 
 
-class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Acknowledged(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The broker has dealt with every event of the client up to ``sequence``."""
 
     sequence: Sequence
@@ -192,7 +192,7 @@ class Rejected:
     reason: Text
 
 
-class Delivery(Struct, frozen=True, eq=False):
+class Delivery(Struct, frozen=True, eq=False, gc=False):
     """Events for a sink. ``subscriptions[i]`` are the numbers that batch ``i`` matched.
 
     ``order`` int64[n] lists positions in the concatenation of the batches, in the order of
@@ -211,7 +211,7 @@ class Delivery(Struct, frozen=True, eq=False):
         return sum(map(len, self.batches))
 
 
-class Credit(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class Credit(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The receiver may send ``events`` more events."""
 
     events: Number

@@ -11,7 +11,7 @@ from matcher.model import EventBatch, Int64s
 from routing.messages.values import Name, Number, Sequence, Text, Time
 
 
-class Flow(Struct, frozen=True, eq=False):
+class Flow(Struct, frozen=True, eq=False, gc=False):
     """Events on their way along a tree, and what is promised behind them.
 
     ``order`` as in Delivery. ``promises``: sources and their promises; one beyond everything says
@@ -25,7 +25,7 @@ class Flow(Struct, frozen=True, eq=False):
     marks: tuple[tuple[Name, Time], ...] = ()
 
 
-class Forward(Struct, frozen=True, eq=False):
+class Forward(Struct, frozen=True, eq=False, gc=False):
     """What fragments and subscribers above let pass on the way up (7.3.6), and then marks.
 
     The first ``fresh`` batches are published events that come the first time, and in the order of
@@ -80,7 +80,7 @@ class Opened:
     anew: bool
 
 
-class Part(Struct, array_like=True, frozen=True):
+class Part(Struct, array_like=True, frozen=True, gc=False):
     """What of a Shared is for one tree: a Forward, or a Flow of what was ``detected``.
 
     ``root``: of the tree; ``mark`` as in Opened. ``picks``: for each batch of the tree the place of
@@ -96,7 +96,7 @@ class Part(Struct, array_like=True, frozen=True):
     order: bytes | None = None
 
 
-class Shared(Struct, frozen=True, eq=False):
+class Shared(Struct, frozen=True, eq=False, gc=False):
     """What goes up the trees of brokers with sinks over one link, each event once.
 
     Events are numbered as they go over a link; ``first``: the number of the first one here.

@@ -33,7 +33,7 @@ class LinkHello:
     terms: Name = ""
 
 
-class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class LinkAck(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """Everything up to ``acknowledged`` has come; also the sign of life of an idle link."""
 
     tag: Tag

@@ -37,7 +37,7 @@ Routed: TypeAlias = LinkStates | CreateTree | TreeAck | TreeNack | Carried
 """What goes in packets."""
 
 
-class Packet(Struct, frozen=True):
+class Packet(Struct, frozen=True, gc=False):
     """Message number ``sequence`` of a link, counted from 1 for each pair of lives, its ``tag``.
 
     ``acknowledged``: the sender has everything up to that number of the other direction.

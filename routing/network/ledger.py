@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from matcher.model import TIME_MAX, EventBatch
 from routing.order import greatest_time
@@ -21,8 +22,7 @@ LEAST = 4_096
 """So many events are kept without asking whether they are needed."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Entry:
+class Entry(Struct, frozen=True, eq=False, gc=False):
     """What came with one message, and its place: how many events came before it."""
 
     place: int

@@ -23,9 +23,9 @@ class Outbox:
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
         batches, fresh = forwarded.batches, len(forwarded.fresh)
-        is_small = 0 < len(batches) < BATCHES_AT_ONCE and not forwarded.waited
-        if is_small and sum(map(len, batches)) < EVENTS_AT_ONCE:
-            self._waiting.append(Forward(batches, marks, fresh, answers))  # the common case
+        if len(batches) <= 1 and not forwarded.waited:  # common
+            if batches or marks or answers:
+                self._waiting.append(Forward(batches, marks, fresh, answers))
             return
         for part in parts_of(batches):
             first = min(fresh, len(part))

@@ -78,7 +78,7 @@ UNANSWERED_MAX = 6
 """Greetings in a row without an answer after which the log says so, once."""
 
 
-class Sent(Struct):
+class Sent(Struct, gc=False):
     """A packet under way."""
 
     sequence: int

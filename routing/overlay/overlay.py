@@ -57,7 +57,7 @@ BROKEN_MAX = 1_024
 """Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
-class Heard(Struct, frozen=True, eq=False):
+class Heard(Struct, frozen=True, eq=False, gc=False):
     """A neighbour has sent something."""
 
     neighbour: str

@@ -30,8 +30,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
+from matcher.single import Single
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
@@ -51,8 +53,7 @@ class Demanded(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Forwarded:
+class Forwarded(Struct, frozen=True, eq=False, gc=False):
     """What is to be sent at once: events, and then the marks of their types (Law 2).
 
     ``fresh`` are published events that pass as they come, ``late`` all others (Law 6); but where
@@ -341,6 +342,10 @@ class Forwarder:
             return
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
+        if isinstance(batch, Single) and name not in self._arrangement.stored:
+            if self._lets_pass(batch, fresh=fresh):
+                self._ready[fresh].append(batch)
+            return
         passing = self._demanded(batch) if fresh else np.zeros(len(batch), np.bool_)
         if name in self._arrangement.stored:
             stored = self._history.add(batch, fresh=fresh, came=came)
@@ -354,6 +359,20 @@ class Forwarder:
                     passing[places] = True
         if passing.any():
             self._ready[fresh].append(batch if passing.all() else batch.take(passing))
+
+    def _lets_pass(self, event: Single, *, fresh: bool) -> bool:
+        """Whether an event passes by itself, of a type that nothing is kept of: as ``push`` finds
+        for many, but without arrays.
+        """
+        name = event.type.name
+        demand = self._demands.get(name) if fresh else None
+        if demand is not None and demand.wanted(event).any():
+            return True
+        users = self._arrangement.users.get(name)
+        if not users:
+            return False
+        satisfied = self._arrangement.sieves[name].sift_single(event)
+        return any(users[one].passes for one in satisfied) or (fresh and bool(satisfied))
 
     def _demanded(self, batch: EventBatch) -> Bools:
         """The events of a fresh batch that very many want."""
