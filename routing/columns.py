@@ -116,7 +116,7 @@ def encode_batches(
     batches: Sequence[EventBatch], order: Int64s | None = None
 ) -> tuple[tuple[BatchHeader, ...], bytes]:
     """The batches' headers, and their bodies one after another, then the order."""
-    if len(batches) == 1 and order is None:
+    if len(batches) == 1 and order is None:  # common
         header, body = _encode_batch(batches[0])
         return (header,), body
     if not batches:

@@ -528,7 +528,8 @@ def decode(frames: Sequence[Buffer]) -> Message:
 
 def _decode_one(first: Buffer, body: Buffer | None) -> Message:
     """The message, no packet, that begins with a frame."""
-    _check_start(first)
+    if first[:3] != _START or len(first) < _PREFIX:
+        _check_start(first)
     decoder = _BY_KIND.get(first[3])
     if decoder is None:
         raise WireError(f"no message is of kind {first[3]}")

@@ -100,19 +100,20 @@ class Branch:
         else:
             self.demands[name] = demand
 
+    def wants(self, name: str) -> bool:
+        """Whether any events of a type are wanted there."""
+        return name in self._demands
+
     # --- what is about to be sent ---
 
     def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
         """Send what is wanted of these events, and give it; None for nothing."""
-        if len(batches) == 1 and batches[0].type.name not in self._demands:
+        patterns = []
+        for batch in batches:
+            demand = self._demands.get(batch.type.name)
+            patterns.append([] if demand is None else demand.patterns(batch))
+        if not any(patterns):
             return None
-        demands = [self._demands.get(batch.type.name) for batch in batches]
-        if not any(demands):
-            return None  # which is common, and cheaper to find out than what is wanted of them
-        patterns = [
-            [] if demand is None else demand.patterns(batch)
-            for demand, batch in zip(demands, batches, strict=True)
-        ]
         parcel = parcel_of(batches, patterns, order)
         if parcel is not None:
             self._flows.append(Flow(parcel.batches, parcel.order))

@@ -71,7 +71,7 @@ class DividedRouter(Router):
         self, batches: Sequence[EventBatch], order: Int64s | None, sender: str | None
     ) -> None:
         """Send published events on to the children that want them."""
-        for branch in self.children:
+        for branch in self.children_wanting(batches):
             if branch.neighbour != sender and branch.neighbour in self.partners:
                 branch.offer(batches, order)
 
@@ -459,10 +459,8 @@ class DividedDetection(Detection):
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
-        found: set[str] = set()
-        for station in self.stations:
-            found.update(station.take_hopeless())
-        return tuple(sorted(found)) if found else ()
+        found = [name for station in self.stations for name in station.take_hopeless()]
+        return tuple(sorted(set(found))) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""

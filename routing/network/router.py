@@ -36,6 +36,8 @@ class Router:
         self._branches: dict[str, Branch] = {}
         self._detected: list[Detections] = []
         self._schemas: Mapping[str, EventType] = {}
+        self._wanting: dict[str, tuple[Branch, ...]] = {}
+        """By type, the children that want events of it; made when such events come."""
         self._epoch: tuple[str, int] | None = None
         self.root: str | None = None
         self.father: str | None = None
@@ -60,6 +62,16 @@ class Router:
         """The branches away from the root."""
         return (one for one in self._branches.values() if one.neighbour != self.father)
 
+    def children_wanting(self, batches: Sequence[EventBatch]) -> Iterable[Branch]:
+        """The children that may want some of these events."""
+        if len(batches) != 1:
+            return self.children
+        name = batches[0].type.name
+        found = self._wanting.get(name)
+        if found is None:
+            found = self._wanting[name] = tuple(one for one in self.children if one.wants(name))
+        return found
+
     @property
     def has_untold(self) -> bool:
         """Whether a neighbour has yet to be told what is wanted of it."""
@@ -75,6 +87,7 @@ class Router:
 
     def follow(self, tree: Tree | None) -> bool:
         """The tree may have changed; whether the way to the root has."""
+        self._wanting.clear()
         before = self.root, self.father
         epoch = None if tree is None else (tree.root, tree.epoch)
         if epoch != self._epoch:
@@ -108,6 +121,7 @@ class Router:
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
     ) -> None:
         """Filters, types or rules have changed."""
+        self._wanting.clear()
         self._schemas = schemas
         for branch in self._branches.values():
             branch.index(schemas, defining)
