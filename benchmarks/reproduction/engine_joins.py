@@ -33,6 +33,7 @@ TICKS = 1e6
 EVENTS, QUICK_EVENTS = 100_000, 2_000
 QUICK_WINDOW = 2_000
 INDEXED = "columns are indexed by what a parameter is equal to: a window is not scanned"
+NO_SCAN = "with indexes both look at the few events of one value, and neither is ahead for long"
 POLICIES = ("last", "each")
 COLUMNS = {policy: us(f"{policy} {CDP}") for policy in POLICIES}
 AIPS = {policy: us(f"{policy} {AIP}") for policy in POLICIES}
@@ -108,12 +109,14 @@ def lengths(table: Table) -> tuple[Claim, ...]:
             table,
             EVERY,
             lambda *all_: all(map(falls, all_)),
+            why=f"{INDEXED}, so that its having fewer events of a type saves nothing",
         ),
         claim(
             "CDP is ahead of AIP by a factor that does not depend on the length",
             table,
             (COLUMNS["each"], AIPS["each"]),
             lambda cdp, aip: below(cdp, aip) and flat(aip / cdp),
+            why=NO_SCAN,
         ),
     )
 
@@ -128,6 +131,13 @@ def windows(table: Table) -> tuple[Claim, ...]:
             why=INDEXED,
         ),
         claim("and AIP", table, tuple(AIPS.values()), all_grow),
+        claim(
+            "CDP is ahead of AIP by a factor that does not depend on the window",
+            table,
+            (COLUMNS["each"], AIPS["each"]),
+            lambda cdp, aip: below(cdp, aip) and flat(aip / cdp),
+            why=NO_SCAN,
+        ),
         gpu("the GPU is ahead from windows of 4,000 events on"),
     )
 
@@ -242,12 +252,13 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
     ),
     "thesis-6.11": (
         "number of rules",
-        " Each event is relevant to a tenth of the rules.",
+        " Each event is relevant to a tenth of the rules. Events come 4,096 at a time, since there "
+        "are 30 types of them, and half as many are measured.",
         Sweep(
             "rules",
             (10, 20, 50, 100),
             joined("rules", Joined(groups=10)),
-            after(default_window),
+            of_many_types,
             rules,
             (True, True),
             with_rates=False,
@@ -283,7 +294,9 @@ SWEEPS: dict[str, tuple[str, str, Sweep]] = {
 }
 SETTING = (
     "R10: a sequence of three types joined by an attribute of 50,000 values, and a Sum joined too; "
-    "one event at each tick, 100,000 events after a full window of 100,000."
+    "one event at each tick, 100,000 events after a full window of 100,000. All windows of the "
+    "rule are of that size: the thesis calls it R10's window, though it prints 10,000 for the "
+    "sequence."
 )
 EXPERIMENTS: tuple[Experiment, ...] = tuple(
     Experiment(name, PAGE, title, SETTING + more, partial(Sweep.run, one))

@@ -64,7 +64,12 @@ class Sweep:
         columns.extend(case + COMPOSITES for case in self.cases)
         if self.with_rates:
             columns.extend(map(sustained, lines))
-        table = Table(tuple(columns), tuple(tuple(self._row(value, quick)) for value in values))
+        rows = tuple(tuple(self._row(value, quick)) for value in values)
+        return self.outcome(Table(tuple(columns), rows))
+
+    def outcome(self, table: Table) -> Outcome:
+        """What is drawn and said of a table of this figure, measured now or read again."""
+        lines = [case + engine for case in self.cases for engine in engines()]
         times, intervals = tuple(map(us, lines)), tuple(map(half, lines))
         charts = [Chart(times, "CPU time an event [us]", self.logarithmic, intervals)]
         if self.with_rates:
@@ -116,7 +121,10 @@ class Offering:
         for case, making in self.cases.items():
             for name, engine in engines().items():
                 columns |= _line(f"{case}{name}", making(quick), engine, rates, quick)
-        table = Table(tuple(columns), tuple(zip(*columns.values(), strict=True)))
+        return self.outcome(Table(tuple(columns), tuple(zip(*columns.values(), strict=True))))
+
+    def outcome(self, table: Table) -> Outcome:
+        """What is drawn and said of a table of this figure, measured now or read again."""
         lines = [f"{case}{name}" for case in self.cases for name in engines()]
         charts = (
             Chart(

@@ -261,7 +261,7 @@ class Joined:
             attribute = ("value", "att", "x")[place]
             body += (
                 f" and $s{place} = Sum({states[-1]}(att = $x).{attribute}"
-                f" within {window} us from {states[0]})"
+                f" within {window} us from {states[1]})"
             )
             sums.append(f"$s{place}")
         if self.accepted is not None:

@@ -21,6 +21,9 @@ INCHES = (5.2, 3.6)
 """Width and height of one chart."""
 NAMES_MAX = 60
 """So many characters fit below one chart in a row."""
+LINES_INSIDE = 6
+"""So many lines have a colour each and their legend inside; more share one by twos, the second
+dashed, and have it below."""
 _VERDICTS = {True: "yes", False: "no", None: "not measured"}
 
 
@@ -105,13 +108,25 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
     if any(isinstance(place, str) for place in places):
         _draw_bars(axes, table, chart)
     else:
-        for line, interval in zip_longest(chart.lines, chart.intervals):
+        for number, (line, interval) in enumerate(zip_longest(chart.lines, chart.intervals)):
             halves = table.column(interval) if interval else [None] * len(places)
             rows = zip(places, table.column(line), halves, strict=True)
             known = [(x, y, half or 0.0) for x, y, half in rows if y is not None]
             if known:
                 x, y, half = zip(*known, strict=True)
-                axes.errorbar(x, y, half, marker="o", markersize=3, capsize=2, label=line)
+                dashes = "-" if number % 2 == 0 or len(chart.lines) <= LINES_INSIDE else "--"
+                color = f"C{number // 2 if len(chart.lines) > LINES_INSIDE else number}"
+                axes.errorbar(
+                    x,
+                    y,
+                    half,
+                    marker="o",
+                    markersize=3,
+                    capsize=2,
+                    label=line,
+                    color=color,
+                    ls=dashes,
+                )
         if chart.logarithmic[0]:
             axes.set_xscale("log")
         axes.set_xlabel(first)
@@ -121,7 +136,10 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
         axes.set_ylim(bottom=0)
     axes.set_ylabel(chart.y_label)
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
+    if len(chart.lines) > LINES_INSIDE:  # else the legend would cover them
+        axes.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3)
+    else:
+        axes.legend(fontsize="small")
 
 
 def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
