@@ -1,0 +1,144 @@
+"""The messages between clients and brokers as bytes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from matcher.model import EventType
+from routing.columns import BatchHeader, decode_batches, encode_batches
+from routing.errors import WireError
+from routing.messages import (
+    Acknowledged,
+    Acks,
+    Advertise,
+    Confirmed,
+    Credit,
+    Delivery,
+    Deploy,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    ListRules,
+    Number,
+    Promise,
+    Publish,
+    Refused,
+    Rejected,
+    Remove,
+    Request,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Time,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+from routing.messages import (
+    Sequence as SequenceNumber,
+)
+from routing.schemas import event_type_of, flat_schema
+from routing.wire.codec import (
+    BATCHES_MAX,
+    Buffer,
+    Codec,
+    Frames,
+    no_body,
+    pack,
+    plain_codec,
+    prefix,
+)
+
+
+class _Advertised(msgspec.Struct, array_like=True, frozen=True):
+    request: Request
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+
+
+class _Published(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    promise: Time | None
+    acks: Acks
+
+
+class _Delivered(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    subscriptions: tuple[tuple[Number, ...], ...]
+    ordered: bool
+    dropped: SequenceNumber
+    late: bool
+
+
+_unpack_advertised = msgspec.msgpack.Decoder(_Advertised).decode
+_unpack_published = msgspec.msgpack.Decoder(_Published).decode
+_unpack_delivered = msgspec.msgpack.Decoder(_Delivered).decode
+_ADVERTISE, _PUBLISH, _DELIVERY = 2, 4, 20
+_PUBLISH_PREFIX, _DELIVERY_PREFIX = prefix(_PUBLISH), prefix(_DELIVERY)
+
+
+def _encode_advertise(message: Advertise) -> Frames:
+    plain = [message.request, [flat_schema(event_type) for event_type in message.types]]
+    return [prefix(_ADVERTISE) + pack(plain)]
+
+
+def _decode_advertise(data: Buffer, body: Buffer | None) -> Advertise:
+    no_body(body)
+    plain = _unpack_advertised(data)
+    types: tuple[EventType, ...] = tuple(event_type_of(flat) for flat in plain.types)
+    return Advertise(plain.request, types)
+
+
+def _encode_publish(message: Publish) -> Frames:
+    headers, body = encode_batches(message.batches)
+    return [_PUBLISH_PREFIX + pack(_Published(headers, message.promise, message.acks)), body]
+
+
+def _decode_publish(data: Buffer, body: Buffer | None) -> Publish:
+    plain = _unpack_published(data)
+    batches, _ = decode_batches(plain.batches, body)
+    return Publish(batches, plain.promise, plain.acks)
+
+
+def _encode_delivery(message: Delivery) -> Frames:
+    order = message.order
+    headers, body = encode_batches(message.batches, order)
+    plain = _Delivered(
+        headers, message.subscriptions, order is not None, message.dropped, message.late
+    )
+    return [_DELIVERY_PREFIX + pack(plain), body]
+
+
+def _decode_delivery(data: Buffer, body: Buffer | None) -> Delivery:
+    plain = _unpack_delivered(data)
+    batches, order = decode_batches(plain.batches, body, plain.ordered)
+    if len(plain.subscriptions) != len(batches):
+        raise WireError(f"subscriptions for {len(plain.subscriptions)} of {len(batches)} batches")
+    return Delivery(batches, plain.subscriptions, order, plain.dropped, plain.late)
+
+
+CODECS: tuple[Codec, ...] = (
+    plain_codec(1, Hello),
+    Codec(_ADVERTISE, Advertise, _encode_advertise, _decode_advertise),
+    plain_codec(3, Unadvertise),
+    Codec(_PUBLISH, Publish, _encode_publish, _decode_publish),
+    plain_codec(5, Promise),
+    plain_codec(6, Subscribe),
+    plain_codec(7, Unsubscribe),
+    plain_codec(8, Deploy),
+    plain_codec(9, Remove),
+    plain_codec(10, ListRules),
+    plain_codec(11, ShowRule),
+    plain_codec(12, StatusRequest),
+    plain_codec(16, Welcome),
+    plain_codec(17, Confirmed),
+    plain_codec(18, Refused),
+    plain_codec(19, Acknowledged),
+    Codec(_DELIVERY, Delivery, _encode_delivery, _decode_delivery),
+    plain_codec(21, Rejected),
+    plain_codec(32, Credit),
+    plain_codec(33, Heartbeat),
+    plain_codec(34, Goodbye),
+)
+"""Those of all kinds below 48."""

@@ -1,0 +1,88 @@
+"""How one kind of message is written and read: four bytes, and an array of its fields.
+
+The bytes are ``R``, ``X``, the version and the kind. The version stands where any version must have
+it, so that a peer of another one can be told so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, cast, get_type_hints
+
+import msgspec
+
+from routing.errors import WireError
+from routing.messages import VERSION
+
+BATCHES_MAX = 1_024
+"""Batches in one message."""
+MAGIC = b"RX"
+START = MAGIC + bytes((VERSION,))
+"""How every first frame begins."""
+PREFIX = 4
+"""Bytes before a message's fields."""
+
+Frames = list[bytes]
+Buffer = bytes | memoryview
+
+pack = msgspec.msgpack.Encoder().encode
+"""Plain data as bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of message is written after the four bytes, and read."""
+
+    kind: int
+    message: type
+    encode: Callable[[Any], Frames]
+    decode: Callable[[Buffer, Buffer | None], Any]
+
+
+def plain_codec(kind: int, message: type) -> Codec:
+    """The codec of a message without events: its fields are plain data."""
+    begin = prefix(kind)
+    if issubclass(message, msgspec.Struct):
+        return _flat(kind, message, begin)
+    names = tuple(field.name for field in fields(cast(Any, message)))
+    hints = get_type_hints(message, include_extras=True)
+    unpack = msgspec.msgpack.Decoder(
+        tuple[tuple(hints[name] for name in names)] if names else tuple[()]  # type: ignore[misc]
+    ).decode
+
+    def encode_plain(value: Any) -> Frames:
+        return [begin + pack([getattr(value, name) for name in names])]
+
+    def decode_plain(data: Buffer, body: Buffer | None) -> Any:
+        if body is not None:
+            no_body(body)
+        return message(*unpack(data))
+
+    return Codec(kind, message, encode_plain, decode_plain)
+
+
+def _flat(kind: int, message: type, begin: bytes) -> Codec:
+    """The codec of a message that is written as it is."""
+    unpack: Callable[[Buffer], Any] = msgspec.msgpack.Decoder(message).decode
+
+    def encode_flat(value: Any) -> Frames:
+        return [begin + pack(value)]
+
+    def decode_flat(data: Buffer, body: Buffer | None) -> Any:
+        if body is not None:
+            no_body(body)
+        return unpack(data)
+
+    return Codec(kind, message, encode_flat, decode_flat)
+
+
+def prefix(kind: int) -> bytes:
+    """The bytes before the fields of a message of that kind."""
+    return MAGIC + bytes((VERSION, kind))
+
+
+def no_body(body: Buffer | None) -> None:
+    """WireError where there is a second frame."""
+    if body is not None:
+        raise WireError("a second frame after a message that has one")

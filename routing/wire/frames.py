@@ -1,0 +1,177 @@
+"""Frames as messages, and messages as frames: the table of kinds, and what holds other messages.
+
+``decode`` raises WireError and nothing else, whatever the bytes are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, cast, get_args
+
+import msgspec
+
+from routing.errors import VersionMismatch, WireError
+from routing.messages import (
+    VERSION,
+    Answered,
+    Asked,
+    Asking,
+    Confirmed,
+    Message,
+    Name,
+    Packet,
+    Refused,
+    Request,
+    Routed,
+    Tag,
+)
+from routing.messages import (
+    Sequence as SequenceNumber,
+)
+from routing.wire import clients, network
+from routing.wire.codec import (
+    MAGIC,
+    PREFIX,
+    START,
+    Buffer,
+    Codec,
+    Frames,
+    no_body,
+    pack,
+    prefix,
+)
+
+FRAME_MAX = 2**25
+"""Bytes in one frame, either of them; a host refuses longer ones unread."""
+
+
+# --- requests on their way to the root, and answers ------------------------------------------
+
+
+class _Nested(msgspec.Struct, array_like=True, frozen=True):
+    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    number: Request
+    client: Name
+    message: bytes
+
+
+_ASKED, _ANSWERED = 58, 59
+_ASKING = frozenset(get_args(Asking))
+_unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
+
+
+def _encode_asked(message: Asked) -> Frames:
+    (request,) = encode(message.request)
+    return [prefix(_ASKED) + pack(_Nested(message.path, message.number, message.client, request))]
+
+
+def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
+    plain, request = _decode_nested(data, body)
+    if type(request) not in _ASKING:
+        raise WireError(f"a request for the root that is {type(request).__name__}")
+    return Asked(plain.path, plain.number, plain.client, cast(Any, request))
+
+
+def _encode_answered(message: Answered) -> Frames:
+    (answer,) = encode(message.answer)
+    return [prefix(_ANSWERED) + pack(_Nested(message.path, message.number, "", answer))]
+
+
+def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
+    plain, answer = _decode_nested(data, body)
+    if not isinstance(answer, Confirmed | Refused):
+        raise WireError(f"an answer of the root that is {type(answer).__name__}")
+    return Answered(plain.path, plain.number, answer)
+
+
+def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[_Nested, Message]:
+    no_body(body)
+    plain = _unpack_nested(data)
+    return plain, decode((plain.message,))
+
+
+# --- packets ---------------------------------------------------------------------------------
+
+_PACKET = 49
+_PACKET_PREFIX = prefix(_PACKET)
+_ROUTED = frozenset(get_args(Routed))
+_unpack_packet = msgspec.msgpack.Decoder(tuple[Tag, SequenceNumber, SequenceNumber]).decode
+
+
+def _encode_packet(message: Packet) -> Frames:
+    plain, inner = (message.tag, message.sequence, message.acknowledged), message.message
+    return [_PACKET_PREFIX + pack(plain), *_BY_MESSAGE[type(inner)](inner)]
+
+
+def _decode_packet(data: Buffer, first: Buffer, body: Buffer | None) -> Packet:
+    tag, sequence, acknowledged = _unpack_packet(data)
+    inner: Any = _decode_one(first, body)
+    if type(inner) not in _ROUTED:
+        raise WireError(f"a packet with {type(inner).__name__} in it")
+    return Packet(tag, sequence, acknowledged, inner)
+
+
+# --- the table of kinds ----------------------------------------------------------------------
+
+CODECS: tuple[Codec, ...] = (
+    *clients.CODECS,
+    *network.CODECS,
+    Codec(_ASKED, Asked, _encode_asked, _decode_asked),
+    Codec(_ANSWERED, Answered, _encode_answered, _decode_answered),
+)
+_BY_MESSAGE: dict[type, Callable[[Any], Frames]] = {
+    Packet: _encode_packet,
+    **{codec.message: codec.encode for codec in CODECS},
+}
+_BY_KIND = {codec.kind: codec.decode for codec in CODECS}
+
+
+def encode(message: Message) -> list[bytes]:
+    """The frames of a message: one, or two when it bears events, and one more for a packet."""
+    return _BY_MESSAGE[type(message)](message)
+
+
+def decode(frames: Sequence[Buffer]) -> Message:
+    """The message in ``frames``.
+
+    Raises WireError for anything that is not one, and its subclass VersionMismatch for a message
+    of another version.
+    """
+    count = len(frames)
+    if not 1 <= count <= 3:
+        raise WireError(f"a message of {count} frames; expected one to three")
+    for frame in frames:
+        if len(frame) > FRAME_MAX:
+            raise WireError(f"a frame of more than {FRAME_MAX} bytes")
+    first = frames[0]
+    try:
+        if count > 1 and first[:PREFIX] == _PACKET_PREFIX:
+            body = frames[2] if count == 3 else None
+            return _decode_packet(first[PREFIX:], frames[1], body)
+        if count > 2:
+            _check_start(first)
+            raise WireError("three frames that are no packet")
+        return _decode_one(first, frames[1] if count == 2 else None)
+    except (ValueError, RecursionError, OverflowError) as error:
+        # msgspec's errors, bad UTF-8 and nesting that is too deep: all are the sender's bytes.
+        raise WireError(f"{type(error).__name__}: {error}") from None
+
+
+def _decode_one(first: Buffer, body: Buffer | None) -> Message:
+    """The message, no packet, that begins with a frame."""
+    if first[:3] != START or len(first) < PREFIX:
+        _check_start(first)
+    decoder = _BY_KIND.get(first[3])
+    if decoder is None:
+        raise WireError(f"no message is of kind {first[3]}")
+    message: Message = decoder(first[PREFIX:], body)
+    return message
+
+
+def _check_start(first: Buffer) -> None:
+    """WireError unless a first frame starts as ours do."""
+    if first[:3] == START and len(first) >= PREFIX:
+        return
+    if len(first) < PREFIX or bytes(first[:2]) != MAGIC:
+        raise WireError("not a message of this protocol")
+    raise VersionMismatch(first[2], VERSION)

@@ -1,0 +1,228 @@
+"""The messages between brokers as bytes, but for those that hold another message."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import lru_cache
+from typing import Annotated
+
+import msgspec
+
+from routing.columns import BatchHeader, decode_batches, encode_batches
+from routing.errors import WireError
+from routing.messages import (
+    Awakening,
+    Committed,
+    CreateTree,
+    Flow,
+    Forward,
+    Known,
+    LinkAck,
+    LinkHello,
+    LinkStates,
+    Name,
+    Need,
+    Number,
+    Opened,
+    Part,
+    Pause,
+    Paused,
+    Plan,
+    RuleFacts,
+    Shared,
+    Survey,
+    Surveyed,
+    Text,
+    Time,
+    TreeAck,
+    TreeNack,
+    Want,
+    Wanted,
+)
+from routing.messages import (
+    Sequence as SequenceNumber,
+)
+from routing.schemas import event_type_of, flat_schema
+from routing.wire.codec import (
+    BATCHES_MAX,
+    Buffer,
+    Codec,
+    Frames,
+    no_body,
+    pack,
+    plain_codec,
+    prefix,
+)
+
+
+class _Known(msgspec.Struct, array_like=True, frozen=True):
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+    rules: tuple[RuleFacts, ...]
+    ended: tuple[tuple[Name, SequenceNumber], ...]
+    homes: Annotated[tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=10_000)]
+    given_up: tuple[Name, ...]
+
+
+class _Paused(msgspec.Struct, array_like=True, frozen=True):
+    root: Name
+    epoch: SequenceNumber
+    number: SequenceNumber
+    nodes: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    fronts: tuple[tuple[Name, Time], ...]
+    marks: tuple[tuple[Name, Time], ...]
+    rules: tuple[tuple[Name, Time], ...]
+    due: tuple[tuple[Name, Time], ...]
+    sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
+    known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=10_000)]
+    wants: tuple[tuple[Name, tuple[Text, ...]], ...]
+
+
+class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    ordered: bool
+    promises: tuple[tuple[Name, Time], ...]
+    marks: tuple[tuple[Name, Time], ...]
+
+
+class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    marks: tuple[tuple[Name, Time], ...]
+    fresh: Number
+    answers: tuple[tuple[Name, SequenceNumber, Time], ...]
+    came: bytes | None
+
+
+class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    first: SequenceNumber
+    batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=10_000)]
+    pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
+
+
+_KNOWN, _FLOW, _PAUSED, _FORWARD, _SHARED = 55, 57, 61, 63, 70
+_FLOW_PREFIX, _FORWARD_PREFIX = prefix(_FLOW), prefix(_FORWARD)
+_unpack_known = msgspec.msgpack.Decoder(_Known).decode
+_unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
+_unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
+_unpack_forwarded = msgspec.msgpack.Decoder(_Forwarded).decode
+_unpack_shared = msgspec.msgpack.Decoder(_Shared).decode
+
+
+def _encode_known(message: Known) -> Frames:
+    return [_known_bytes(message)]
+
+
+def _decode_known(data: Buffer, body: Buffer | None) -> Known:
+    no_body(body)
+    return _known_from(bytes(data))
+
+
+# What is known is told on as it is, to all, whenever anything of it changes.
+@lru_cache(maxsize=16)
+def _known_bytes(message: Known) -> bytes:
+    return prefix(_KNOWN) + pack(_flat_known(message))
+
+
+@lru_cache(maxsize=16)
+def _known_from(data: bytes) -> Known:
+    return _known_of(_unpack_known(data))
+
+
+def _flat_known(known: Known) -> _Known:
+    types = tuple(tuple(flat_schema(event_type)) for event_type in known.types)
+    return _Known(types, known.rules, known.ended, known.homes, known.given_up)
+
+
+def _known_of(plain: _Known) -> Known:
+    types = tuple(map(event_type_of, plain.types))
+    return Known(types, plain.rules, plain.ended, plain.homes, plain.given_up)
+
+
+def _encode_paused(message: Paused) -> Frames:
+    values = {field.name: getattr(message, field.name) for field in fields(message)}
+    plain = _Paused(**{**values, "known": tuple(map(_flat_known, message.known))})
+    return [prefix(_PAUSED) + pack(plain)]
+
+
+def _decode_paused(data: Buffer, body: Buffer | None) -> Paused:
+    no_body(body)
+    plain = _unpack_paused(data)
+    values = msgspec.structs.asdict(plain)
+    return Paused(**{**values, "known": tuple(map(_known_of, plain.known))})
+
+
+def _encode_flow(message: Flow) -> Frames:
+    headers, body = encode_batches(message.batches, message.order)
+    plain = _Flow(headers, message.order is not None, message.promises, message.marks)
+    first = _FLOW_PREFIX + pack(plain)
+    return [first, body] if headers else [first]
+
+
+def _decode_flow(data: Buffer, body: Buffer | None) -> Flow:
+    plain = _unpack_flow(data)
+    if not plain.batches:
+        no_body(body)
+        return Flow((), None, plain.promises, plain.marks)
+    batches, order = decode_batches(plain.batches, body, plain.ordered)
+    return Flow(batches, order, plain.promises, plain.marks)
+
+
+def _encode_forward(message: Forward) -> Frames:
+    headers, body = encode_batches(message.batches)
+    plain = _Forwarded(headers, message.marks, message.fresh, message.answers, message.came)
+    first = _FORWARD_PREFIX + pack(plain)
+    return [first, body] if headers else [first]
+
+
+def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
+    plain = _unpack_forwarded(data)
+    if not plain.batches:
+        no_body(body)
+        return Forward((), plain.marks, 0, plain.answers)
+    if plain.fresh > len(plain.batches):
+        raise WireError(f"{plain.fresh} fresh batches of {len(plain.batches)}")
+    batches, _ = decode_batches(plain.batches, body)
+    if plain.came is not None and len(plain.came) != 8 * sum(map(len, batches)):
+        raise WireError(f"{len(plain.came)} bytes of times for {sum(map(len, batches))} events")
+    return Forward(batches, plain.marks, plain.fresh, plain.answers, plain.came)
+
+
+def _encode_shared(message: Shared) -> Frames:
+    headers, body = encode_batches(message.batches)
+    first = prefix(_SHARED) + pack(_Shared(message.first, headers, message.parts, message.pulled))
+    return [first, body] if headers else [first]
+
+
+def _decode_shared(data: Buffer, body: Buffer | None) -> Shared:
+    plain = _unpack_shared(data)
+    if not plain.batches:
+        no_body(body)
+        return Shared(plain.first, (), plain.parts, plain.pulled)
+    batches, _ = decode_batches(plain.batches, body)
+    return Shared(plain.first, batches, plain.parts, plain.pulled)
+
+
+CODECS: tuple[Codec, ...] = (
+    plain_codec(48, LinkHello),
+    plain_codec(50, LinkAck),
+    plain_codec(51, LinkStates),
+    plain_codec(52, CreateTree),
+    plain_codec(53, TreeAck),
+    plain_codec(54, TreeNack),
+    Codec(_KNOWN, Known, _encode_known, _decode_known),
+    plain_codec(56, Want),
+    Codec(_FLOW, Flow, _encode_flow, _decode_flow),
+    plain_codec(60, Pause),
+    Codec(_PAUSED, Paused, _encode_paused, _decode_paused),
+    plain_codec(62, Plan),
+    plain_codec(68, Wanted),
+    Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
+    plain_codec(71, Awakening),
+    plain_codec(64, Need),
+    plain_codec(65, Survey),
+    plain_codec(66, Surveyed),
+    plain_codec(67, Committed),
+    plain_codec(69, Opened),
+    Codec(_SHARED, Shared, _encode_shared, _decode_shared),
+)
+"""Those of kinds from 48 on."""
