@@ -1,0 +1,384 @@
+"""The client's side of the protocol, without sockets, clocks or threads (architecture.md 4).
+
+A Conversation outlives its links: ``connect`` on a fresh link says Hello; once welcomed, it
+advertises and subscribes again and sends again what was not acknowledged. Outcomes come out of
+``take_results`` as the broker's own messages, in order, with ``Lost`` where a link ended.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from matcher.model import EventType
+from routing import wire
+from routing.config import SessionConfig
+from routing.effects import BROKER, Close, Effect, Log, Send
+from routing.errors import SessionError, VersionMismatch, WireError
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Advertise,
+    Code,
+    Confirmed,
+    Credit,
+    Delivery,
+    FromBroker,
+    FromClient,
+    Goodbye,
+    Heartbeat,
+    Hello,
+    Refused,
+    Rejected,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+from routing.outgoing import Outgoing
+from routing.requests import Asked, Requests
+
+NO_RETRY = frozenset(
+    {Code.VERSION, Code.BAD_NAME, Code.PROTOCOL, Code.SCHEMA, Code.BAD_EVENT, Code.QUEUE_FULL}
+)
+"""Ends of a link that the next one would come to as well."""
+
+
+class State(enum.Enum):
+    """Where the session's conversation stands."""
+
+    OFF = "off"  # no link
+    GREETING = "greeting"  # Hello was said
+    READY = "ready"  # Welcome was heard
+    CLOSED = "closed"  # Goodbye was said: for good
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The link is gone: the host may ``connect`` again (after a pause that grows).
+
+    ``retry`` is False when the next link would end like this one.
+    """
+
+    code: Code
+    reason: str
+    retry: bool
+
+
+Result: TypeAlias = Welcome | Confirmed | Refused | Acknowledged | Rejected | Delivery | Lost
+
+
+class Conversation:
+    """One client, and what its links need of it. ``now`` as in Session."""
+
+    def __init__(self, config: SessionConfig) -> None:
+        self._config = config
+        self._state = State.OFF
+        self._now = self._sent_at = self._heard_at = 0.0
+        self._tick_s = config.heartbeat_s / 2
+        self.timer_at = math.inf
+        """As ``next_timer``, but infinite for None."""
+        self._broker_heartbeat_s = config.heartbeat_s
+        self.effects: list[Effect] = []
+        """What ``take_effects`` would give."""
+        self.results: list[Result] = []
+        """What ``take_results`` would give."""
+        self._outgoing = Outgoing(config)
+        self._types: dict[str, EventType] = {}
+        self._subscriptions: dict[int, Subscribe] = {}
+        self._requests = Requests()
+        self._last_subscription = 0
+        self._backlog = 0
+        self._granted = 0
+
+    # --- the link ---
+
+    @property
+    def state(self) -> State:
+        """Where the conversation stands."""
+        return self._state
+
+    @property
+    def ready(self) -> bool:
+        """Whether the broker has welcomed this session on its present link."""
+        return self._state is State.READY
+
+    def connect(self, now: float) -> None:
+        """Start on a fresh link: says Hello. SessionError on a link, or after ``close``."""
+        if self._state is not State.OFF:
+            raise SessionError(f"connect, but the session is {self._state.value}")
+        self._now = self._heard_at = now
+        self.timer_at = now + self._tick_s
+        self._state = State.GREETING
+        config = self._config
+        self._send(Hello(VERSION, config.name, config.heartbeat_s, config.instance))
+
+    def receive(self, message: FromBroker, now: float) -> None:
+        """Take in one message; what comes without a link is ignored."""
+        if self._state is State.READY:
+            handlers = _HANDLERS_READY
+        elif self._state is State.GREETING:
+            handlers = _HANDLERS_GREETING
+        else:
+            return
+        self._now = self._heard_at = now
+        handler = handlers.get(type(message))
+        if handler is None:
+            name = type(message).__name__
+            self._end(Code.PROTOCOL, f"the broker sent {name} while {self._state.value}")
+            return
+        handler(self, message)
+
+    def receive_frames(self, frames: Sequence[bytes | memoryview], now: float) -> None:
+        """Decode and take in one message; malformed frames end the link (``Lost``)."""
+        self._now = now
+        try:
+            message = wire.decode(frames)
+        except VersionMismatch as error:
+            self._end(Code.VERSION, str(error))
+        except WireError as error:
+            self._end(Code.PROTOCOL, f"the broker sent {error}")
+        else:
+            self.receive(message, now)  # type: ignore[arg-type]
+
+    def lose(self, now: float, reason: str = "the link broke") -> None:
+        """The link broke."""
+        self._now = now
+        self._unsend()
+        self._leave(Code.SILENT, reason)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due: heartbeats, promises of a live source, a silent broker."""
+        if self._state not in (State.GREETING, State.READY):
+            return
+        self._now = now
+        self.timer_at = now + self._tick_s
+        silence_s = self._broker_heartbeat_s * self._config.heartbeats_missed_max
+        if now - self._heard_at > silence_s:
+            self._end(Code.SILENT, f"nothing heard from the broker for {silence_s:g} s")
+            return
+        if self._state is State.READY:
+            self._outgoing.promise_by_clock(now)
+            self._publish()
+            if now - self._sent_at >= self._config.heartbeat_s / 2:
+                self._send(Heartbeat())
+
+    def next_timer(self) -> float | None:
+        """When ``handle_timer`` is due next; None when not connected."""
+        return self.timer_at if self.timer_at < math.inf else None
+
+    def close(self, now: float, reason: str = "", *, returns: bool = False) -> None:
+        """Say Goodbye: a source has then published everything, unless another client of its name
+        ``returns`` to go on; until then its promise stays where it is.
+
+        What still waits for credit is not published: wait for ``unacknowledged`` to become 0.
+        """
+        self._now = now
+        if self._state in (State.GREETING, State.READY):
+            self._send(Goodbye(reason, Code.SILENT if returns else Code.CLOSING))
+            self.effects.append(Close(BROKER, reason or "goodbye"))
+        self._state = State.CLOSED
+        self.timer_at = math.inf
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last call, in order."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    def take_results(self) -> list[Result]:
+        """The outcomes since the last call, in order."""
+        results, self.results = self.results, []
+        return results
+
+    # --- requests and answers ---
+
+    def _ask(self, request: Asked, again: bool = False) -> int:
+        """Send a request, or keep it until the broker welcomes this session."""
+        self._refuse_when_closed()
+        self._requests.add(request, again)
+        if self._state is State.READY:
+            self._send(request)
+        return request.request
+
+    def _receive_confirmed(self, message: Confirmed) -> None:
+        answered = self._requests.answer(message.request)
+        if answered is None:
+            self._end(Code.PROTOCOL, f"an answer to request {message.request}, which is not open")
+            return
+        request, repeated = answered
+        _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
+        if not repeated:
+            self.results.append(message)
+        self._publish()
+
+    def _receive_refused(self, message: Refused) -> None:
+        answered = None if message.request is None else self._requests.answer(message.request)
+        if answered is not None and answered[1]:
+            request = answered[0]
+            _FORGOTTEN.get(type(request), Conversation._nothing)(self, request)
+            message = replace(message, request=None)
+        self.results.append(message)
+        self._publish()
+
+    def _nothing(self, request: Any) -> None:
+        """Most requests leave nothing to remember."""
+
+    def _advertised(self, request: Advertise) -> None:
+        self._types.update((schema.name, schema) for schema in request.types)
+
+    def _unadvertised(self, request: Unadvertise | Advertise) -> None:
+        for one in request.types:
+            self._types.pop(one if isinstance(one, str) else one.name, None)
+
+    def _subscribed(self, request: Subscribe) -> None:
+        self._subscriptions[request.number] = request
+        self._grant()
+
+    def _unsubscribed(self, request: Unsubscribe | Subscribe) -> None:
+        self._subscriptions.pop(request.number, None)
+
+    # --- the other messages ---
+
+    def _receive_welcome(self, message: Welcome) -> None:
+        if message.version != VERSION:
+            self._end(Code.VERSION, f"the broker speaks version {message.version}, not {VERSION}")
+            return
+        try:
+            acknowledged = self._outgoing.begin(message.last_sequence, message.credit)
+        except SessionError as error:
+            self._end(Code.BAD_NAME, str(error))
+            return
+        self._state = State.READY
+        self._broker_heartbeat_s = message.heartbeat_s
+        self._granted = 0
+        self.results.append(message)
+        if acknowledged and self._config.acknowledged:
+            self.results.append(Acknowledged(acknowledged))
+        asked = self._requests.open
+        if self._types:
+            types = tuple(self._types.values())
+            self._ask(Advertise(self._requests.number(), types), again=True)
+        for subscription in list(self._subscriptions.values()):
+            self._ask(replace(subscription, request=self._requests.number()), again=True)
+        for request in asked:
+            self._send(request)
+        self._publish()
+
+    def _receive_acknowledged(self, message: Acknowledged) -> None:
+        self._outgoing.acknowledge(message.sequence)
+        self.results.append(message)
+
+    def _receive_rejected(self, message: Rejected) -> None:
+        self.results.append(message)
+
+    def _receive_delivery(self, message: Delivery) -> None:
+        events = len(message)
+        self._granted -= events
+        if self._granted < 0:
+            self._end(Code.PROTOCOL, f"{-self._granted} events more than there was credit for")
+            return
+        self._backlog += events
+        self.results.append(message)
+
+    def _receive_credit(self, message: Credit) -> None:
+        self._outgoing.credit += message.events
+        self._publish()
+
+    def _receive_heartbeat(self, message: Heartbeat) -> None:
+        """Being heard is all there is to it."""
+
+    def _receive_goodbye(self, message: Goodbye) -> None:
+        self._unsend()
+        self.effects.append(Close(BROKER, message.reason))
+        self._leave(message.code, message.reason)
+
+    # --- inside ---
+
+    def _publish(self) -> None:
+        """Send what credit and advertisements allow."""
+        if self._state is not State.READY:
+            return
+        if self._requests.advertising:
+            return  # a source publishes once its advertisement is confirmed
+        for message in self._outgoing.take():
+            self._send(message)
+
+    def _grant(self) -> None:
+        """Give the broker credit for what the application can still take."""
+        if self._state is not State.READY or not self._subscriptions:
+            return
+        wanted = self._config.delivery_credit - self._backlog - self._granted
+        if wanted > 0 and (self._granted <= 0 or wanted >= self._config.delivery_credit // 2):
+            self._granted += wanted
+            self._send(Credit(wanted))
+
+    def _end(self, code: Code, reason: str) -> None:
+        """End the link from this side."""
+        if self._state in (State.GREETING, State.READY):
+            self._send(Goodbye(reason, code))
+            self.effects.append(Close(BROKER, reason))
+        self._leave(code, reason)
+
+    def _leave(self, code: Code, reason: str) -> None:
+        if self._state not in (State.GREETING, State.READY):
+            return
+        self._state = State.OFF
+        self.timer_at = math.inf
+        lost = f"the link was lost before the answer: {reason}"
+        self.results += [
+            Refused(request.request, Code.SILENT, lost) for request in self._requests.lose()
+        ]
+        self.results.append(Lost(code, reason, code not in NO_RETRY))
+        self.effects.append(Log("warning", "link lost", {"reason": reason}))
+
+    def _unsend(self) -> None:
+        """What was meant for a link that is gone must not go out on the next one."""
+        self.effects = [one for one in self.effects if not isinstance(one, Send)]
+
+    def _refuse_when_closed(self) -> None:
+        if self._state is State.CLOSED:
+            raise SessionError("the session is closed")
+
+    def _send(self, message: FromClient) -> None:
+        self._sent_at = self._now
+        self.effects.append(Send(BROKER, message))
+
+
+_CONFIRMED: Mapping[type, Callable[[Conversation, Any], None]] = {
+    Advertise: Conversation._advertised,
+    Unadvertise: Conversation._unadvertised,
+    Subscribe: Conversation._subscribed,
+    Unsubscribe: Conversation._unsubscribed,
+}
+"""What a confirmed request leaves to be asked again on the next link."""
+
+_FORGOTTEN: Mapping[type, Callable[[Conversation, Any], None]] = {
+    Advertise: Conversation._unadvertised,
+    Subscribe: Conversation._unsubscribed,
+}
+"""What is not asked again once it was refused on a later link."""
+
+_ANYWHERE: Mapping[type, Callable[[Conversation, Any], None]] = {
+    Refused: Conversation._receive_refused,
+    Heartbeat: Conversation._receive_heartbeat,
+    Goodbye: Conversation._receive_goodbye,
+}
+
+_HANDLERS_GREETING: Mapping[type, Callable[[Conversation, Any], None]] = {
+    Welcome: Conversation._receive_welcome,
+    **_ANYWHERE,
+}
+"""What a broker may send before it has welcomed this session."""
+
+_HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
+    Confirmed: Conversation._receive_confirmed,
+    Acknowledged: Conversation._receive_acknowledged,
+    Rejected: Conversation._receive_rejected,
+    Delivery: Conversation._receive_delivery,
+    Credit: Conversation._receive_credit,
+    **_ANYWHERE,
+}
+"""And from then on."""
