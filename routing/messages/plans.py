@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from matcher.model import TIME_MIN
 from routing.messages.telling import Known
 from routing.messages.values import Delay, Name, Sequence, Text, Time
 
@@ -57,6 +58,7 @@ class Paused:
     rules, and the least mark up to which those there who want a rule's composite events have
     them. ``sources``: names, homes and types of the open sources there. ``known``: what brokers
     there know otherwise than the root. ``wants``: brokers, and what their own sinks want.
+    ``front``: the greatest mark of a rule that was given or told there.
     """
 
     root: Name
@@ -70,6 +72,7 @@ class Paused:
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...] = ()
     known: tuple[Known, ...] = ()
     wants: tuple[tuple[Name, tuple[Text, ...]], ...] = ()
+    front: Time = TIME_MIN
 
 
 class SinkTree(Struct, array_like=True, frozen=True):
@@ -109,7 +112,8 @@ class Plan:
     ``absent``: brokers that are out of reach, and their types. ``trees``: those of brokers with
     sinks, by root; ``links``: two brokers and the delay between them in us, of which they consist.
     ``rates``: types, and how many events of each come in 1,000 s, where masters are chosen by it.
-    ``ways``: what the root has chosen, where it chooses.
+    ``ways``: what the root has chosen, where it chooses. ``front``: the greatest mark of a rule
+    that was given anywhere before; what sinks still hold lies before it.
     """
 
     root: Name
@@ -123,6 +127,7 @@ class Plan:
     links: tuple[tuple[Name, Name, Delay], ...] = ()
     rates: tuple[tuple[Name, Sequence], ...] = ()
     ways: Ways | None = None
+    front: Time = TIME_MIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ A :class:`routing.network.dividing.DividingBroker` is a Node that is part of a n
 nothing is lost when the tree changes (``rounds`` gather what is found out, ``knowledge`` is what
 the root tells all, ``ledger`` what is kept of own sources, ``recovery`` what of it matters,
 ``arrivals`` what need not come again). ``station`` evaluates a broker's part of the rules,
-``divided`` brings its results to who wants them. ``router`` has the tables of the tree, what each
+``divided`` gives it what it needs, and ``relaying`` brings its results to who wants them, with the
+marks for which they wait (``owed`` says which). ``router`` has the tables of the tree, what each
 neighbour (``branch``) wants, leaving out filters that others cover (``covering``). ``petitions``
 are what clients ask of the root, ``visitors`` the sources of other brokers there; ``making`` makes
 a broker as its strategy needs it.

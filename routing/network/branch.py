@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import EventBatch, EventType, Int64s
 from routing.deployment import Deployed
 from routing.errors import Refusal
 from routing.messages import Flow, Known
 from routing.network.demand import Demand
+from routing.network.owed import Marks, Owed
 from routing.order import greatest_time
 from routing.parcel import Parcel
 from routing.partition.predicates import Predicate
 from routing.subscriptions import PER_TYPE_MAX, Interest, interest, parcel_of
 from rules.pattern import CANDIDATE
-
-Marks = tuple[tuple[str, int], ...]
 
 
 class Branch:
@@ -46,9 +45,8 @@ class Branch:
         self._promises: dict[str, int] = {}
         self.has_flows = False
         """Whether ``take_flows`` has something to give."""
-        self._marks: dict[str, int] = {}
-        self._ended: set[str] = set()
-        self._latest = TIME_MIN
+        self.owed = Owed()
+        """What it was told of marks."""
 
     def index(
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
@@ -71,9 +69,7 @@ class Branch:
             self.predicates = tuple(one for name in by_type for one in self._predicates[name])
         names = (name for name in by_type if name in self._fitting)
         self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
-        self._marks = {
-            rule.rule.name: self._marks.get(rule.rule.name, TIME_MIN) for rule in self.rules
-        }
+        self.owed.arrange(rule.rule.name for rule in self.rules)
 
     def _demand(self, name: str, texts: Sequence[str]) -> None:
         """The filters of a type, or the type, have changed."""
@@ -129,47 +125,24 @@ class Branch:
         every_mark: bool = False,
         ended: Container[str] = (),
     ) -> None:
-        """The same for composite events, with the marks that say when they are due.
+        """The same for composite events, and what is to be told of marks with them.
 
-        A mark is told only until it has passed everything that was sent: further on there is
-        nothing that waits for it. ``every_mark``: it is told always, since events that come to the
-        same sinks another way may wait for it. ``ended`` are rules that nobody publishes anything
-        for any more: it is told once, and once more if that is no longer so. In between no mark of
-        theirs is told, though it may move with those of others: it would take that back.
+        ``every_mark`` and ``ended`` as in Owed.learn.
         """
         wanted = self.offer(batches, order) if batches else None
+        told = self.owed.learn(marks, ended=ended, every=every_mark)
         if wanted is not None:
-            self._latest = max(self._latest, *map(greatest_time, wanted.batches))
-        few = marks if len(marks) < len(self._marks) else self._marks
-        common = [name for name in few if name in marks and name in self._marks]
-        news = {
-            name: marks[name]
-            for name in common
-            if not (name in ended and name in self._ended)
-            if every_mark or self._marks[name] <= self._latest
-            if marks[name] > self._marks[name]
-        }
-        if news:
-            self._marks.update(news)
-            self.add_marks(tuple(news.items()))
-        for name in common:
-            if (name in ended) != (name in self._ended):
-                self._tell_end(name, marks[name], has_ended=name in ended)
+            told += self.owed.send(max(map(greatest_time, wanted.batches)))
+        self.add_marks(told)
 
-    def _tell_end(self, name: str, mark: int, *, has_ended: bool) -> None:
-        self._marks[name] = max(mark, self._marks[name])
-        self.add_marks(((name, mark), (name, TIME_MAX)) if has_ended else ((name, mark),))
-        (self._ended.add if has_ended else self._ended.discard)(name)
-
-    def begin_anew(self) -> None:
-        """Rules begin anew, and what was said of marks is forgotten there."""
-        self._marks = dict.fromkeys(self._marks, TIME_MIN)
-        self._ended.clear()
-        self._latest = TIME_MIN
+    def tell_all(self) -> None:
+        """Tell all marks that are owed."""
+        self.add_marks(self.owed.take_all())
 
     def add_marks(self, marks: Marks) -> None:
         """Send marks behind the events."""
-        self._last_flow(marks=marks)
+        if marks:
+            self._last_flow(marks=marks)
 
     def promise(self, source: str, mark: int) -> None:
         """Send a promise behind the events."""

@@ -44,9 +44,10 @@ from routing.messages import (
     Wanted,
 )
 from routing.network.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
-from routing.network.divided import DividedDetection, DividedRouter
+from routing.network.divided import DividedDetection
 from routing.network.overview import network_facts
 from routing.network.petitions import Petitions
+from routing.network.relaying import DividedRouter
 from routing.network.router import CLOSED
 from routing.network.setup import Setup
 from routing.network.terms import terms_of

@@ -47,6 +47,8 @@ class SinkTreesDetection(DividedDetection):
         """The rules that are evaluated on the single tree."""
         self._routed: frozenset[str] = frozenset()
         """Those of them whose composite events come along it."""
+        self._mixed: tuple[str, ...] = ()
+        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
         self._idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
 
@@ -112,12 +114,17 @@ class SinkTreesDetection(DividedDetection):
     # --- division ---
 
     def follow_trees(
-        self, trees: Sequence[Planned], kinds: Kinds, division: Division, due: Mapping[str, int]
+        self,
+        trees: Sequence[Planned],
+        kinds: Kinds,
+        division: Division,
+        due: Mapping[str, int],
+        front: int,
     ) -> Mapping[str, int]:
         """These trees stand from now on, beside the single one with its division.
 
-        ``follow`` or ``begin_anew`` must come next. Gives, by source, from when on the composite
-        events come again that this broker's sinks want.
+        ``due`` and ``front`` as in Plan. ``follow`` or ``begin_anew`` must come next. Gives, by
+        source, from when on the composite events come again that this broker's sinks want.
         """
         before, reached = self.trees, self._reached()
         self.trees = {}
@@ -127,14 +134,14 @@ class SinkTreesDetection(DividedDetection):
             if old is None or old.generation != generation:
                 station = self._station_of(old)
                 old = Processing(
-                    *(self._name, root, generation, filters, mixed), divided, station, due
+                    *(self._name, root, generation, filters, mixed), divided, station, due, front
                 )
             self.trees[root] = old
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
         self._kinds = kinds
-        self._router.has_company = bool(self.trees)
+        self._mixed = tuple(one.root for one, _, _ in trees if one.mixed)
         self._single = frozenset(one.rule.name for one in division.rules)
         self._routed = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
@@ -165,13 +172,30 @@ class SinkTreesDetection(DividedDetection):
         super().follow(division)
 
     def begin_anew(
-        self, division: Division, due: Mapping[str, int], *, is_lost: bool = True
+        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
     ) -> Mapping[str, int]:
         """The same, but on the single tree all that is kept is sent and evaluated once more."""
         if not self._by_arrival:  # else it is just followed
             self._feed_trees()
         single = {name: time for name, time in due.items() if name in self._single}
-        return super().begin_anew(division, single, is_lost=is_lost)
+        return super().begin_anew(division, single, front, is_lost=is_lost)
+
+    @property
+    def _company(self) -> Sequence[str]:
+        return self._mixed
+
+    @property
+    def front(self) -> int:
+        """The greatest mark of a rule that is evaluated, or was told of, here."""
+        front: int = super().front
+        own = self.own
+        return front if own is None else max([front, *map(own.mark_of, own.wanted)])
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        super().tell_all_marks()
+        for tree in self.trees.values():
+            tree.tell_all_marks()
 
     def _feed_trees(self) -> None:
         for root, tree in self.trees.items():

@@ -4,14 +4,8 @@ Law 1: what comes from local sources is kept in the ledger, and goes to the stat
 below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
 promises.
 
-Law 2: composite events, and the marks that they wait for, go from the broker that evaluates their
-rule to all who want them, up and down the tree. Where rules of several brokers are wanted every
-mark is told, since each rule's events may wait for the marks of the others; those of one broker
-come in order.
-
-Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
-what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
-dropped, too (architecture.md 4.3).
+Law 2: what is detected goes to all who want it, and what comes of it from elsewhere to the sinks
+here (relaying).
 """
 
 from __future__ import annotations
@@ -19,182 +13,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from routing.config import Ordering
 from routing.deployment import Deployed
 from routing.detection import Detection
 from routing.network.arrival import ArrivalStation
-from routing.network.branch import Branch, Marks
 from routing.network.ledger import Ledger
 from routing.network.outbox import parts_of
-from routing.network.recovery import from_due_on, horizons
-from routing.network.router import CLOSED, Router, joined
+from routing.network.recovery import horizons
+from routing.network.relaying import DividedRouter
+from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.order import greatest_time, in_sequence
-from routing.overlay.trees import Tree
 from routing.sources import Source, Standing
 from rules.engine.engine import NOTHING, Detections
 from rules.pattern import TIMER, RuleSet
-
-
-class DividedRouter(Router):
-    """A Router in whose tree composite events come from anywhere.
-
-    ``marks`` is what Law 3 speaks of. What is told of marks on the way is what was said since
-    rules began anew, and that may be less.
-    """
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self._origins: dict[str, str] = {}
-        """The neighbour from whose side each rule's marks come."""
-        self._told: dict[str, int] = {}
-        self._places: Mapping[str, str] = {}
-        self._mixed: dict[str, tuple[tuple[Deployed, ...], bool]] = {}
-        """By neighbour: for the rules wanted there, whether several brokers evaluate them."""
-        self.has_company = False
-        """Whether what sinks get along other trees, too, waits for all marks of this one."""
-        self.partners: set[str] = set()
-        """The neighbours that follow the same plan; events go to no others."""
-        self.ended: set[str] = set()
-        """The rules for which nobody publishes anything any more."""
-        self._due: dict[str, int] = {}
-        """By rule: from when on its composite events are news."""
-
-    def follow(self, tree: Tree | None) -> bool:
-        """The tree may have changed; whether what was sent to the root may be lost."""
-        before = self.epoch
-        return super().follow(tree) or self.epoch != before
-
-    def route_down(
-        self, batches: Sequence[EventBatch], order: Int64s | None, sender: str | None
-    ) -> None:
-        """Send published events on to the children that want them."""
-        for branch in self.children_wanting(batches):
-            if branch.neighbour != sender and branch.neighbour in self.partners:
-                branch.offer(batches, order)
-
-    def route_found(
-        self, detections: Detections, marks: Mapping[str, int], ended: Collection[str]
-    ) -> None:
-        """Send what was detected here to all who want it, with the marks of the rules here."""
-        order = detections.order if len(detections) else None
-        self._pass(detections.batches, order, marks, ended, None)
-
-    def tell(
-        self,
-        station: Station,
-        detections: Detections,
-        rules: Collection[str],
-        due: Mapping[str, int],
-    ) -> None:
-        """Send a station's composite events, and what marks they wait for, to who wants them."""
-        marks = {name: station.mark(name) for name in rules}
-        ended = {name for name in rules if station.has_ended(name)}
-        self.route_found(from_due_on(detections, due), marks, ended)
-
-    def tell_found(
-        self, station: Station, detected: Detections, due: Mapping[str, int], *, marked: bool = True
-    ) -> Detections | None:
-        """Tell what a station has detected, or what marks have moved; gives what is news here."""
-        if len(detected):
-            self.tell(station, detected, station.rules if marked else (), due)
-        elif station.news:
-            self.tell(station, NOTHING, station.news if marked else (), due)
-        else:
-            return None
-        return self.news(detected)
-
-    def pass_detected(
-        self, batches: tuple[EventBatch, ...], order: Int64s | None, sender: str
-    ) -> None:
-        """Composite events have come from a neighbour."""
-        self.keep_detected(batches, order)
-        self._pass(batches, order, {}, (), sender)
-
-    def take_detected(self) -> Detections | None:
-        """Composite events for this broker's sinks; None when no mark has come either."""
-        found = super().take_detected()
-        return None if found is None else self.news(found)
-
-    def news(self, detections: Detections) -> Detections:
-        """Composite events that have not been here before (Law 3)."""
-        return from_due_on(detections, self._due)
-
-    def pass_marks(self, marks: Marks, sender: str) -> None:
-        """Marks have come from a neighbour, behind the events that they follow."""
-        self.has_news = True
-        for name, mark in marks:
-            self._origins[name] = sender
-            if mark == CLOSED:
-                self.ended.add(name)
-                continue
-            self.ended.discard(name)
-            self._told[name] = max(mark, self._told.get(name, TIME_MIN))
-            self.reach(name, mark)
-        self._pass_told({name for name, _ in marks}, sender)
-
-    def reach(self, name: str, mark: int) -> None:
-        """The broker has a rule's composite events up to a mark."""
-        self.marks[name] = max(mark, self.marks.get(name, TIME_MIN))
-
-    def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
-        """The broker is to have composite events of these rules, from where they have come to."""
-        self.has_news = True
-        for name in names:
-            self.marks.setdefault(name, marks.get(name, TIME_MIN))
-
-    def repeat_marks(self) -> None:
-        """Tell what others have told to those who have not wanted it before."""
-        for sender in sorted(set(self._origins.values())):
-            names = {name for name, origin in self._origins.items() if origin == sender}
-            self._pass_told(names, sender)
-
-    def follow_places(self, places: Mapping[str, str]) -> None:
-        """Rules are evaluated at these brokers from now on."""
-        self._origins.clear()
-        self._places = places
-        self._mixed.clear()
-        self.has_news = True
-
-    def begin_anew(self, rules: Collection[str], due: Mapping[str, int]) -> Mapping[str, int]:
-        """Rules begin anew; gives from when on their composite events are news, by source."""
-        for branch in self.branches.values():
-            branch.begin_anew()
-        self._told.clear()
-        self.ended.clear()
-        self._detected.clear()
-        self.marks = {name: mark for name, mark in self.marks.items() if name in rules}
-        for name, mark in due.items():
-            self.reach(name, mark)
-        self._due = dict(self.marks)
-        return {RULE_SOURCE + name: self._due.get(name, TIME_MIN) for name in rules}
-
-    def _pass_told(self, names: Collection[str], sender: str) -> None:
-        marks = {name: self._told.get(name, TIME_MIN) for name in sorted(names)}
-        self._pass((), None, marks, self.ended & set(names), sender)
-
-    def _pass(
-        self,
-        batches: Sequence[EventBatch],
-        order: Int64s | None,
-        marks: Mapping[str, int],
-        ended: Collection[str],
-        sender: str | None,
-    ) -> None:
-        for branch in self.branches.values():
-            if branch.neighbour != sender and branch.neighbour in self.partners:
-                every = self.has_company or self._is_mixed(branch)
-                branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)
-
-    def _is_mixed(self, branch: Branch) -> bool:
-        known = self._mixed.get(branch.neighbour)
-        if known is None or known[0] is not branch.rules:
-            names = [one.rule.name for one in branch.rules]
-            places = {self._places[name] for name in names if name in self._places}
-            known = self._mixed[branch.neighbour] = branch.rules, len(places) > 1
-        return known[1]
 
 
 class DividedDetection(Detection):
@@ -414,18 +247,26 @@ class DividedDetection(Detection):
 
     def follow(self, division: Division) -> None:
         """Evaluate what this broker has to from now on; what was held goes on."""
-        self._router.follow_places(division.partition.places)
-        self.station.follow(division)
+        self._follow(division)
         self._release(self._held or ())
 
-    def begin_anew(
-        self, division: Division, due: Mapping[str, int], *, is_lost: bool = True
-    ) -> Mapping[str, int]:
-        """The same, but all that is kept is sent and evaluated once more (Law 3).
+    def _follow(self, division: Division) -> None:
+        self._router.follow_division(division, self._company)
+        self.station.follow(division)
 
-        ``is_lost``: what was under way may be; else what is sent again is for rules alone, since
-        whoever wanted it has got it. Gives, by source, from when on composite events come again.
-        By arrival, nothing does.
+    @property
+    def _company(self) -> Collection[str]:
+        """The brokers whose sinks get composite events along other trees, too."""
+        return ()
+
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
+    ) -> Mapping[str, int]:
+        """The same, but all that is kept is sent and evaluated once more.
+
+        ``front`` as in Plan. ``is_lost``: what was under way may be; else what is sent again is
+        for rules alone, since whoever wanted it has got it. Gives, by source, from when on
+        composite events come again. By arrival, nothing does.
         """
         if self._by_arrival:
             self.follow(division)
@@ -433,11 +274,10 @@ class DividedDetection(Detection):
         for name in self.station.rules:
             self._router.reach(name, self.station.mark(name))
         rules = [one.rule.name for one in division.rules]
-        again = self._router.begin_anew(rules, due)
-        self._router.follow_places(division.partition.places)
+        again = self._router.begin_anew(rules, due, front)
         self._due = dict(due)
         self.station.begin_anew()
-        self.station.follow(division)
+        self._follow(division)
         self.ledger.begin_anew()
         kept = list(self.ledger)
         held = len(self._held or ())  # the last of what is kept
@@ -504,6 +344,16 @@ class DividedDetection(Detection):
         if detected is None or elsewhere is None:
             return elsewhere if detected is None else detected
         return joined((detected, elsewhere))
+
+    @property
+    def front(self) -> int:
+        """The greatest mark of a rule that is evaluated, or was told of, here."""
+        evaluated = (one.mark(name) for one in self.stations for name in one.rules)
+        return max([TIME_MIN, *evaluated, *self._router.marks.values()])
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        self._router.tell_all()
 
     def tell_marks(self) -> None:
         """Somebody may want marks who has not heard them."""

@@ -281,7 +281,9 @@ class SinkTreesBroker(DividingBroker):
     def _follow_trees(self, plan: Plan, division: Division) -> Mapping[str, int]:
         before = dict(self._detection.trees)
         planned = [self._planned(tree, plan) for tree in plan.trees]
-        again = self._detection.follow_trees(planned, self._kinds, division, dict(plan.due))
+        again = self._detection.follow_trees(
+            planned, self._kinds, division, dict(plan.due), plan.front
+        )
         new = [tree for root, tree in self._detection.trees.items() if before.get(root) is not tree]
         self._open(new)
         self._asked_for = None

@@ -29,6 +29,17 @@ class Division:
         """The tree, of which this is the root."""
         return tree_of(root, self.fathers)
 
+    def side(self, name: str, other: str) -> str | None:
+        """The neighbour of a broker on whose side of the tree another one is; None for itself."""
+        if name == other:
+            return None
+        node = other
+        while node in self.fathers:
+            if self.fathers[node] == name:
+                return node
+            node = self.fathers[node]
+        return self.fathers.get(name)
+
     def absent_for(self, name: str) -> frozenset[str]:
         """The types that nobody advertises and that a rule needs, perhaps through others."""
         defining: dict[str, list[Rule]] = {}

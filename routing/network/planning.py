@@ -212,9 +212,14 @@ class PlanningBroker(TellingBroker):
         if pause.introduce:
             for branch in self._router.branches.values():
                 branch.told = branch.known = None  # it may have been told before it listened
+        self._tell_all_marks()  # so that the dues in the answers are not older than need be
         for child in children:
             self.overlay.send(child, pause, self._now)
         self._look_whether_all_pause()
+
+    def _tell_all_marks(self) -> None:
+        self._detection.tell_all_marks()
+        self._send_flows()
 
     def _hear_pause(self, neighbour: str, message: Pause) -> None:
         self._to_pause[neighbour] = message
@@ -252,6 +257,7 @@ class PlanningBroker(TellingBroker):
         for station in detection.stations:
             raise_all(found.marks, station.type_marks.items())
             raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
+        found.front = max(found.front, detection.front)
         found.need(tuple(detection.due_of(self._wanted_rules).items()))
         if found.pause.introduce:
             found.sources += [(one, name, types) for one, types in detection.open_sources]
@@ -305,7 +311,7 @@ class PlanningBroker(TellingBroker):
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        plan = Plan(*tree, nodes, absent, rates=self._measured, ways=self._ways)
+        plan = Plan(*tree, nodes, absent, rates=self._measured, ways=self._ways, front=found.front)
         if found.pause.introduce or has_moved(versions, before, self._divided(plan)):
             due = tuple(sorted(self._due_in(found).items()))
             plan = replace(plan, anew=True, due=due)
@@ -369,7 +375,7 @@ class PlanningBroker(TellingBroker):
             self._arrivals.begin_anew()
             self._warn_of_what_was_given_up()
             lost, due = self._may_have_lost, dict(plan.due)
-            again.update(self._detection.begin_anew(division, due, is_lost=lost))
+            again.update(self._detection.begin_anew(division, due, plan.front, is_lost=lost))
         else:
             self._detection.follow(division)
         for sink in self._sinks if again else ():

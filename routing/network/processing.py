@@ -25,8 +25,8 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.deployment import Deployed
 from routing.messages import Flow, Forward
 from routing.network.branch import type_named
-from routing.network.divided import DividedRouter
 from routing.network.recovery import horizons, needed
+from routing.network.relaying import DividedRouter
 from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.overlay.trees import Tree
@@ -47,7 +47,7 @@ class Processing:
     """Owner of what one broker knows and does in one tree.
 
     ``filters`` and ``mixed`` as in SinkTree. ``due``: from when on composite events of rules have
-    to be found, since they began anew.
+    to be found, since they began anew; ``front`` as in Plan.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Processing:
         division: Division,
         station: Station,
         due: Mapping[str, int],
+        front: int,
     ) -> None:
         self.root = root
         self.generation = generation
@@ -92,6 +93,7 @@ class Processing:
         """What local sources say, and what of it concerns the tree."""
         self._flows: list[tuple[str, Flow]] = []
         """What children have sent since ``advance``."""
+        self._front = front
         self._router = self._make_router(name)
         station.follow(division)
 
@@ -99,8 +101,8 @@ class Processing:
         router = DividedRouter(name)
         router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
         router.partners = set(router.branches)
-        router.has_company = self.mixed
-        router.follow_places(self.division.partition.places)
+        router.follow_division(self.division, [self.root] if self.mixed else [])
+        router.begin_anew((), {}, self._front)
         if self.father is not None:
             router.want(self.father, self.filters)
         defining: dict[str, list[Deployed]] = {}
@@ -136,7 +138,11 @@ class Processing:
         for name, mark in reached.items():
             if name in self.rules:
                 self._router.reach(name, mark)
-        return self._router.begin_anew(self.rules.keys(), self._due)
+        return self._router.begin_anew(self.rules.keys(), self._due, self._front)
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        self._router.tell_all()
 
     def mark_of(self, name: str) -> int:
         """Up to where the root has a rule's composite events."""

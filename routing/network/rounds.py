@@ -29,6 +29,7 @@ class Round:
     sources: list[tuple[str, str, tuple[str, ...]]] = field(default_factory=list)
     known: list[Known] = field(default_factory=list)
     wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    front: int = TIME_MIN
 
     def is_answered_by(self, said: Paused) -> bool:
         """Whether that is said in answer to this pause."""
@@ -45,6 +46,7 @@ class Round:
         self.sources += said.sources
         self.known += [one for one in said.known if one not in self.known]
         self.wants += said.wants
+        self.front = max(self.front, said.front)
 
     def need(self, due: Times) -> None:
         """Somebody has the composite events of rules up to these times."""
@@ -64,6 +66,7 @@ class Round:
             tuple(self.sources),
             tuple(self.known),
             tuple(self.wants),
+            self.front,
         )
 
 

@@ -69,6 +69,7 @@ class SurveyingBroker(PlanningBroker):
     def _survey(self, survey: Survey) -> None:
         self._detection.ledger.survey()
         children = [branch.neighbour for branch in self._router.children]
+        self._tell_all_marks()
         due = self._detection.due_of(self._wanted_rules)
         self._tally = Tally(survey.number, set(children), due)
         self._add_to(self._tally)

@@ -75,6 +75,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
     known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=10_000)]
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
+    front: Time
 
 
 class _Flow(msgspec.Struct, array_like=True, frozen=True, gc=False):

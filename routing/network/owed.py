@@ -1,0 +1,100 @@
+"""The marks of rules that one neighbour is told, and those that it may have to be told yet (7.3.6).
+
+Composite events wait at sinks for the marks of all rules that come before them, wherever these are
+evaluated. Most marks nobody waits for, and each would be a message.
+
+Law 1: a mark is told as long as it has not passed everything that was sent to the neighbour: what
+lies beyond has nothing of this side that waits for more. What is not told is owed, and goes with
+what is sent there next: whatever comes through here finds the marks that are known here with it.
+
+Law 2: where composite events come to those beyond some other way, too, these may wait for marks of
+this side without being known here. There every mark is told as it moves.
+
+Law 3: a rule that nobody publishes anything for any more waits for nothing: that is told once, and
+once more if it is no longer so. In between no mark of it is told, though it may move with those of
+others: that would take it back.
+
+Law 4: when rules begin anew, those beyond may hold what was sent before. It is earlier than the
+plan's *front*, the greatest mark that there was, so up to there every mark is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+
+from matcher.model import TIME_MAX, TIME_MIN
+
+Marks = tuple[tuple[str, int], ...]
+"""Rules, and up to where the receiver has all of their composite events that it wants."""
+
+
+class Owed:
+    """Owner of what one neighbour was told of marks."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, int] = {}
+        """By rule that is wanted there; TIME_MIN for nothing."""
+        self._owed: dict[str, int] = {}
+        """The marks that are known here and go further."""
+        self._ended: set[str] = set()
+        """The rules of which it was told that they have ended."""
+        self._latest = TIME_MIN
+        """The greatest time of what may be held there for this side's sake."""
+
+    def arrange(self, names: Iterable[str]) -> None:
+        """These rules are wanted there from now on."""
+        self._told = {name: self._told.get(name, TIME_MIN) for name in names}
+        self._owed = {name: mark for name, mark in self._owed.items() if name in self._told}
+
+    def begin_anew(self, front: int) -> None:
+        """Rules begin anew, and what was said is forgotten there (Law 4)."""
+        self._told = dict.fromkeys(self._told, TIME_MIN)
+        self._owed.clear()
+        self._ended.clear()
+        self._latest = front
+
+    def send(self, latest: int) -> Marks:
+        """Events up to this time are being sent there; gives the marks that go behind them."""
+        if latest <= self._latest:
+            return ()
+        self._latest = latest
+        return self._take([name for name in self._owed if self._told[name] <= latest])
+
+    def learn(
+        self, marks: Mapping[str, int], *, ended: Container[str] = (), every: bool = False
+    ) -> Marks:
+        """Marks are known here; gives what is to be told of them.
+
+        ``ended``: those of these rules that Law 3 speaks of; ``every``: Law 2.
+        """
+        few = marks if len(marks) < len(self._told) else self._told
+        common = [name for name in few if name in marks and name in self._told]
+        due: list[str] = []
+        ends: list[tuple[str, int]] = []
+        for name in common:
+            mark, is_over = marks[name], name in ended
+            if is_over != (name in self._ended):
+                ends += self._end(name, mark, is_over=is_over)
+            elif not is_over and mark > self._told[name]:
+                self._owed[name] = mark
+                if every or self._told[name] <= self._latest:
+                    due.append(name)
+        return (*self._take(due), *ends)
+
+    def take_all(self) -> Marks:
+        """All that is owed, which is told now whether anybody waits for it or not."""
+        return self._take(list(self._owed))
+
+    def _take(self, names: Iterable[str]) -> Marks:
+        taken = tuple((name, self._owed.pop(name)) for name in names)
+        self._told.update(taken)
+        return taken
+
+    def _end(self, name: str, mark: int, *, is_over: bool) -> Marks:
+        self._owed.pop(name, None)
+        mark = self._told[name] = max(mark, self._told[name])
+        if is_over:
+            self._ended.add(name)
+            return (name, mark), (name, TIME_MAX)
+        self._ended.discard(name)
+        return ((name, mark),)
