@@ -197,8 +197,9 @@ def device() -> Device:
         return Device()
     try:
         import cupy
-    except ImportError:
-        raise NoDevice(f"CuPy is not installed: {INSTALL}") from None
+    except ImportError as error:  # or what it needs is not
+        said = str(error).strip().splitlines() or ["ImportError"]
+        raise NoDevice(f"CuPy cannot be imported ({said[0]}); {INSTALL}") from None
     try:
         count = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError as error:

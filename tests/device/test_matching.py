@@ -2,13 +2,15 @@
 
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 from conformance.test_matchers import NUMBERS, TEXTS, agree, history, random_filter
 
 from benchmarks import gpu_matching
+from benchmarks.matching import Scenario
+from benchmarks.report import Row
 from matcher import vocabulary
 from matcher.choose import make
 from matcher.constraint import OPERATORS, Constraint, Filter, Operator
@@ -173,3 +175,28 @@ def test_the_benchmark_runs() -> None:
     names = [row.name for row in rows]
     assert any("kernels alone" in name for name in names)
     assert all(row.value > 0 for row in rows), names
+
+
+def test_a_part_of_the_benchmark_that_fails_costs_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def row_of(work: gpu_matching.Work) -> Iterator[Row]:
+        yield work.rate_row("batched", 1.0)
+
+    def failing(work: gpu_matching.Work, name: str, *, recorded: bool) -> Iterator[Row]:
+        yield work.rate_row(name, 2.0)
+        raise RuntimeError("an illegal address")
+
+    monkeypatch.setattr(gpu_matching, "on_processor", lambda work: iter(()))
+    monkeypatch.setattr(gpu_matching, "by_ccm", failing)
+    monkeypatch.setattr(gpu_matching, "by_batches", row_of)
+    rows = list(gpu_matching.measure(Scenario("s", constraints=40), 8, few=True))
+    assert [(row.name, row.value, row.note) for row in rows] == [
+        ("gpu matching/s/launched", 2.0, ""),
+        ("gpu matching/s/CCM, launched", None, "RuntimeError: an illegal address"),
+        ("gpu matching/s/by graph", 2.0, ""),
+        ("gpu matching/s/CCM, by graph", None, "RuntimeError: an illegal address"),
+        ("gpu matching/s/batched", 1.0, ""),
+    ]
+    told = capsys.readouterr().err
+    assert all(row.name in told for row in rows)
