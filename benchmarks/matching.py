@@ -14,10 +14,10 @@ from __future__ import annotations
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
+from threading import Barrier, Thread
 
 import msgspec
 import numpy as np
@@ -46,7 +46,8 @@ from routing.messages import Publish
 
 SEED = 7
 BATCH = 256
-THREAD_ROUNDS = 5
+THREAD_ROUNDS, THREAD_SECONDS, THREAD_EVENTS = 7, 0.5, 20_480
+"""How often one and two threads take turns, and how long a turn is with so many events or more."""
 VALUES = 100
 NUMBER_OPERATORS = (Operator.EQUAL, Operator.UNEQUAL, Operator.GREATER, Operator.LESS)
 TEXT_OPERATORS = (Operator.EQUAL, Operator.UNEQUAL, Operator.CONTAINS, Operator.PREFIX)
@@ -246,34 +247,46 @@ def typed_batches(scenario: Scenario, mixed: MixedEvents) -> Iterator[EventBatch
 def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterator[Row]:
     """Twice the events on two threads beside one thread: in seconds of the clock, which needs two
     free cores, and in seconds of each thread's own, which shows what sharing memory costs.
+
+    One and two threads take turns, each long enough for both cores to wake up; the least counts.
     """
     batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
-    spent: list[float] = []
+    turns = 1
 
-    def work() -> None:
+    def work() -> float:
         begun = time.thread_time()
-        for batch in batches:
-            matcher.match(batch)
-        spent.append(time.thread_time() - begun)
+        for _ in range(turns):
+            for batch in batches:
+                matcher.match(batch)
+        return time.thread_time() - begun
 
-    alone = min(clocked([work]) for _ in range(THREAD_ROUNDS))
-    own = min(spent)
-    spent.clear()
-    both = min(clocked([work, work]) for _ in range(THREAD_ROUNDS))
+    turns = max(1, round(THREAD_SECONDS * len(encoded) / THREAD_EVENTS / clocked(work, 1)[0]))
+    one, two = zip(
+        *((clocked(work, 1), clocked(work, 2)) for _ in range(THREAD_ROUNDS)), strict=True
+    )
+    (alone, own), (both, shared) = (map(min, zip(*of, strict=True)) for of in (one, two))
     yield Row(f"{label}/two threads", 2 * alone / both, "times one thread")
-    each = own / min(spent)
-    yield Row(f"{label}/two threads, each by its own time", each, "times one alone")
+    yield Row(f"{label}/two threads, each by its own time", own / shared, "times one alone")
 
 
-def clocked(actions: Sequence[Callable[[], None]]) -> float:
-    """Seconds until actions in threads of their own are done."""
-    running = [Thread(target=action) for action in actions]
+def clocked(work: Callable[[], float], count: int) -> tuple[float, float]:
+    """Seconds from when so many threads begin together until all are done, and the least of what
+    they say themselves.
+    """
+    ready, said = Barrier(count + 1), list[float]()
+
+    def thread() -> None:
+        ready.wait()
+        said.append(work())
+
+    running = [Thread(target=thread) for _ in range(count)]
+    for one in running:
+        one.start()
+    ready.wait()
     begun = time.perf_counter()
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    return time.perf_counter() - begun
+    for one in running:
+        one.join()
+    return time.perf_counter() - begun, min(said)
 
 
 def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[type-arg]

@@ -6,13 +6,16 @@ are moved to where there is room for more of them, and what is in them is not to
 hundred megabytes by a copy would be a pause of some tens of milliseconds. Where the system cannot
 do that, or somebody still looks at the array, it is copied. What comes at once stands in large
 pages, which are sooner found; what comes one by one begins with small ones, since to fill one large
-page with zeros takes 0.2 ms, or 20 where a virtual machine has to be given it first.
+page with zeros takes 0.2 ms, or 20 where a virtual machine has to be given it first. Small pages
+are asked for some at a time before they are used: one that is met when it is written to doubles
+what a filter takes that comes, and one filter in twenty met one.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -25,11 +28,17 @@ from matcher.model import AnyArray
 ROOM_MIN = 16
 MOVED_MIN = 1 << 18
 """Bytes of an array whose pages are moved."""
+AHEAD = 1 << 16
+"""Bytes behind the rows in use whose pages are asked for at once."""
 SHARDS = 1_024
 """Dictionaries that what comes one by one is spread over."""
+TOGETHER_MAX = 2**14
+"""Words in one dictionary: to double it takes a third of a millisecond."""
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _LARGE = getattr(mmap, "MADV_HUGEPAGE", None)
 _SMALL = getattr(mmap, "MADV_NOHUGEPAGE", None)
+_WRITABLE = 23 if sys.platform == "linux" else None
+"""MADV_POPULATE_WRITE, of Linux 5.14 and later, which mmap has no name for."""
 
 
 def with_room(array: AnyArray, rows: int) -> AnyArray:
@@ -44,12 +53,14 @@ def with_room(array: AnyArray, rows: int) -> AnyArray:
 class Places:
     """Places by identifier: a dictionary that can grow by one without a pause.
 
-    What comes at once is in one dictionary. What comes one by one is spread over SHARDS others,
-    because a dictionary moves all that it has whenever it doubles.
+    What comes at once is in one dictionary. What comes one by one is in another one, and beyond
+    TOGETHER_MAX spread over SHARDS others, because a dictionary moves all that it has whenever it
+    doubles.
     """
 
     def __init__(self) -> None:
         self._at_once: dict[int, int] = {}
+        self._together: dict[int, int] = {}
         self._one_by_one: list[dict[int, int]] = [{} for _ in range(SHARDS)]
         self._size = 0
 
@@ -57,19 +68,27 @@ class Places:
         return self._size
 
     def __contains__(self, identifier: int) -> bool:
-        return identifier in self._at_once or identifier in self._shard(identifier)
+        return (
+            identifier in self._at_once
+            or identifier in self._together
+            or identifier in self._shard(identifier)
+        )
 
     def __getitem__(self, identifier: int) -> int:
-        place = self._shard(identifier).get(identifier)
+        place = self._together.get(identifier)
+        if place is None:
+            place = self._shard(identifier).get(identifier)
         return self._at_once[identifier] if place is None else place
 
     def __iter__(self) -> Iterator[int]:
         """The places, in no order."""
-        return chain(self._at_once.values(), *map(dict.values, self._one_by_one))
+        every = (self._at_once, self._together, *self._one_by_one)
+        return chain.from_iterable(map(dict.values, every))
 
     def add(self, identifier: int, place: int) -> None:
         """Add an identifier that is not there."""
-        self._shard(identifier)[identifier] = place
+        few = len(self._together) < TOGETHER_MAX
+        (self._together if few else self._shard(identifier))[identifier] = place
         self._size += 1
 
     def add_all(self, identifiers: Sequence[int], places: Iterable[int]) -> None:
@@ -79,7 +98,9 @@ class Places:
 
     def pop(self, identifier: int) -> int:
         """Take an identifier out; KeyError when it is not there."""
-        place = self._shard(identifier).pop(identifier, None)
+        place = self._together.pop(identifier, None)
+        if place is None:
+            place = self._shard(identifier).pop(identifier, None)
         if place is None:
             place = self._at_once.pop(identifier)
         self._size -= 1
@@ -97,6 +118,7 @@ class Growing:
         self._row_bytes = self._dtype.itemsize * math.prod(shape)
         self._pages: mmap.mmap | None = None
         self._at_once = False
+        self._ready = 0  # rows up to which pages have been asked for
         self.rows: AnyArray = np.zeros((0, *shape), dtype)
         self.size = 0
         self.make_room(room)
@@ -111,8 +133,20 @@ class Growing:
         """Append so many rows, of any content; the place of the first."""
         first = self.size
         self.size += count
-        self.make_room(self.size)
+        if self.size > self._ready:
+            self.make_room(self.size)
+            self.make_ready(self.size)
         return first
+
+    def make_ready(self, used: int) -> None:
+        """Ask for the pages of what will come next behind so many rows in use, if it is time."""
+        if used <= self._ready:
+            return
+        self._ready = len(self.rows)
+        if self._pages is not None and not self._at_once:
+            self._ready = min(self._ready, used + AHEAD // self._row_bytes)
+            begin, end = used * self._row_bytes, self._ready * self._row_bytes
+            _advise(self._pages, _WRITABLE, begin, end)
 
     def expect(self) -> None:
         """Rows come at once until ``settle``: what is grown into begins with large pages."""
@@ -122,7 +156,7 @@ class Growing:
         """Rows come one by one from now on, behind so many that are in use."""
         if self._at_once and self._pages is not None:
             _advise(self._pages, _SMALL, used * self._row_bytes)
-        self._at_once = False
+        self._at_once, self._ready = False, used
 
     def make_room(self, count: int) -> None:
         """Have room for so many rows in all."""
@@ -160,9 +194,10 @@ class Growing:
         self.rows = np.frombuffer(pages, self._dtype).reshape(-1, *self._shape)
 
 
-def _advise(pages: mmap.mmap, sort: int | None, begin: int = 0) -> None:
-    """Ask for pages of a sort from a byte on, which is a favour."""
+def _advise(pages: mmap.mmap, sort: int | None, begin: int = 0, end: int | None = None) -> None:
+    """Ask for pages of a sort from a byte on, or up to another, which is a favour."""
     begin = -(-begin // mmap.PAGESIZE) * mmap.PAGESIZE
-    if sort is not None and begin < len(pages):
+    end = len(pages) if end is None else end
+    if sort is not None and begin < end:
         with suppress(OSError):
-            pages.madvise(sort, begin, len(pages) - begin)
+            pages.madvise(sort, begin, end - begin)

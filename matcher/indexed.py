@@ -125,6 +125,8 @@ class Index:
         """Put filters into their buckets, or many of one sort into groups."""
         if len(slots) < GROUP_MIN:
             self._enter(slots)
+            self._masks.make_ready(self._state.item(TOP))
+            self._arena.make_ready(self._state.item(TOP))
             self._prefixes.follow(slots)
             self._gather_full()
         else:

@@ -31,7 +31,7 @@ import numpy as np
 
 from matcher.constraint import Operator, Sort
 from matcher.encoded import EncodedEvents, type_order
-from matcher.growing import SHARDS, Growing, with_room
+from matcher.growing import SHARDS, TOGETHER_MAX, Growing, with_room
 from matcher.kernels.encoding import encode
 from matcher.matcher import Events
 from matcher.mixed import MixedEvents
@@ -39,8 +39,6 @@ from matcher.model import AnyArray, EventBatch, Int64s
 
 TEXTS_MAX = 2**20
 """Distinct texts remembered; beyond them all are forgotten and learnt anew."""
-TOGETHER_MAX = 2**14
-"""Words in one dictionary: to double it takes a third of a millisecond."""
 CHANGES_MAX = 64
 """Operands of order that come or go one by one; where more have, all are sorted anew."""
 TYPE_SORT = 3

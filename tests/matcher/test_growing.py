@@ -5,6 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from matcher import growing
 from matcher.growing import MOVED_MIN, Growing, Places
 
 BEYOND = 4 * MOVED_MIN // 16
@@ -12,27 +13,29 @@ BEYOND = 4 * MOVED_MIN // 16
 
 
 def test_rows_stay_as_they_are_while_pages_move() -> None:
-    growing = Growing(np.int64, 2)
+    array = Growing(np.int64, 2)
     for number in range(0, BEYOND, 1000):
-        first = growing.extend(np.arange(2 * number, 2 * number + 2000).reshape(-1, 2))
+        first = array.extend(np.arange(2 * number, 2 * number + 2000).reshape(-1, 2))
         assert first == number
-    expected = np.arange(2 * growing.size).reshape(-1, 2)
-    assert (growing.rows[: growing.size] == expected).all()
-    assert not growing.rows[growing.size :].any()
+    expected = np.arange(2 * array.size).reshape(-1, 2)
+    assert (array.rows[: array.size] == expected).all()
+    assert not array.rows[array.size :].any()
 
 
 def test_an_array_that_somebody_looks_at_is_copied() -> None:
-    growing = Growing(np.int64, 2, room=BEYOND)
-    growing.extend(np.arange(20).reshape(-1, 2))
-    seen = growing.rows[:10]
-    growing.make_room(2 * BEYOND)
-    growing.rows[0] = 7
+    array = Growing(np.int64, 2, room=BEYOND)
+    array.extend(np.arange(20).reshape(-1, 2))
+    seen = array.rows[:10]
+    array.make_room(2 * BEYOND)
+    array.rows[0] = 7
     assert (seen == np.arange(20).reshape(-1, 2)).all()
-    assert (growing.rows[1:10] == seen[1:]).all()
-    assert len(growing.rows) >= 2 * BEYOND
+    assert (array.rows[1:10] == seen[1:]).all()
+    assert len(array.rows) >= 2 * BEYOND
 
 
-def test_places_are_a_dictionary() -> None:
+@pytest.mark.parametrize("together", [growing.TOGETHER_MAX, 100])
+def test_places_are_a_dictionary(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "TOGETHER_MAX", together)
     seed = 5
     random, places, expected = Random(seed), Places(), dict[int, int]()
     for place in range(3_000):
@@ -58,15 +61,15 @@ def test_places_are_a_dictionary() -> None:
 
 @pytest.mark.parametrize("room", [0, BEYOND])
 def test_rows_that_come_at_once_stay_as_they_are_when_others_follow_one_by_one(room: int) -> None:
-    growing = Growing(np.int64, 2, room=room)
-    growing.expect()
+    array = Growing(np.int64, 2, room=room)
+    array.expect()
     for number in range(0, 8 * BEYOND, BEYOND):
-        growing.extend(np.arange(2 * number, 2 * (number + BEYOND)).reshape(-1, 2))
-    growing.settle(growing.size)
-    growing.settle(growing.size)  # nothing is expected any more
-    while growing.size < 20 * BEYOND:
-        first = growing.reserve(BEYOND // 2)
-        growing.rows[first : growing.size] = np.arange(2 * first, 2 * growing.size).reshape(-1, 2)
-    expected = np.arange(2 * growing.size).reshape(-1, 2)
-    assert (growing.rows[: growing.size] == expected).all()
-    assert not growing.rows[growing.size :].any()
+        array.extend(np.arange(2 * number, 2 * (number + BEYOND)).reshape(-1, 2))
+    array.settle(array.size)
+    array.settle(array.size)  # nothing is expected any more
+    while array.size < 20 * BEYOND:
+        first = array.reserve(BEYOND // 2)
+        array.rows[first : array.size] = np.arange(2 * first, 2 * array.size).reshape(-1, 2)
+    expected = np.arange(2 * array.size).reshape(-1, 2)
+    assert (array.rows[: array.size] == expected).all()
+    assert not array.rows[array.size :].any()
