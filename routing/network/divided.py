@@ -299,8 +299,11 @@ class DividedDetection(Detection):
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
-        found = [name for station in self.stations for name in station.take_hopeless()]
-        return tuple(sorted(set(found))) if found else ()
+        found: set[str] = set()
+        for station in self.stations:
+            if station.absent:
+                found.update(station.take_hopeless())
+        return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""

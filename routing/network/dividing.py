@@ -259,29 +259,29 @@ class DividingBroker(SurveyingBroker):
 
     def _settle(self) -> None:
         super()._settle()
-        forwards = self._detection.station.take_forwards()
-        if self._router.father is not None and self._detection.is_at_work:
-            for message in forwards:
-                self.overlay.send(self._router.father, message, self._now)
-        if self._detection.is_at_work:
+        detection, father = self._detection, self._router.father
+        forwards = detection.station.take_forwards()
+        if detection.is_at_work:
+            if father is not None:
+                for message in forwards:
+                    self.overlay.send(father, message, self._now)
             self._ask_below()
-        leaving = self._detection.take_leaving()
-        for name in leaving:
-            self._router.promise(name, CLOSED)
+        leaving = detection.take_leaving()
         if leaving:
+            for name in leaving:
+                self._router.promise(name, CLOSED)
             self._send_flows()
         self._look_at_ledger()
 
     def _ask_below(self) -> None:
         """Ask for what waits below."""
-        for child, asked in self._asked_along_tree().items():
-            self.overlay.send(child, Awakening(asked), self._now)
+        if self._detection.station.is_pulling:
+            for child, asked in self._asked_along_tree().items():
+                self.overlay.send(child, Awakening(asked), self._now)
 
     def _asked_along_tree(self) -> dict[str, AskedBelow]:
         """By child; who is out of reach will send what waits there when all begins anew."""
         asked = self._detection.station.take_asked()
-        if not asked:
-            return asked
         return {child: of for child, of in asked.items() if child in self._router.branches}
 
     def _is_congested(self) -> bool:

@@ -34,11 +34,14 @@ class Router:
     def __init__(self, name: str) -> None:
         self._name = name
         self._branches: dict[str, Branch] = {}
+        self.branches: Mapping[str, Branch] = self._branches
+        """The branches by neighbour."""
         self._detected: list[Detections] = []
         self._schemas: Mapping[str, EventType] = {}
         self._wanting: dict[str, tuple[Branch, ...]] = {}
         """By type, the children that want events of it; made when such events come."""
-        self._epoch: tuple[str, int] | None = None
+        self.epoch: tuple[str, int] | None = None
+        """The tree's root and epoch; None while there is no tree."""
         self.root: str | None = None
         self.father: str | None = None
         self.is_root = False
@@ -46,11 +49,6 @@ class Router:
         """Where this is not the root: up to where each rule's composite events have come."""
         self.has_news = False
         """Whether composite events or marks have come that ``take_detected`` was not asked for."""
-
-    @property
-    def epoch(self) -> tuple[str, int] | None:
-        """The tree's root and epoch; None while there is no tree."""
-        return self._epoch
 
     @property
     def has_tree(self) -> bool:
@@ -80,18 +78,13 @@ class Router:
                 return True
         return False
 
-    @property
-    def branches(self) -> Mapping[str, Branch]:
-        """The branches by neighbour."""
-        return self._branches
-
     def follow(self, tree: Tree | None) -> bool:
         """The tree may have changed; whether the way to the root has."""
         self._wanting.clear()
         before = self.root, self.father
         epoch = None if tree is None else (tree.root, tree.epoch)
-        if epoch != self._epoch:
-            self._epoch = epoch
+        if epoch != self.epoch:
+            self.epoch = epoch
             self._branches.clear()  # both ends of a branch start anew with an epoch
         self.father = None if tree is None else tree.father
         self.root = None if tree is None else tree.root

@@ -55,6 +55,8 @@ class Station:
         self._waiting_events_max = waiting_events_max
         self._forwarder = Forwarder()
         self._pulls = Pulls()
+        self.is_pulling = False
+        """Whether any rule is pulled (Law 5)."""
         self._begins_anew = True
         self._rules: dict[str, Deployed] = {}
         self._texts: dict[str, Rule] = {}
@@ -98,7 +100,8 @@ class Station:
         how many batches."""
         self._waiting: dict[str, int] = {}
         """The types that rules here wait with (Law 3), and how many events of each have come."""
-        self._absent: frozenset[str] = frozenset()
+        self.absent: frozenset[str] = frozenset()
+        """The types that nobody has published yet and rules here wait for (Law 3)."""
         self._given_up: frozenset[str] = frozenset()
 
     @property
@@ -188,7 +191,7 @@ class Station:
         self._install([one for rule, one in here.items() if rule not in self._rules], division)
         self._rule_marks.clear()
         self._rules = here
-        self._absent = frozenset[str]().union(*map(division.absent_for, here))
+        self.absent = frozenset[str]().union(*map(division.absent_for, here))
         self._waiting = {
             used.name: self._waiting.get(used.name, 0)
             for one in here.values()
@@ -255,6 +258,7 @@ class Station:
         roles = roles_at(self._name, children, division.partition, passed)
         self._forwarder.close()
         self._pulls.follow(roles, self._front_of_masters)
+        self.is_pulling = bool(self._pulls)
         self._begins_anew = False
 
     @property
@@ -332,7 +336,7 @@ class Station:
         """Take in what is said; gives the types that have another mark by that (Laws 1, 2, 5)."""
         said = self._said
         moved = said.hear(own)
-        pulls = self._pulls if self._pulls else None
+        pulls = self._pulls if self.is_pulling else None
         if pulls is not None:
             pulls.learn(said.told)
             said.bound(pulls.limits(), moved)
@@ -408,10 +412,10 @@ class Station:
 
     def take_hopeless(self) -> tuple[str, ...]:
         """The types to be given up, each once (Law 3)."""
-        waited_for = self._absent - self._given_up
+        waited_for = self.absent - self._given_up
         if not waited_for or sum(self._waiting.values()) <= self._waiting_events_max:
             return ()
-        self._absent &= self._given_up
+        self.absent &= self._given_up
         return tuple(sorted(waited_for))
 
     def take_forwards(self) -> list[Forward]:

@@ -185,8 +185,6 @@ class Pulls:
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for, by child."""
-        if not self._rules:
-            return {}
         found: dict[str, list[tuple[str, Spans, int]]] = {}
         for name, one in self._rules.items():
             if not one.new and not _is_due(one):
