@@ -1,58 +1,42 @@
-"""Detection: the workloads of the thesis (5.8) by each engine, on one thread, in CPU time.
+"""Detection: the workloads of the thesis (5.8 and 6.4) by each engine, on one thread, in CPU time.
 
-The sequence family: 1,000 rules of a few states, ten event types, each state a type and a value,
-every event relevant to exactly ten (rule, state) pairs, windows of 14 to 16 s a step, 100 events
-a second of event time. The fire case: R3 with ten kinds and a hundred thresholds each, half of the
-events Smoke. R10: a sequence and an aggregate joined by a value among 50,000 over long windows.
-
-The baseline is T-Rex, the C++ original, measured on the same kind of machine.
+:mod:`benchmarks.detection_workloads` says what they are. The baseline is T-Rex, the C++ original,
+measured on the same kind of machine.
 """
 
 from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from benchmarks.detection_workloads import (
+    Workload,
+    aggregate_join,
+    batch_of,
+    fire,
+    inequality,
+    join,
+    r10,
+    rare_partners,
+    sequences,
+)
 from benchmarks.report import Row
 from broker.parallel import deployed
-from matcher.model import (
-    MICROSECONDS,
-    TIME_MAX,
-    EventBatch,
-    EventIds,
-    EventType,
-    Int64s,
-    StringColumn,
-)
+from matcher.model import TIME_MAX, EventType
 from rules import load
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
 from rules.engine.rows import row_of
 from rules.pattern import RuleSet
 
-SEED = 7
-CHUNK = 4_096
-"""Events pushed before each advance."""
 T_REX = "T-Rex (C++)"
 ENGINES = ("cdp", "aip", "auto")
 REPEATS = 3
 LATE = 50
 """Events that come late at each distance; the middle one counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Workload:
-    """Rules, chunks of events in order of time, and how many of them only warm up."""
-
-    name: str
-    rules: str
-    chunks: Sequence[Sequence[EventBatch]]
-    warm_up: int
-    baseline: float | None = None
 
 
 def run(quick: bool) -> Iterator[Row]:
@@ -62,10 +46,15 @@ def run(quick: bool) -> Iterator[Row]:
         sequences(3, "each", 1_000, 20_000 // scale, 17.4e3),
         sequences(2, "last", 1_000, 200_000 // scale, 152e3),
         sequences(2, "each", 1_000, 60_000 // scale, 46e3),
-        fire(100 // scale, 60_000 // scale, 10.9e3),
+        fire("last", 100 // scale, 60_000 // scale, 10.9e3),
+        fire("each", 100 // scale, 400 // scale, chunk=8),
+        r10("last", 10_000 // scale, 100_000 // scale, 300_000 // scale),
+        r10("each", 10_000 // scale, 100_000 // scale, 300_000 // scale),
+        r10("last", 100_000 // scale, 100_000 // scale, 300_000 // scale),
         aggregate_join(100_000 // scale, 300_000 // scale, 317.0),
         aggregate_join(1_000_000 // scale, 300_000 // scale, None),
         join(200_000 // scale, 0.98e6),
+        inequality(100_000 // scale, 200_000 // scale),
         rare_partners(100_000 // scale),
     )
     repeats = 1 if quick else REPEATS
@@ -73,11 +62,15 @@ def run(quick: bool) -> Iterator[Row]:
         yield from measure(workload, repeats)
     if not quick:
         # As many events as before are relevant to each rule: what grows is what is deployed.
-        yield from measure(sequences(3, "last", 10_000, 100_000, None), repeats)
-        yield from measure_once(sequences(3, "last", 100_000, 100_000, None))
+        yield from measure(sequences(3, "last", 10_000, 100_000), repeats)
+        yield from measure_once(sequences(3, "last", 100_000, 100_000))
+        yield from measure(sequences(3, "last", 1_000, 200_000, rate=1_000), repeats)
+        yield from measure(sequences(2, "last", 1_000, 200_000, rate=1_000), repeats)
+        yield from measure(sequences(2, "each", 1_000, 20_000, rate=1_000, chunk=256), repeats)
+        yield from measure_once(sequences(3, "each", 1_000, 2_000, rate=1_000, chunk=32))
     yield from measure_late(1_000_000 // scale)
-    yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale, None))
-    yield from measure_threads(sequences(3, "each", 1_000, 80_000 // scale, None))
+    yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale))
+    yield from measure_threads(sequences(3, "each", 1_000, 80_000 // scale))
 
 
 def measure(workload: Workload, repeats: int) -> Iterable[Row]:
@@ -108,9 +101,9 @@ def measure(workload: Workload, repeats: int) -> Iterable[Row]:
 
 
 def measure_once(workload: Workload) -> Iterable[Row]:
-    """Events a second of CPU time by ``cdp`` alone, once: rules that take a minute to deploy."""
+    """Events a second of CPU time by ``cdp`` alone, once: what takes a minute to begin."""
     rate, per_event = rate_of(workload, load(workload.rules), "cdp")
-    note = f"{per_event:.2f} composite events an event"
+    note = f"{rate * per_event:,.0f} composite events/s, {per_event:.2f} an event"
     yield Row(f"detection/{workload.name}, cdp", rate, "events/s", "", None, note)
 
 
@@ -128,7 +121,7 @@ def rate_of(workload: Workload, rules: RuleSet, name: str) -> tuple[float, float
         last = max(int(batch.time[-1]) for batch in chunk)
         is_last = place + 1 == len(workload.chunks)
         found = engine.advance(TIME_MAX if is_last else last + 1)
-        if place * CHUNK >= workload.warm_up or is_last:
+        if place * workload.chunk >= workload.warm_up or is_last:
             spent += time.process_time() - started
             events += sum(map(len, chunk))
             composites += len(found)
@@ -149,7 +142,7 @@ def measure_late(entries: int) -> Iterable[Row]:
     def advance(start: int, count: int) -> float:
         """The seconds that it takes to take so many events in, one every other microsecond."""
         place = np.arange(start, start + 2 * count, 2)
-        engine.push(batch(type_, place, place, (place,)))
+        engine.push(batch_of(type_, place, place, (place,)))
         started = time.process_time()
         engine.advance(2 * entries)
         return time.process_time() - started
@@ -221,7 +214,7 @@ def measure_threads(workload: Workload) -> Iterable[Row]:
             for batch in chunk:
                 engine.push(batch)
             engine.advance(max(int(batch.time[-1]) for batch in chunk) + 1)
-            if place * CHUNK >= workload.warm_up or place + 1 == len(workload.chunks):
+            if place * workload.chunk >= workload.warm_up or place + 1 == len(workload.chunks):
                 elapsed += time.perf_counter() - begun
                 spent += time.process_time() - started
                 events += sum(map(len, chunk))
@@ -229,162 +222,3 @@ def measure_threads(workload: Workload) -> Iterable[Row]:
     for how, one, two in zip(("", ", CPU time"), *rates, strict=True):
         title = f"detection/{workload.name}, two threads{how}"
         yield Row(title, two, "events/s", "one thread", one)
-
-
-# --- workloads ---------------------------------------------------------------------------------
-
-
-def sequences(
-    states: int, policy: str, rules: int, events: int, baseline: float | None
-) -> Workload:
-    """The sequence family: states, selection policy and number of rules."""
-    rng = np.random.default_rng(SEED)
-    types = 10
-    values = -(-rules * states // 100)
-    pairs = np.repeat(np.arange(types * values), 10)
-    rng.shuffle(pairs)
-    lines = [f"event T{number}(a: int, b: float)" for number in range(types)]
-    for number in range(rules):
-        chosen = pairs[number * states : (number + 1) * states]
-        kinds = [(int(pair) // values, int(pair) % values) for pair in chosen]
-        body = f"T{kinds[0][0]}(a = {kinds[0][1]}) as s0"
-        for place, (kind, value) in enumerate(kinds[1:], 1):
-            window = int(rng.integers(14_000, 16_001))
-            body += (
-                f" and {policy} T{kind}(a = {value}) as s{place}"
-                f" within {window} ms from s{place - 1}"
-            )
-        lines.append(
-            f"rule r{number}: define C{number % types}(b: float) from {body} where b = s0.b"
-        )
-    warm_up = 16 * states * 100
-    total = warm_up + events
-    schema = [EventType.of(f"T{number}", a="int", b="float") for number in range(types)]
-    kind = rng.integers(0, types, total)
-    value = rng.integers(0, values, total)
-    at = np.arange(total) * (MICROSECONDS // 100)
-    chunks = []
-    for start in range(0, total, CHUNK):
-        part = slice(start, start + CHUNK)
-        batches = []
-        for number in range(types):
-            chosen = np.flatnonzero(kind[part] == number) + start
-            if len(chosen):
-                columns = (value[chosen], chosen.astype(np.float64))
-                batches.append(batch(schema[number], at[chosen], chosen, columns))
-        chunks.append(batches)
-    name = f"{states} states {policy}" + (f", {rules:,} rules" if rules > 1_000 else "")
-    return Workload(name, "\n".join(lines), chunks, warm_up, baseline)
-
-
-def fire(thresholds: int, events: int, baseline: float) -> Workload:
-    """R3 of the thesis: ten kinds of fire, a hundred thresholds each, windows of 60 s."""
-    rng = np.random.default_rng(SEED)
-    lines, kinds = [], 10
-    for kind in range(kinds):
-        lines.append(f"event Smoke{kind}(area: string)")
-        lines.append(f"event Temp{kind}(area: string, value: int)")
-        lines.extend(
-            f"rule r{kind}_{level}: define Fire{kind}(area: string, t: int)"
-            f" from Smoke{kind}(area = $a) and last Temp{kind}(area = $a, value > {level})"
-            f" within 60 s from Smoke{kind} where area = $a, t = Temp{kind}.value"
-            for level in range(thresholds)
-        )
-    warm_up = 100_000 if thresholds >= 100 else 0  # the lists of a window of 60 s grow until then
-    total = warm_up + events
-    at = np.arange(total) * (MICROSECONDS // 1_000)
-    chosen_kind = rng.integers(0, kinds, total)
-    is_smoke = rng.random(total) < 0.5
-    value = rng.integers(1, 101, total)
-    chunks = []
-    for start in range(0, total, CHUNK):
-        part = slice(start, start + CHUNK)
-        batches = []
-        for kind in range(kinds):
-            of_kind = chosen_kind[part] == kind
-            smoke = np.flatnonzero(of_kind & is_smoke[part]) + start
-            temp = np.flatnonzero(of_kind & ~is_smoke[part]) + start
-            area = EventType.of(f"Smoke{kind}", area="string")
-            batches.append(batch(area, at[smoke], smoke, (areas(len(smoke)),)))
-            type_ = EventType.of(f"Temp{kind}", area="string", value="int")
-            batches.append(batch(type_, at[temp], temp, (areas(len(temp)), value[temp])))
-        chunks.append([one for one in batches if len(one)])
-    return Workload("fire last", "\n".join(lines), chunks, warm_up, baseline)
-
-
-def aggregate_join(window: int, events: int, baseline: float | None) -> Workload:
-    """R10 of the thesis (chapter 6): values in 1 to 50,000, windows in ticks, a Sum aggregate."""
-    rules = f"""event A(v: int)
-event B(v: int)
-event C(v: int)
-rule r10: define CE(v: int, total: int)
-from A(v = $x) and last B(v = $x) within {window} us from A
-     and $s = Sum(C(v = $x).v) within {window} us from A
-where v = A.v, total = $s"""
-    return Workload(
-        f"R10, windows of {window:,}",
-        rules,
-        three_types(window + events, 50_000),
-        window,
-        baseline,
-    )
-
-
-def join(events: int, baseline: float) -> Workload:
-    """One rule that joins two events by a value."""
-    rules = """event A(v: int)
-event B(v: int)
-event C(v: int)
-rule join: define CE(v: int)
-from A(v = $x) and last B(v = $x) within 10000 us from A where v = $x"""
-    return Workload("one join rule", rules, three_types(events, 1_000), 0, baseline)
-
-
-def rare_partners(events: int) -> Workload:
-    """A sequence of three of which most ends are missing, asked for by half of all events."""
-    rules = """event A(v: int)
-event B(v: int)
-event C(v: int)
-rule rare: define CE(v: int)
-from C() and each B() within 200 us from C and each A(v = B.v) within 200 us from B where v = C.v"""
-    chunks = three_types(events, 1_000, (0.05, 0.45, 0.5))
-    return Workload("rare partners", rules, chunks, events // 2)
-
-
-def three_types(
-    total: int, values: int, shares: Sequence[float] = (1 / 3,) * 3
-) -> list[list[EventBatch]]:
-    """Events of types A, B and C, one a microsecond, with a value each."""
-    rng = np.random.default_rng(SEED)
-    kind = rng.choice(3, total, p=shares)
-    value = rng.integers(1, values + 1, total)
-    types = [EventType.of(name, v="int") for name in "ABC"]
-    chunks = []
-    for start in range(0, total, CHUNK):
-        places = [
-            np.flatnonzero(kind[start : start + CHUNK] == number) + start for number in range(3)
-        ]
-        chunks.append(
-            [
-                batch(types[number], place, place, (value[place],))
-                for number, place in enumerate(places)
-                if len(place)
-            ]
-        )
-    return chunks
-
-
-def areas(count: int) -> StringColumn:
-    """All in one area, so that every event counts."""
-    return StringColumn.constant("hall", count)
-
-
-def batch(
-    type_: EventType,
-    at: Int64s,
-    sequence: Int64s,
-    columns: tuple[np.ndarray | StringColumn, ...],
-) -> EventBatch:
-    """Events of one source."""
-    ids = EventIds(StringColumn.constant("generator", len(at)), sequence.astype(np.int64))
-    return EventBatch(type_, at.astype(np.int64), ids, columns)

@@ -1,7 +1,7 @@
-"""What sections 5.8 and 6.4 of the thesis say of its figures, and whether our tables say so too.
+"""How what sections 5.8 and 6.4 of the thesis say of their figures is held against our tables.
 
-A claim about AIP is not measured while there is no such engine here. Two times are called equal
-when they differ by less than a quarter: less than that is not to be seen in the thesis's plots.
+Two times are called equal when they differ by less than a quarter: less than that is not to be
+seen in the thesis's plots.
 """
 
 from __future__ import annotations
@@ -45,11 +45,8 @@ def has(table: Table, *columns: str) -> bool:
 
 
 def course(table: Table, column: str) -> str:
-    """A column's first and last figure, in words."""
-    values = figures(table, column)
-    if len(values) == 1:
-        return f"{column}: {values[0]:.3g}"
-    return f"{column}: {values[0]:.3g} to {values[-1]:.3g}"
+    """A column's figures, in words."""
+    return f"{column}: {', '.join(f'{value:.3g}' for value in figures(table, column))}"
 
 
 def claim(

@@ -129,6 +129,8 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
                 )
         if chart.logarithmic[0]:
             axes.set_xscale("log")
+        elif all(isinstance(place, int) for place in places):
+            axes.xaxis.get_major_locator().set_params(integer=True)
         axes.set_xlabel(first)
     if chart.logarithmic[1]:
         axes.set_yscale("log")

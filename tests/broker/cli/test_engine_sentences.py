@@ -67,6 +67,16 @@ def test_one_engine_measured_twice_is_judged_by_the_mean():
     assert verdicts(sentences.windows_last(uneven)) == [True]
 
 
+def test_what_is_uneven_is_not_explained_as_a_rise():
+    rising = table(STATES, (9.0,) * 4, (5.0, 6.0, 7.0, 8.0))
+    uneven = table(STATES, (9.0,) * 4, (5.0, 6.0, 8.0, 5.0))
+    first, second = (sentences.states_last(one)[0] for one in (rising, uneven))
+    assert (first.holds, second.holds) == (False, False)
+    assert sentences.MORE_TO_SELECT in first.measured
+    assert "5, 6, 8, 5" in second.measured
+    assert sentences.UNEVEN in second.measured
+
+
 @pytest.mark.parametrize("loss", [1e4, 5e4])
 def test_what_is_one_engine_is_not_told_apart(loss: float):
     """Whatever the figures of the columns are."""
