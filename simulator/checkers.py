@@ -6,10 +6,13 @@ centralised oracle, the network with what is really there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import networkx as nx
 
+from matcher.identity import RULE_SOURCE
+from matcher.model import Event
+from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.experiment import Experiment, Outcome
 from simulator.oracle import Answer, Oracle, delivered, differences
@@ -23,32 +26,65 @@ def check(outcome: Outcome) -> list[str]:
 def check_results(outcome: Outcome) -> Iterator[str]:
     """Every sink got exactly what the centralised oracle gives it, and nothing was refused.
 
-    Of events whose times are those of their arrival only the published ones are compared.
+    Of events whose times are those of their arrival only the published ones are compared; of
+    composite ones it is asked that they can be true.
     """
     experiment = outcome.experiment
     for client in experiment.clients:
         for refusal in client.refusals:
             yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
-    oracle = Oracle(experiment.rules, experiment.batches)
+    for manager in experiment.managers:
+        if not manager.is_done:
+            yield f"{manager.name}: it has had no answer"
+    by_arrival = experiment.scenario.ordering == "arrival"
+    oracle = Oracle(() if by_arrival else experiment.book.held, experiment.batches)
     for name, sink in experiment.sinks.items():
-        got = _within(experiment, delivered(sink.arrivals))
-        expected = oracle.answer(sink.filters)
-        if experiment.scenario.ordering == "arrival":
+        got, expected = delivered(sink.arrivals), oracle.answer(sink.filters)
+        if by_arrival:
             expected = Answer(got.composite, expected.published)
-        for line in differences(expected, got):
+            lines = [*differences(expected, got), *_impossible(experiment, got.composite)]
+        else:
+            lines = differences(_within(experiment, expected), _within(experiment, got))
+        for line in lines:
             yield f"sink {name}: {line}"
 
 
-def _within(experiment: Experiment, got: Answer) -> Answer:
+def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:
+    """Composite events that cannot be, whatever came when: those that came twice, of no rule, of
+    events that nobody published, or before these were. Brokers' clocks are those of the events.
+    """
+    names = {RULE_SOURCE + one.rule.name for one in experiment.book.held}
+    times = {
+        f"{event.source}#{event.id}": event.time
+        for batch in experiment.batches
+        for event in batch.events()
+    }
+    seen: set[tuple[str, str]] = set()
+    for event in composite:
+        told = f"{event.type} of {event.source}, id {event.id}"
+        if (event.source, event.id) in seen:
+            yield f"twice: {told}"
+        seen.add((event.source, event.id))
+        if event.source not in names:
+            yield f"of no rule: {told}"
+        for cause in event.cause_full:
+            if cause.startswith((RULE_SOURCE, f"{timers.SOURCE}#")):
+                continue
+            if cause not in times:
+                yield f"of {cause}, which nobody published: {told}"
+            elif event.time < times[cause]:
+                yield f"at {event.time} us, before {cause}: {told}"
+
+
+def _within(experiment: Experiment, answer: Answer) -> Answer:
     """Without what timers brought before and after the input, which a recording has not (S13)."""
-    ruleset = experiment.rules
-    if ruleset is None or not any(TIMER in rule.used_types for rule in ruleset.rules):
-        return got
+    if not any(TIMER in one.rule.used_types for one in experiment.book.held):
+        return answer
     times = [batch.time for batch in experiment.batches]
     least = min((int(one.min()) for one in times), default=0)
     greatest = max((int(one.max()) for one in times), default=0)
-    kept = tuple(event for event in got.composite if least <= event.time <= greatest)
-    return Answer(kept, got.published)
+    kept = tuple(event for event in answer.composite if least <= event.time <= greatest)
+    return Answer(kept, answer.published)
 
 
 def check_network(experiment: Experiment) -> Iterator[str]:

@@ -220,28 +220,29 @@ class Sink(Client):
 
 
 class Manager(Client):
-    """Deploys rules, and says once they are confirmed."""
+    """Asks for one change of the rules, and hands on the answer, None for a refusal."""
 
     def __init__(
         self,
         place: Place,
-        text: str,
-        file: str,
-        on_deployed: Callable[[], None] = lambda: None,
+        name: str,
+        ask: Callable[[Session], int],
+        on_answer: Callable[[Confirmed | None], None],
     ) -> None:
-        super().__init__(place, "rule manager")
-        self._text = text
-        self._file = file
-        self._on_deployed = on_deployed
+        super().__init__(place, name)
+        self.is_done = False
+        self._ask = ask
+        self._on_answer = on_answer
         self._request: int | None = None
 
     def start(self) -> None:
-        """Connect and deploy."""
+        """Connect and ask."""
         super().start()
-        self._request = self.session.deploy(self._text, file=self._file)
+        self._request = self._ask(self.session)
         self._driver.settle()
 
     def take(self, result: Result) -> None:
         """Wait for the answer."""
-        if isinstance(result, Confirmed) and result.request == self._request:
-            self._on_deployed()
+        if isinstance(result, Confirmed | Refused) and result.request == self._request:
+            self.is_done = True
+            self._on_answer(result if isinstance(result, Confirmed) else None)

@@ -11,22 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
-import rules
+import numpy as np
+
 import rules.engine
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
 from routing.config import NodeConfig, Ordering
+from routing.messages import Confirmed
 from routing.network import strategy
 from routing.network.broker import Broker
 from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
-from rules.language import declared_in
-from rules.parser import decode, read
-from rules.pattern import RuleSet
 from simulator import recordings
 from simulator import scenario as scenario_file
+from simulator.changes import RuleBook, checked, declared, steps_of
 from simulator.clients import Client, Manager, Place, Sink, Source
 from simulator.faults import arrange
 from simulator.generation import Generated, generate
@@ -69,9 +69,11 @@ class Experiment:
         made = None
         if scenario.workload is not None:
             made = generate(scenario.workload, scenario.graph, scenario.seed, scenario.warm_up_s)
-        self._text = self._read_rules(made)
+        self._steps = steps_of(scenario, made.rules if made else "")
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
-        self.rules = self._check_rules()
+        known = {schema.name: schema for _, one in self.recordings for schema in one.types}
+        self._rulesets = list(checked(self._steps, known))
+        self.book = RuleBook()
         start = self.first_time - scenario.lead_s
         self.simulation = Simulation(scenario.seed, start, trace)
         self.brokers: dict[str, BrokerHost] = {
@@ -86,7 +88,6 @@ class Experiment:
             sink.name: Sink(self._place(sink.broker), sink.name, sink.subscribe)
             for sink in (*scenario.sinks, *_subscribers(made))
         }
-        self.deployed_at: float | None = None
         self.managers = list(self._managers())
 
     @property
@@ -123,11 +124,8 @@ class Experiment:
         simulation, start = self.simulation, self.simulation.start
         for host in self.brokers.values():
             simulation.at(start, host.start)
-        for share, clients in (
-            (SOURCES_AT, self.sources),
-            (RULES_AT, self.managers),
-            (SINKS_AT, self.sinks.values()),
-        ):
+        self._begin(0)
+        for share, clients in ((SOURCES_AT, self.sources), (SINKS_AT, self.sinks.values())):
             for client in clients:
                 simulation.at(start + share * self.scenario.lead_s, client.start)
         if self.scenario.warm_up_s:
@@ -138,6 +136,21 @@ class Experiment:
             return Outcome(self, simulation.now, False)
         return self._run_until_settled()
 
+    def _begin(self, place: int) -> None:
+        """Let a step come that changes the rules, when its time has come."""
+        if place < len(self._steps):
+            at_s = self._steps[place].at_s
+            moment = self.first_time + (at_s or 0.0)
+            if at_s is None:
+                moment = self.simulation.start + RULES_AT * self.scenario.lead_s
+            self.simulation.at(moment, self.managers[place].start)
+
+    def _answer(self, place: int, answer: Confirmed | None) -> None:
+        """A step is done, or refused."""
+        if answer is not None:
+            self.book.note(self._rulesets[place], answer)
+        self._begin(place + 1)
+
     def _count_anew(self) -> None:
         for pair in self.lanes.values():
             for lane in pair:
@@ -145,20 +158,36 @@ class Experiment:
 
     def _run_until_settled(self) -> Outcome:
         simulation = self.simulation
-        healed = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
-        end = max(self.last_time, self.first_time + max(healed, default=0.0))
+        due = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
+        due += [change.at_s for change in self.scenario.changes]
+        end = max(self.last_time, self.first_time + max(due, default=0.0))
         simulation.run(max(end, self.first_time))
         news = self._news()
         while simulation.now < end + SETTLED_MAX_S:
             simulation.run(simulation.now + QUIET_S)
             before, news = news, self._news()
-            if news == before and all(source.is_done for source in self.sources):
+            if news == before and self._is_done:
                 return Outcome(self, simulation.now, True)
         return Outcome(self, simulation.now, False)
 
+    @property
+    def _is_done(self) -> bool:
+        """Whether all is published, and all that was asked of rules is answered."""
+        are_answered = all(manager.is_done for manager in self.managers)
+        return are_answered and all(source.is_done for source in self.sources)
+
     def _news(self) -> tuple[int, ...]:
-        """Counts that stand still when nothing happens any more."""
-        delivered = sum(len(sink.arrivals) for sink in self.sinks.values())
+        """Counts that stand still when nothing happens any more.
+
+        What timers bring beyond the last event is none (S13): they never end.
+        """
+        last = round(self.last_time * MICROSECONDS)
+        delivered = sum(
+            int(np.count_nonzero(batch.time <= last))
+            for sink in self.sinks.values()
+            for arrival in sink.arrivals
+            for batch in arrival.delivery.batches
+        )
         published = sum(source.published for source in self.sources)
         floods = sum(
             sum(one.version for one in host.broker.overlay.states) for host in self._running()
@@ -183,21 +212,8 @@ class Experiment:
         used = [broker for broker, _ in self.recordings]
         return dict.fromkeys([*used, *(sink.broker for sink in self.scenario.sinks)])
 
-    def _read_rules(self, made: Generated | None) -> str:
-        """Those of the file, then those that are generated."""
-        path = self.scenario.rules
-        text = "" if path is None else decode(path.read_bytes(), str(path))
-        return text if made is None else f"{text}\n{made.rules}\n"
-
-    def _check_rules(self) -> RuleSet | None:
-        """The rules, over the types that they declare and those that the recordings have."""
-        if not self._text.strip():
-            return None
-        known = {schema.name: schema for _, one in self.recordings for schema in one.types}
-        return rules.load(self._text, file=self._rules_file, known=known)
-
     def _read_recordings(self) -> Iterator[tuple[str, Recording]]:
-        schemas = dict(declared_in(read(self._text).file))
+        schemas = dict(declared(self._steps))
         publishers: dict[str, str] = {}
         for source in self.scenario.sources:
             for recording in recordings.read(source.events, source.type_name, schemas):
@@ -246,18 +262,12 @@ class Experiment:
         return Place(self.simulation, self.brokers[broker], AT_HAND, self.scenario.heartbeat_s)
 
     def _managers(self) -> Iterator[Manager]:
-        if self.rules is not None:
-            broker = next(iter(self._used_brokers()), self.scenario.brokers[0])
-            # Without its folder: what is carried is the same wherever the files are.
-            file = Path(self._rules_file).name
-            yield Manager(self._place(broker), self._text, file, self._note_deployed)
-
-    @property
-    def _rules_file(self) -> str:
-        return str(self.scenario.rules or self.scenario.file)
-
-    def _note_deployed(self) -> None:
-        self.deployed_at = self.simulation.now
+        """One for each step that changes the rules."""
+        first = next(iter(self._used_brokers()), self.scenario.brokers[0])
+        for place, step in enumerate(self._steps):
+            name = f"rule manager {place}" if place else "rule manager"
+            answered = partial(self._answer, place)
+            yield Manager(self._place(step.broker or first), name, step.ask, answered)
 
 
 def _subscribers(made: Generated | None) -> Iterator[scenario_file.Sink]:

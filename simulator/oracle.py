@@ -6,15 +6,16 @@ events as they come, so those are compared as a set, and each source's in its or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import rules.engine
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, Event, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.messages import Delivery
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
+from simulator.changes import Held
 from simulator.clients import Arrival
 
 SHOWN_MAX = 5
@@ -30,27 +31,46 @@ class Answer:
 
 
 class Oracle:
-    """The answer for any subscriptions over one input and one set of rules."""
+    """The answer for any subscriptions over one input, and rules that held from when to when."""
 
     def __init__(
-        self, ruleset: RuleSet | None, batches: Sequence[EventBatch], engine: str = "naive"
+        self, held: Sequence[Held], batches: Sequence[EventBatch], engine: str = "naive"
     ) -> None:
         self._published = batches
-        self._detected: list[EventBatch] = []
         self._schemas: dict[str, EventType] = {batch.type.name: batch.type for batch in batches}
-        if ruleset is not None:
-            detector = rules.engine.make(engine)
-            detector.deploy(ruleset)
-            for batch in batches:
-                detector.push(batch)
-            found = detector.advance(TIME_MAX)
-            rows = [
-                batch.take(slice(place, place + 1))
-                for batch in found.batches
-                for place in range(len(batch))
-            ]
-            self._detected = [rows[place] for place in found.order.tolist()]
-            self._schemas.update({rule.defines.name: rule.defines for rule in ruleset.rules})
+        self._schemas.update((one.rule.defines.name, one.rule.defines) for one in held)
+        self._detector = rules.engine.make(engine)
+        self._detected = list(self._detect(held))
+
+    def _detect(self, held: Sequence[Held]) -> Iterator[EventBatch]:
+        """The composite events in their order, each in a batch of its own."""
+        turns = [
+            (when, one, begins)
+            for one in held
+            if one.until is None or _time(one.since) < one.until  # else it has held for nothing
+            for when, begins in ((one.since, True), (one.until, False))
+            if begins or when is not None
+        ]
+        # What ends at an instant does not hold there; what begins does (S15).
+        for when, one, begins in sorted(turns, key=lambda turn: (_time(turn[0]), turn[2])):
+            yield from self._advance(_time(when))
+            if begins:
+                ruleset = RuleSet((one.rule,), self._schemas)
+                self._detector.deploy(ruleset, since=when, version=one.version)
+                for batch in self._published:  # which this rule may be the first to use
+                    self._detector.push(batch)
+            else:
+                self._detector.remove(one.rule.name)
+        yield from self._advance(TIME_MAX)
+
+    def _advance(self, mark: int) -> Iterator[EventBatch]:
+        found = self._detector.advance(mark)
+        rows = [
+            batch.take(slice(place, place + 1))
+            for batch in found.batches
+            for place in range(len(batch))
+        ]
+        yield from (rows[place] for place in found.order.tolist())
 
     def answer(self, filters: Iterable[str]) -> Answer:
         """What a sink with these subscriptions must get."""
@@ -64,6 +84,10 @@ class Oracle:
             tuple(event for batch in self._detected for event in _matching(batch, wanted)),
             tuple(sorted(published, key=lambda event: (event.source, event.sequence))),
         )
+
+
+def _time(when: int | None) -> int:
+    return TIME_MIN if when is None else when
 
 
 def _matching(batch: EventBatch, wanted: Mapping[str, list[Subscription]]) -> Iterable[Event]:

@@ -20,7 +20,14 @@ import networkx as nx
 from routing.network.strategy import names
 from simulator.faults import Fault
 from simulator.lanes import Quality
-from simulator.tables import FaultTable, LinkTable, ScenarioTable, SinkTable, SourceTable
+from simulator.tables import (
+    ChangeTable,
+    FaultTable,
+    LinkTable,
+    ScenarioTable,
+    SinkTable,
+    SourceTable,
+)
 from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
@@ -62,6 +69,19 @@ class Sink:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Rules that are deployed, in place of those of their names, or else one that is removed.
+
+    ``at_s``: seconds after the first event's time.
+    """
+
+    at_s: float
+    broker: str
+    rules: Path | None
+    remove: str
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """One experiment. Intervals are in seconds; ``duration_s`` None: until all is settled.
 
@@ -87,6 +107,7 @@ class Scenario:
     sinks: tuple[Sink, ...]
     faults: tuple[Fault, ...]
     workload: Workload | None
+    changes: tuple[Change, ...] = ()
 
     @property
     def graph(self) -> nx.Graph:
@@ -181,6 +202,7 @@ class _Reader:
             tuple(self._sink(place, one, brokers) for place, one in enumerate(table.sink, 1)),
             faults,
             table.workload,
+            tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
         )
 
     def _path(self, name: str) -> Path:
@@ -239,6 +261,13 @@ class _Reader:
         _named(f"sink[{place}].name", table.name, earlier)
         _known(f"sink[{place}].broker", table.broker, brokers)
         return Sink(table.name, table.broker, table.subscribe)
+
+    def _change(self, place: int, table: ChangeTable, brokers: tuple[str, ...]) -> Change:
+        _known(f"change[{place}].broker", table.broker, brokers)
+        if (table.rules is None) == (not table.remove):
+            raise ValueError(f"change[{place}]: expected either rules or remove")
+        path = None if table.rules is None else self._path(table.rules)
+        return Change(table.at_s, table.broker, path, table.remove or "")
 
     def _fault(
         self, place: int, table: FaultTable, brokers: tuple[str, ...], links: tuple[Link, ...]

@@ -49,6 +49,9 @@ def _files(document: Mapping[str, Any]) -> Iterator[str]:
         yield document["rules"]
     for source in document.get("source", ()):
         yield source["events"]
+    for change in document.get("change", ()):
+        if "rules" in change:
+            yield change["rules"]
     if "file" in document.get("topology", {}):
         yield document["topology"]["file"]
 

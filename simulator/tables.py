@@ -56,6 +56,15 @@ class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     value: float | None = None
 
 
+class ChangeTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """``[[change]]``: rules that are deployed in mid-stream, or one that is removed."""
+
+    at_s: float
+    broker: str
+    rules: str | None = None
+    remove: str | None = None
+
+
 class TopologyTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[topology]``."""
 
@@ -93,3 +102,4 @@ class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     source: tuple[SourceTable, ...] = ()
     sink: tuple[SinkTable, ...] = ()
     fault: tuple[FaultTable, ...] = ()
+    change: tuple[ChangeTable, ...] = ()

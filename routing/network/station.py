@@ -38,7 +38,6 @@ from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Demanded, Forwarder
-from routing.partition.placement import Partition
 from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
@@ -210,7 +209,7 @@ class Station:
         self._looked_at = None
         in_order = sorted(division.rules, key=lambda one: one.place)
         self._ranks = {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
-        self._deploy_fragments(division.partition)
+        self._deploy_fragments(division)
         published = division.published.get(name, frozenset())
         self._said.arrange(published, self._given_up & self._used, self._expected(division))
         self._follow_pulls(division)
@@ -223,13 +222,16 @@ class Station:
             own = tuple(one.rule for one in rules if (one.since, one.version) == (since, version))
             self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
 
-    def _deploy_fragments(self, partition: Partition) -> None:
-        forwarder, fragments = self._forwarder, partition.fragments.get(self._name, {})
+    def _deploy_fragments(self, division: Division) -> None:
+        forwarder = self._forwarder
+        fragments = division.partition.fragments.get(self._name, {})
+        since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         for gone in sorted(forwarder.fragments.keys() - fragments.keys()):
             forwarder.remove(gone)
         for rule, fragment in sorted(fragments.items()):
-            if forwarder.fragments.get(rule) != fragment:
-                forwarder.deploy(rule, fragment)
+            begins = since.get(rule, TIME_MIN)
+            if not forwarder.is_deployed(rule, fragment, begins):
+                forwarder.deploy(rule, fragment, begins)
 
     def _expected(self, division: Division) -> Mapping[str, Sequence[str]]:
         """What children forward of their own accord."""

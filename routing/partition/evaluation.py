@@ -3,7 +3,10 @@
 Law 1: an event is looked at once the fragment's mark has passed it. Of what is then new, what
 rules partners out enters first, then what can be chosen, then members, then what must be near them.
 
-Law 2: what is further behind the mark than the fragment reaches is forgotten. Of all that could
+Law 2: what came before its rule holds is not looked at: the rule sees nothing of it (S15), so it
+can be neither first nor last, and rules nothing out.
+
+Law 3: what is further behind the mark than the fragment reaches is forgotten. Of all that could
 make an event pass, the last to come is no more than that later than it; and what comes late from
 below was sent because of such an event, and comes before the mark that passes it (4.2).
 """
@@ -32,10 +35,14 @@ FIRST, SECOND = 0, 1
 
 
 class Evaluation:
-    """The bound roles of one fragment, and what they remember."""
+    """The bound roles of one fragment, and what they remember.
 
-    def __init__(self, fragment: Fragment) -> None:
+    ``since``: the instant from which its rule holds, in us (Law 2).
+    """
+
+    def __init__(self, fragment: Fragment, since: int = TIME_MIN) -> None:
         self.fragment = fragment
+        self.since = since
         self.binds = fragment.binds
         self.mark = TIME_MIN
         pull, kept = fragment.pull, fragment.kept
@@ -76,6 +83,8 @@ class Evaluation:
 
     def take(self, place: int, stored: Stored, chosen: Int64s) -> None:
         """Take in events of a batch, which satisfy the predicate at a place."""
+        if self.since > TIME_MIN:
+            chosen = chosen[stored.batch.time[chosen] >= self.since]
         times = stored.batch.time[chosen].tolist()
         rows = (stored.first + chosen).tolist()
         columns = [values_of(stored.batch, one, chosen) for one in self._kept[place]]

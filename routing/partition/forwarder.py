@@ -239,9 +239,17 @@ class Forwarder:
 
     # --- deployment --------------------------------------------------------------------------
 
-    def deploy(self, name: str, fragment: Fragment) -> None:
-        """Evaluate a fragment from now on, for the rule of that name; see Law 4."""
-        new = Evaluation(fragment)
+    def is_deployed(self, name: str, fragment: Fragment, since: int) -> bool:
+        """Whether this fragment is in force for the rule of that name, and that instant."""
+        found = self._evaluations.get(name)
+        return found is not None and (found.fragment, found.since) == (fragment, since)
+
+    def deploy(self, name: str, fragment: Fragment, since: int = TIME_MIN) -> None:
+        """Evaluate a fragment from now on, for the rule of that name; see Law 4.
+
+        ``since``: the instant from which the rule holds, in us.
+        """
+        new = Evaluation(fragment, since)
         old = self._evaluations.get(name)
         if old is not None:
             known = (self._marks.types.get(one, TIME_MIN) for one in old.fragment.types)

@@ -15,7 +15,8 @@ from routing.network import strategy
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment
-from simulator.fuzzing.case import Case, random_case
+from simulator.fuzzing.case import Case
+from simulator.fuzzing.making import random_case
 from simulator.fuzzing.shrinking import shrink
 
 AT_ONCE = 8

@@ -1,39 +1,21 @@
-"""A random scenario: rules, events, an overlay, who is where, and what goes wrong.
-
-Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay
-messages, are cut for less time than heartbeats take to notice, and brokers are slow. Nothing is
-lost then, so every sink must get exactly what the oracle says.
-"""
+"""A scenario as a value that can be made smaller, and as the files that it is written to."""
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 
-from matcher.model import MICROSECONDS, Event, EventType, Kind, Value
-from simulator.fuzzing.sharp import SharpWriter
-from simulator.fuzzing.world import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, RuleText
-from simulator.fuzzing.writer import RuleWriter
+from matcher.model import MICROSECONDS, Event
+from simulator.fuzzing.world import SCHEMAS, RuleText
 
-FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
 HEARTBEAT_S = 20.0
 """So long that no fault makes a neighbour seem lost."""
 LEAD_S = 60.0
 """So long that the slowest network is ready when the first event comes."""
-FAULTS = {
-    "loss": (0.05, 0.2),
-    "repeats": (0.05, 0.3),
-    "reordering": (0.001, 0.05),
-    "delay": (0.05, 1.0),
-    "slow": (2.0, 50.0),
-    "cut": None,
-}
-"""The faults, and between what bounds their values are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +39,21 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """In mid-stream: rules that are deployed, in place of those of their names, or one removed."""
+
+    at_s: float
+    broker: str
+    rules: tuple[RuleText, ...] = ()
+    removed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """All of a scenario; ``homes`` are the sources' brokers; links have their delay in ms."""
+    """All of a scenario; ``homes`` are the sources' brokers; links have their delay in ms.
+
+    ``changes`` are in the order of their times.
+    """
 
     seed: int
     strategy: str
@@ -70,27 +65,31 @@ class Case:
     sinks: tuple[Sink, ...]
     faults: tuple[Fault, ...]
     message_cost_us: float
+    changes: tuple[Change, ...] = ()
+    ordering: str = "watermark"
 
     @property
     def is_sound(self) -> bool:
-        """Whether there are rules, whose types are all published or defined: else they wait.
-
-        Timer is not: it goes on when a recording has ended, and such a run never settles.
+        """Whether there are rules, whose types are at all times published or defined, or else they
+        wait; and whether what is removed is there.
         """
-        known = {event.type for event in self.events} | {rule.defines for rule in self.rules}
-        text = " ".join(str(rule) for rule in self.rules)
-        return (
-            bool(self.rules)
-            and "Timer" not in text
-            and all(name in known or not re.search(rf"\b{name}\(", text) for name in SCHEMAS)
-        )
+        published = {event.type for event in self.events}
+        held = {rule.name: rule for rule in self.rules}
+        stages = [tuple(held.values())]
+        for change in self.changes:
+            if change.removed and held.pop(change.removed, None) is None:
+                return False
+            held.update((rule.name, rule) for rule in change.rules)
+            stages.append(tuple(held.values()))
+        return bool(self.rules) and all(_is_fed(stage, published) for stage in stages)
 
     def write(self, folder: Path) -> Path:
         """Write the scenario's files into ``folder``; gives that of the scenario."""
         folder.mkdir(parents=True, exist_ok=True)
-        declared = "".join(f"event {schema}\n" for schema in SCHEMAS.values())
-        rules = "\n\n".join(str(rule) for rule in self.rules)
-        (folder / "rules.tesla").write_text(declared + rules + "\n")
+        (folder / "rules.tesla").write_text(_tesla(self.rules))
+        for number, change in enumerate(self.changes, 1):
+            if change.rules:
+                (folder / f"change{number}.tesla").write_text(_tesla(change.rules))
         for source, _ in self.homes:
             lines = (_line(event) for event in self.events if event.source == source)
             (folder / f"{source}.jsonl").write_text("".join(lines))
@@ -100,6 +99,7 @@ class Case:
 
     def _tables(self) -> Iterator[str]:
         yield f'seed = {self.seed}\nstrategy = {_text(self.strategy)}\nengine = "naive"\n'
+        yield f"ordering = {_text(self.ordering)}\n"
         yield f'rules = "rules.tesla"\n[protocol]\nheartbeat_s = {HEARTBEAT_S}\n'
         yield f"lead_s = {LEAD_S}\n"
         yield f"message_cost_us = {self.message_cost_us}\n"
@@ -113,6 +113,10 @@ class Case:
         for sink in self.sinks:
             yield f"[[sink]]\nname = {_text(sink.name)}\nbroker = {_text(sink.broker)}\n"
             yield f"subscribe = {_list(sink.filters)}\n"
+        for number, change in enumerate(self.changes, 1):
+            yield f"[[change]]\nat_s = {change.at_s}\nbroker = {_text(change.broker)}\n"
+            yield f'rules = "change{number}.tesla"\n' if change.rules else ""
+            yield f"remove = {_text(change.removed)}\n" if change.removed else ""
         for fault in self.faults:
             yield f"[[fault]]\nkind = {_text(fault.kind)}\nat_s = {fault.at_s}\n"
             yield f"for_s = {fault.for_s}\n"
@@ -121,153 +125,21 @@ class Case:
             yield f"links = [{pairs}]\n" if fault.links else ""
 
 
-def _used(rules: Sequence[RuleText]) -> list[str]:
+def _tesla(rules: Sequence[RuleText]) -> str:
+    declared = "".join(f"event {schema}\n" for schema in SCHEMAS.values())
+    return declared + "\n\n".join(map(str, rules)) + "\n"
+
+
+def _is_fed(rules: Sequence[RuleText], published: AbstractSet[str]) -> bool:
+    """Whether all that the rules use is published, or defined by one of them."""
+    known = published | {rule.defines for rule in rules}
+    return all(name in known for name in used(rules))
+
+
+def used(rules: Sequence[RuleText]) -> list[str]:
     """The types that rules speak of."""
     text = "\n".join(str(piece) for rule in rules for piece in (*rule.pieces, *rule.where))
     return [name for name in SCHEMAS if re.search(rf"\b{name}\(", text)]
-
-
-def random_case(seed: int, strategy: str) -> Case:
-    """The case of a seed; of two strategies it is the same but for them."""
-    for attempt in itertools.count():
-        case = _Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
-        if case.is_sound:
-            return case
-    raise AssertionError
-
-
-class _Maker:
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def case(self, seed: int, strategy: str) -> Case:
-        random = self._random
-        sharp = random.random() < 0.5
-        rules = self._sharp_rules() if sharp else self._any_rules()
-        brokers = tuple(f"n{number}" for number in range(random.randint(2, 12)))
-        links = self._links(brokers)
-        homes = self._homes(brokers)
-        events = tuple(self._events(homes, _used(rules), sharp))
-        sources = sorted({event.source for event in events})
-        faulty = random.random() < 0.5
-        return Case(
-            seed,
-            strategy,
-            brokers,
-            links,
-            rules,
-            events,
-            tuple((source, homes[source]) for source in sources),
-            tuple(self._sinks(brokers, [rule.defines for rule in rules])),
-            tuple(self._faults(links)) if faulty else (),
-            random.choice((0.0, 0.0, 50.0, 500.0)),
-        )
-
-    # --- rules ---
-
-    def _sharp_rules(self) -> tuple[RuleText, ...]:
-        count = self._random.choice((1, 1, 1, 2))
-        return tuple(SharpWriter(self._random).write(f"r{place}") for place in range(count))
-
-    def _any_rules(self) -> tuple[RuleText, ...]:
-        random = self._random
-        primitives = random.sample(list(PRIMITIVE), random.randint(2, 4))
-        count = random.choice((1, 1, 2, 2, 3, 4))
-        composites = random.sample(list(COMPOSITE), random.randint(1, min(count, 3)))
-        return tuple(
-            RuleWriter(random, primitives, composites).write(
-                f"r{place}",
-                composites[place] if place < len(composites) else random.choice(composites),
-            )
-            for place in range(count)
-        )
-
-    # --- the network ---
-
-    def _links(self, brokers: Sequence[str]) -> tuple[tuple[str, str, float], ...]:
-        """A tree, and some links more, which make cycles."""
-        random = self._random
-        pairs = {
-            (brokers[random.randrange(number)], brokers[number])
-            for number in range(1, len(brokers))
-        }
-        for _ in range(random.randint(0, len(brokers))):
-            one, other = sorted(random.sample(range(len(brokers)), 2))
-            pairs.add((brokers[one], brokers[other]))
-        return tuple(
-            (one, other, random.choice((0.5, 5.0, 40.0, 400.0))) for one, other in sorted(pairs)
-        )
-
-    def _homes(self, brokers: Sequence[str]) -> dict[str, str]:
-        """Each type has a source or two of its own; mostly they are near each other."""
-        random = self._random
-        near = random.sample(brokers, min(2, len(brokers))) if random.random() < 0.6 else brokers
-        return {
-            f"{name}{number}": random.choice(near)
-            for name in PRIMITIVE
-            for number in range(random.choice((1, 1, 2)))
-        }
-
-    def _sinks(self, brokers: Sequence[str], detected: Sequence[str]) -> Iterator[Sink]:
-        """Each wants something that may be detected, and mostly more."""
-        random = self._random
-        for number in range(random.randint(1, 4)):
-            others = random.sample(FILTERS, random.randint(0, len(FILTERS) // 2))
-            filters = dict.fromkeys([random.choice(detected), *others])
-            yield Sink(f"k{number}", random.choice(brokers), tuple(filters))
-
-    # --- events ---
-
-    def _events(self, homes: dict[str, str], used: Sequence[str], sharp: bool) -> Iterator[Event]:
-        """Mostly of types that rules use; the others are foreign traffic."""
-        random = self._random
-        wanted = [source for source in homes if source[0] in used] or list(homes)
-        count = random.randint(30, 80) if sharp else random.randint(10, 36)
-        seconds = random.choice((20, 40, 80) if sharp else (4, 8, 12, 40))
-        numbers: dict[str, int] = {}
-        times = sorted(self._time(seconds) for _ in range(count))
-        for time in times:
-            source = random.choice(wanted if random.random() < 0.9 else list(homes))
-            number = numbers[source] = numbers.get(source, 0) + random.randint(1, 2)
-            schema = SCHEMAS[source[0]]
-            data = self._data(schema, sharp)
-            yield Event(schema.name, time, source, str(number), data, number)
-
-    def _time(self, seconds: int) -> int:
-        """On a grid of seconds, mostly, so that ties and windows hit exactly are common."""
-        random = self._random
-        slip = random.choice((-1, 1)) if random.random() < 0.08 else 0
-        return random.randint(0, seconds) * MICROSECONDS + slip
-
-    def _data(self, schema: EventType, sharp: bool) -> dict[str, Value]:
-        """Where rules are sharp values are few, so that conditions are mostly true."""
-        return {one.name: self._value(one.name, one.kind, sharp) for one in schema.attributes}
-
-    def _value(self, name: str, kind: Kind, sharp: bool) -> Value:
-        random = self._random
-        match kind:
-            case Kind.INT:
-                return random.randint(0, 1 if sharp and name == "p" else 3)
-            case Kind.FLOAT:
-                return random.randint(0, 3) / 2 if sharp else random.randint(-4, 12) / 4
-            case Kind.BOOL:
-                return random.random() < 0.5
-            case Kind.STRING:
-                return random.choice(STRINGS)
-
-    # --- faults ---
-
-    def _faults(self, links: Sequence[tuple[str, str, float]]) -> Iterator[Fault]:
-        """One of a kind at most, since those of one kind must not overlap."""
-        random = self._random
-        for kind in random.sample(list(FAULTS), random.randint(1, 3)):
-            bounds = FAULTS[kind]
-            value = None if bounds is None else round(random.uniform(*bounds), 4)
-            for_s = random.uniform(0.1, 2.0 if kind == "cut" else 30.0)
-            chosen = random.sample(links, random.randint(1, len(links)))
-            some = tuple((one, other) for one, other, _ in chosen)
-            where = () if kind == "slow" or random.random() < 0.5 else some
-            yield Fault(kind, round(random.uniform(-LEAD_S, 10), 3), round(for_s, 3), value, where)
 
 
 def _line(event: Event) -> str:

@@ -52,6 +52,10 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, faults=faults)
     if case.message_cost_us:
         yield replace(case, message_cost_us=0.0)
+    for changes in without_some(case.changes):
+        yield replace(case, changes=changes)
+    if case.ordering != "watermark":
+        yield replace(case, ordering="watermark")
     for sinks in without_some(case.sinks):
         if sinks:
             yield replace(case, sinks=sinks)
@@ -78,6 +82,11 @@ def smaller_cases(case: Case) -> Iterator[Case]:
     for place, rule in enumerate(case.rules):
         for smaller in smaller_rules(rule):
             yield replace(case, rules=_put(case.rules, place, smaller))
+    for place, change in enumerate(case.changes):
+        for rule in change.rules:
+            for smaller in smaller_rules(rule):
+                fewer = replace(change, rules=(smaller,))
+                yield replace(case, changes=_put(case.changes, place, fewer))
 
 
 def _with_events(case: Case, events: tuple[object, ...]) -> Case:
@@ -117,6 +126,10 @@ def _without_broker(case: Case, broker: str) -> Iterator[Case]:
             replace(sink, broker=heir) if sink.broker == broker else sink for sink in case.sinks
         ),
         faults=faults,
+        changes=tuple(
+            replace(change, broker=heir) if change.broker == broker else change
+            for change in case.changes
+        ),
     )
 
 

@@ -11,8 +11,11 @@ from simulator.checkers import check
 from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
-from simulator.fuzzing.case import Case, random_case
+from simulator.fuzzing.case import Case
+from simulator.fuzzing.making import random_case
 from simulator.fuzzing.shrinking import shrink
+from simulator.fuzzing.world import COMPOSITE
+from simulator.oracle import Oracle
 
 STRATEGIES = registered()
 
@@ -37,12 +40,34 @@ def test_the_networks_have_what_they_are_to_have() -> None:
         "$x",
         "consuming",
         "all ",
+        "Timer(",
     ):
         assert words in text
     assert {len(case.brokers) for case in cases} >= {2, 5, 8, 12}
     assert sum(len(case.links) >= len(case.brokers) for case in cases) > 15  # with cycles
     kinds = {fault.kind for case in cases for fault in case.faults}
     assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut"}
+    changes = [change for case in cases for change in case.changes]
+    assert sum(bool(change.removed) for change in changes) > 2
+    assert sum(bool(change.rules) for change in changes) > 8
+    assert sum(case.ordering == "arrival" for case in cases) > 2
+
+
+def test_what_changes_makes_a_difference(tmp_path: Path) -> None:
+    """Of rules that are deployed in mid-stream something is detected, and removed ones held."""
+    later = ended = 0
+    for seed in range(30):
+        case = random_case(seed, "centralized")
+        if case.changes and case.ordering == "watermark":
+            experiment = (
+                Experiment(scenario.read(case.write(tmp_path / str(seed)))).run().experiment
+            )
+            held = experiment.book.held
+            ended += sum(one.until is not None for one in held)
+            begun = [one for one in held if one.since is not None]
+            later += len(Oracle(begun, experiment.batches).answer(COMPOSITE).composite)
+    assert ended > 1
+    assert later > 5
 
 
 def test_something_is_detected_in_them(tmp_path: Path) -> None:
@@ -86,7 +111,9 @@ def test_shrinking_keeps_what_it_takes() -> None:
     case = next(
         case
         for seed in range(99)
-        if len((case := random_case(seed, "centralized")).brokers) > 4 and len(case.faults) > 1
+        if len((case := random_case(seed, "centralized")).brokers) > 4
+        and len(case.faults) > 1
+        and not case.faults[0].links  # else it needs the brokers at one of them
     )
     kind, broker = case.faults[0].kind, case.brokers[2]
 

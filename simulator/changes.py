@@ -1,0 +1,126 @@
+"""Which rules hold from when to when: what a scenario asks for, and what brokers confirm.
+
+Law 1: one thing is asked after another, each when its time has come and what was asked before it is
+answered. So changes that are asked of different brokers are made in their order.
+
+Law 2: a confirmation names the instant from which a rule holds, and the one up to which another
+held (S15). The oracle goes by these instants, and by nothing else that brokers say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import rules
+from matcher.model import EventType
+from routing.messages import Confirmed
+from routing.session import Session
+from rules.language import declared_in
+from rules.parser import decode, read
+from rules.pattern import Rule, RuleSet
+from simulator.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A rule of that version held from ``since`` (None: from the beginning) to before ``until``
+    (None: to the end), in us.
+    """
+
+    rule: Rule
+    since: int | None
+    until: int | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is asked: to deploy the rules of a text, in place of those of their names, or to remove
+    one. ``at_s``: seconds after the first event's time; None: before it, as the scenario begins.
+    """
+
+    at_s: float | None
+    broker: str | None
+    text: str = ""
+    file: str = ""
+    removed: str = ""
+
+    def ask(self, session: Session) -> int:
+        """Ask for it; gives the request's number."""
+        if self.removed:
+            return session.remove(self.removed)
+        return session.deploy(self.text, replace=self.at_s is not None, file=self.file)
+
+
+def steps_of(scenario: Scenario, generated: str) -> list[Step]:
+    """The steps of a scenario, whose workload made these rules. Raises RuleErrors, OSError."""
+    path = scenario.rules
+    text = "" if path is None else decode(path.read_bytes(), str(path))
+    text += f"\n{generated}\n" if generated else ""
+    file = path or scenario.file
+    found = [Step(None, None, text, file.name)] if text.strip() else []
+    for change in sorted(scenario.changes, key=lambda one: one.at_s):
+        text = _text(change.rules) if change.rules else ""
+        file_name = change.rules.name if change.rules else ""
+        found.append(Step(change.at_s, change.broker, text, file_name, change.remove))
+    return found
+
+
+def _text(path: Path) -> str:
+    return decode(path.read_bytes(), str(path))
+
+
+def declared(steps: Sequence[Step]) -> Mapping[str, EventType]:
+    """The event types that the texts declare."""
+    return {
+        name: schema
+        for step in reversed(steps)
+        for name, schema in declared_in(read(step.text).file).items()
+    }
+
+
+def checked(steps: Sequence[Step], known: Mapping[str, EventType]) -> Iterator[RuleSet | None]:
+    """The rules of each step, over these types and those of the steps before; None for a removal.
+
+    Raises RuleErrors.
+    """
+    schemas = dict(known)
+    for step in steps:
+        if step.removed:
+            yield None
+            continue
+        found = rules.load(step.text, file=step.file, known=schemas)
+        schemas.update(found.schemas)
+        yield found
+
+
+class RuleBook:
+    """The rules that have been confirmed, in the order of their confirmation (Law 2)."""
+
+    def __init__(self) -> None:
+        self.held: list[Held] = []
+
+    def note(self, ruleset: RuleSet | None, answer: Confirmed) -> None:
+        """Deploy or, without rules, Remove was confirmed."""
+        if ruleset is None:
+            self._end(answer.detail)
+            return
+        for ended in answer.detail["replaced"]:
+            self._end(ended)
+        by_name = {rule.name: rule for rule in ruleset.rules}
+        for told in answer.detail["rules"]:
+            self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
+
+    def _end(self, told: Mapping[str, Any]) -> None:
+        """A rule has ended; one that was evaluated for nothing, ``until`` None, never held."""
+        place = next(
+            place
+            for place, one in enumerate(self.held)
+            if (one.rule.name, one.version) == (told["name"], told["version"])
+        )
+        one = self.held.pop(place)
+        if told["until"] is not None:
+            self.held.insert(place, replace(one, until=told["until"]))

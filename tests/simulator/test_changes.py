@@ -1,0 +1,165 @@
+"""Rules that change in mid-stream: what brokers confirm holds, and the oracle goes by it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from simulator_text import EVENTS, SMALL
+
+from routing.network import strategy
+from simulator import scenario
+from simulator.changes import Held
+from simulator.checkers import check
+from simulator.experiment import Experiment, Outcome
+from simulator.oracle import Oracle, delivered
+from simulator.scenario import ScenarioError
+
+SECOND = 1_000_000
+LATER = """
+rule fire:
+define Fire(area: string, temp: float)
+from Smoke(area=$a) and last Temp(area=$a and value>45) within 5 min from Smoke
+where area=Smoke.area, temp=-Temp.value
+"""
+MORE = "".join(
+    f'{{"type": "{name}", "time": {at}, "data": {{"area": "a"{data}}}}}\n'
+    for at in range(20, 40)
+    for name, data in (("Temp", f', "value": {at + 30}'), ("Smoke", ""))
+)
+CHANGES = """
+[[change]]
+at_s = 20.5
+broker = "b2"
+remove = "fire"
+[[change]]
+at_s = 15.5
+broker = "b2"
+rules = "later.tesla"
+"""
+
+
+def run(path: Path, name: str = "centralized") -> Outcome:
+    path.with_name("later.tesla").write_text(LATER)
+    path.with_name("s1.jsonl").write_text(EVENTS + MORE)
+    return Experiment(replace(scenario.read(path), strategy=name)).run()
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_is_replaced_and_removed_while_events_come(written, name: str) -> None:
+    """Sources begin at 10 s, so rules change at 25.5 and 30.5; a source tells its next event."""
+    outcome = run(
+        written(SMALL.replace('broker = "b1"\nsub', 'broker = "b2"\nsub') + CHANGES), name
+    )
+    assert outcome.settled
+    assert check(outcome) == []
+    held = [(one.since, one.until, one.version) for one in outcome.experiment.book.held]
+    assert held == [(None, 26 * SECOND, 0), (26 * SECOND, 31 * SECOND, 1)]
+    got = delivered(outcome.experiment.sinks["k1"].arrivals).composite
+    assert [one.time // SECOND for one in got] == [12, *range(20, 26)]  # the new ones are below 45
+
+
+def test_the_oracle_goes_by_the_instants_at_which_rules_begin_and_end(written) -> None:
+    outcome = run(written())
+    (whole,), batches = outcome.experiment.book.held, outcome.experiment.batches
+
+    def found(*held: Held) -> list[tuple[int, int]]:
+        """When what was detected, and whether that is found without changes, too."""
+        detected = Oracle(held, batches).answer(["Fire"]).composite
+        return [(one.time // SECOND, one.id in known) for one in detected]
+
+    known = {one.id for one in Oracle([whole], batches).answer(["Fire"]).composite}
+    everything = found(whole)
+    assert [time for time, _ in everything] == [12, *range(20, 40)]
+    first = replace(whole, until=22 * SECOND)
+    assert found(first) == [(12, True), (20, True), (21, True)]
+    second = replace(whole, since=38 * SECOND, version=1)
+    assert found(first, second) == [*found(first), (38, False), (39, False)]
+    assert found() == []
+
+
+def test_what_is_asked_after_another_waits_for_its_answer(written) -> None:
+    """The replacement is asked first, by a broker far away; the removal comes to the centre."""
+    path = written(SMALL.replace('"b2"]\n', '"b2"]\ndelay_ms = 900.0\n', 1) + CHANGES)
+    path.write_text(
+        path.read_text().replace('at_s = 20.5\nbroker = "b2"', 'at_s = 15.6\nbroker = "b1"')
+    )
+    outcome = run(path)
+    assert check(outcome) == []
+    assert [one.version for one in outcome.experiment.book.held] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('broker = "b9"\nremove = "fire"', "change[1].broker: there is no broker 'b9'"),
+        ('broker = "b1"', "change[1]: expected either rules or remove"),
+        (
+            'broker = "b1"\nremove = "fire"\nrules = "x"',
+            "change[1]: expected either rules or remove",
+        ),
+        ('broker = "b1"\nremove = 1', "change[1].remove: expected `str | null`, got `int`"),
+    ],
+)
+def test_a_bad_change_is_refused(written, table: str, message: str) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(f"{SMALL}\n[[change]]\nat_s = 1.0\n{table}\n"))
+    assert message in str(caught.value)
+
+
+def test_a_change_that_is_refused_is_a_difference(written) -> None:
+    outcome = run(written(f'{SMALL}\n[[change]]\nat_s = 1.0\nbroker = "b1"\nremove = "no"\n'))
+    assert outcome.settled
+    assert [line for line in check(outcome) if "no rule is named no" in line]
+
+
+def test_by_arrival_what_cannot_be_is_a_difference(written) -> None:
+    path = written(f'ordering = "arrival"\n{SMALL}')
+    outcome = run(path)
+    assert check(outcome) == []
+    arrivals = outcome.experiment.sinks["k1"].arrivals
+    arrivals.append(next(one for one in arrivals if one.delivery.batches[0].is_composite))
+    assert any("twice: Fire of rexmq/rule/fire" in line for line in check(outcome))
+    outcome.experiment.book.held.clear()
+    assert any("of no rule: Fire" in line for line in check(outcome))
+    for _, recording in outcome.experiment.recordings:
+        object.__setattr__(recording, "batches", recording.batches[:1])
+    assert any("which nobody published: Fire" in line for line in check(outcome))
+
+
+# --- what campaigns have found -----------------------------------------------------------------
+
+
+def network(folder: Path, rules: str, later: str, events: dict[str, str], name: str) -> Outcome:
+    """A line of brokers, n0 to n2, and other rules after 2.6 s. ``events``: by source, which is
+    called as its type and a broker's number, the times of its events, all alike but for that.
+    """
+    declared = "event A(p: int)\nevent B(p: int)\nevent C(p: int)\n"
+    folder.joinpath("rules.tesla").write_text(declared + rules)
+    folder.joinpath("later.tesla").write_text(declared + later)
+    text = f'strategy = "{name}"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "".join(f'[[broker]]\nname = "n{place}"\n' for place in range(3))
+    text += '[[link]]\nbetween = ["n0", "n1"]\ndelay_ms = 40.0\n'
+    text += '[[link]]\nbetween = ["n1", "n2"]\ndelay_ms = 400.0\n'
+    for source, times in events.items():
+        line = '{{"type": "{}", "time": {}, "source": "{}", "data": {{"p": 1}}}}\n'
+        lines = (line.format(source[0], time, source) for time in times.split())
+        folder.joinpath(f"{source}.jsonl").write_text("".join(lines))
+        text += f'[[source]]\nname = "{source}"\nbroker = "n{source[1]}"\n'
+        text += f'events = "{source}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["Z"]\n'
+    text += '[[change]]\nat_s = 2.6\nbroker = "n1"\nrules = "later.tesla"\n'
+    file = folder / "scenario.toml"
+    file.write_text(text)
+    return Experiment(scenario.read(file)).run()
+
+
+def test_fragments_do_not_count_what_came_before_their_rule_holds(tmp_path: Path) -> None:
+    """The C at 4 s was before the rule held, and kept the last two of three from going up."""
+    later = "rule r: define Z() from B() as b and 2-last A() as a within 3 s from b\n"
+    later += "and 2-first C() as c within 6 s from a"
+    events = {"A0": "8 9", "B1": "4 10", "C0": "1 4 5 8"}
+    outcome = network(tmp_path, "rule r: define Z() from A()", later, events, "distributed-st")
+    assert check(outcome) == []
+    (held,) = outcome.experiment.book.held
+    assert held.since == 4 * SECOND + 1
+    assert len(delivered(outcome.experiment.sinks["k"].arrivals).composite) == 1
