@@ -12,14 +12,12 @@ the machine does can take a third from any one figure.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.matching import (
-    BATCH,
     NUMBER_OPERATORS,
     RANGES,
     SCENARIOS,
@@ -28,11 +26,10 @@ from benchmarks.matching import (
     events_of,
     filters_of,
 )
+from benchmarks.pace import BATCH, one_pass
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
-from matcher.encoded import EncodedEvents
 from matcher.indexed import IndexedMatcher
-from matcher.model import AnyArray
 from matcher.tabled import TableMatcher
 
 WORKLOADS, EVENTS, REPEATS = 200, 2_048, 4
@@ -120,16 +117,5 @@ def measure(scenario: Scenario, seed: int) -> dict[str, float]:
     least = {name: np.full(-(-EVENTS // BATCH), np.inf) for name in matchers}
     for _ in range(REPEATS):
         for name, matcher in matchers.items():
-            least[name] = np.minimum(least[name], once(matcher, encoded[name]))
+            least[name] = np.minimum(least[name], one_pass(matcher, encoded[name]))
     return {name: EVENTS / float(spent.sum()) for name, spent in least.items()}
-
-
-def once(matcher: TableMatcher, encoded: EncodedEvents) -> AnyArray:
-    """Seconds of CPU time for each batch, all of them in a row."""
-    batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
-    matcher.match(batches[0])
-    ends = [time.process_time()]
-    for batch in batches:
-        matcher.match(batch)
-        ends.append(time.process_time())
-    return np.diff(ends)

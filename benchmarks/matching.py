@@ -2,7 +2,8 @@
 
 Filters and events are made from a seed: names among 100, 3 to 5 constraints a filter, 3 to 5
 attributes an event, half of the values numbers and half texts among 100 each. Figures are events
-a second of CPU time, encoded beforehand, in batches of 256, all distinct, interface sets out.
+a second of CPU time, encoded beforehand, in batches of 256, all distinct, interface sets out, each
+batch at its best of three passes over all of them (benchmarks/pace.py).
 The baseline of every row is PCM as published, measured in the same run on fewer events.
 
 What is built (deployment), one filter more or less, one event at a time, and the encoding have
@@ -11,17 +12,16 @@ rows of their own.
 
 from __future__ import annotations
 
-import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Barrier, Thread
 
 import msgspec
 import numpy as np
 
+from benchmarks.pace import BATCH, clocked, percentiles, rate
 from benchmarks.report import Row
 from matcher.choose import AutoMatcher
 from matcher.constraint import Constraint, Filter, Operator
@@ -45,7 +45,6 @@ from routing import wire
 from routing.messages import Publish
 
 SEED = 7
-BATCH = 256
 THREAD_ROUNDS, THREAD_SECONDS, THREAD_EVENTS = 7, 0.5, 20_480
 """How often one and two threads take turns, and how long a turn is with so many events or more."""
 VALUES = 100
@@ -267,50 +266,6 @@ def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterat
     (alone, own), (both, shared) = (map(min, zip(*of, strict=True)) for of in (one, two))
     yield Row(f"{label}/two threads", 2 * alone / both, "times one thread")
     yield Row(f"{label}/two threads, each by its own time", own / shared, "times one alone")
-
-
-def clocked(work: Callable[[], float], count: int) -> tuple[float, float]:
-    """Seconds from when so many threads begin together until all are done, and the least of what
-    they say themselves.
-    """
-    ready, said = Barrier(count + 1), list[float]()
-
-    def thread() -> None:
-        ready.wait()
-        said.append(work())
-
-    running = [Thread(target=thread) for _ in range(count)]
-    for one in running:
-        one.start()
-    ready.wait()
-    begun = time.perf_counter()
-    for one in running:
-        one.join()
-    return time.perf_counter() - begun, min(said)
-
-
-def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[type-arg]
-    """The median, the 99th percentile and the most of the time that each action takes."""
-    gc.disable()
-    spent = []
-    for action in actions:
-        begun = time.perf_counter_ns()
-        action()
-        spent.append(time.perf_counter_ns() - begun)
-    gc.enable()
-    for percentile in (50, 99):
-        yield Row(f"{label}, p{percentile}", float(np.percentile(spent, percentile)) / 1e3, "us")
-    yield Row(f"{label}, longest", max(spent) / 1e3, "us")
-
-
-def rate(matcher: TableMatcher, encoded: EncodedEvents, *, filters: bool = False) -> float:
-    """Events a second of CPU time, once over all of them."""
-    batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
-    matcher.match(batches[0], filters=filters)
-    begun = time.process_time()
-    for batch in batches:
-        matcher.match(batch, filters=filters)
-    return len(encoded) / (time.process_time() - begun)
 
 
 # --- workloads ---------------------------------------------------------------------------------
