@@ -91,7 +91,7 @@ class SinkTreesDetection(DividedDetection):
     def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
         for station in self.stations:
             for name in station.rules:
-                yield name, station.mark(name)
+                yield name, station.outlook(name)
         own = self.own
         if own is not None:
             for name in sorted(wanted & own.wanted):

@@ -103,7 +103,7 @@ class DividedDetection(Detection):
 
     def _mark_of(self, name: str) -> int:
         before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.mark(name)) if name in self.station.rules else before
+        return max(before, self.station.outlook(name)) if name in self.station.rules else before
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -272,7 +272,7 @@ class DividedDetection(Detection):
             self.follow(division)
             return {}
         for name in self.station.rules:
-            self._router.reach(name, self.station.mark(name))
+            self._router.reach(name, self.station.outlook(name))
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, due, front)
         self._due = dict(due)
@@ -351,7 +351,7 @@ class DividedDetection(Detection):
     @property
     def front(self) -> int:
         """The greatest mark of a rule that is evaluated, or was told of, here."""
-        evaluated = (one.mark(name) for one in self.stations for name in one.rules)
+        evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
         return max([TIME_MIN, *evaluated, *self._router.marks.values()])
 
     def tell_all_marks(self) -> None:

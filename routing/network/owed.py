@@ -1,4 +1,4 @@
-"""The marks of rules that one neighbour is told, and those that it may have to be told yet (7.3.6).
+"""The marks of rules that a neighbour is told, and those that it may have to be told yet (7.3.6).
 
 Composite events wait at sinks for the marks of all rules that come before them, wherever these are
 evaluated. Most marks nobody waits for, and each would be a message.

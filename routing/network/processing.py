@@ -147,7 +147,7 @@ class Processing:
     def mark_of(self, name: str) -> int:
         """Up to where the root has a rule's composite events."""
         before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.mark(name)) if name in self.station.rules else before
+        return max(before, self.station.outlook(name)) if name in self.station.rules else before
 
     def has_ended(self, name: str) -> bool:
         """Whether nobody publishes anything any more for a rule."""

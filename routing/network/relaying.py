@@ -81,7 +81,7 @@ class DividedRouter(Router):
         due: Mapping[str, int],
     ) -> None:
         """Send a station's composite events, and what marks they wait for, to who wants them."""
-        marks = {name: station.mark(name) for name in rules}
+        marks = {name: station.outlook(name) for name in rules}
         ended = {name for name in rules if station.has_ended(name)}
         self.route_found(from_due_on(detections, due), marks, ended)
 

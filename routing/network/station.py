@@ -30,6 +30,7 @@ from routing.deployment import Deployed
 from routing.messages import Forward
 from routing.network.ends import ended, users_of
 from routing.network.outbox import Outbox
+from routing.network.outlook import Outlook
 from routing.network.places import Division as Division
 from routing.network.router import CLOSED
 from routing.network.said import Said
@@ -60,6 +61,7 @@ class Station:
         self._rules: dict[str, Deployed] = {}
         self._texts: dict[str, Rule] = {}
         """All rules, by name."""
+        self._outlook = Outlook()
         self._rule_marks: dict[str, int] = {}
         """The marks of the rules here since they were last advanced, for who asks after that."""
         self._uses: dict[str, frozenset[str]] = {}
@@ -84,8 +86,8 @@ class Station:
         self._is_anew = True
         """Whether everything is to be looked at (Law 6)."""
         self.news: Sequence[str] = ()
-        """The rules here that have another mark since the last ``advance``, or have ended, or have
-        not any more; all, after another plan."""
+        """The rules here that have another outlook since the last ``advance``, or have ended, or
+        have not any more; all, after another plan."""
         self._ended: frozenset[str] = frozenset()
         """The types of which nothing more will be here."""
         self._over: frozenset[str] = frozenset()
@@ -141,6 +143,11 @@ class Station:
         mark = self._rule_marks.get(rule)
         return self._engine.mark(rule) if mark is None else mark
 
+    def outlook(self, rule: str) -> int:
+        """Up to where it is certain that no more of a rule will be found than has been."""
+        outlook = self._outlook.marks.get(rule)
+        return self.mark(rule) if outlook is None else outlook
+
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 5)."""
         tables = self._said.children
@@ -161,6 +168,7 @@ class Station:
         wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
         self._rule_marks.clear()
+        self._outlook.forget()
         self._forwarder = Forwarder()
         self._forwarder.want(wanted, demands)
         self._begins_anew = True
@@ -190,6 +198,7 @@ class Station:
         self._install([one for rule, one in here.items() if rule not in self._rules], division)
         self._rule_marks.clear()
         self._rules = here
+        self._outlook.arrange({name: one.rule for name, one in here.items()})
         self.absent = frozenset[str]().union(*map(division.absent_for, here))
         self._waiting = {
             used.name: self._waiting.get(used.name, 0)
@@ -278,6 +287,7 @@ class Station:
                 self._front = max(self._front, greatest_time(batch))
                 if name in self._used:
                     self._engine.push(batch)
+                    self._outlook.see(batch)
                     self._is_fed = True
                 if name in self._waiting:
                     self._waiting[name] += len(batch)
@@ -333,6 +343,7 @@ class Station:
             for source in batch.ids.source.values:
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
+            self._outlook.see(batch)
 
     def _hear(self, own: Mapping[str, int], *, is_anew: bool) -> set[str]:
         """Take in what is said; gives the types that have another mark by that (Laws 1, 2, 5)."""
@@ -380,20 +391,21 @@ class Station:
         if is_anew:
             self._here = {}
             moved.update(self._defining, self._ended)
-        risen = set(self._rules if is_anew else changed)
-        for rule in self._rules if is_anew else self._touched_by(moved):
+        touched = self._rules if is_anew else self._touched_by(moved)
+        for rule in touched:
             mark = self._engine.mark(rule)
             if mark != self._rule_marks.get(rule):
                 self._rule_marks[rule] = mark
-                risen.add(rule)
                 moved.add(self._rules[rule].rule.defines.name)
-        self.news = sorted(risen) if risen else ()
         moved.discard(TIMER.name)
         for name in moved:
             mark = self._here[name] = self._mark_here(name)
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if name not in self._said.closed or self._is_used(name):
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
+        outlook = self._outlook
+        risen = {rule for rule in touched if outlook.rise(rule, self._rule_marks[rule], self._here)}
+        self.news = sorted(risen.union(self._rules if is_anew else changed))
 
     def _touched_by(self, moved: Iterable[str]) -> Collection[str]:
         """The rules here whose marks may move with those of these types."""
