@@ -24,6 +24,8 @@ NAMES_MAX = 60
 LINES_INSIDE = 6
 """So many lines have a colour each and their legend inside; more share one by twos, the second
 dashed, and have it below."""
+NARROW = 20
+"""An axis of powers of ten whose ends are less than this apart has numbers between them."""
 _VERDICTS = {True: "yes", False: "no", None: "not measured"}
 
 
@@ -105,7 +107,7 @@ def machine_of_now() -> str:
 def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
     first = table.columns[0]
     places = table.column(first)
-    if any(isinstance(place, str) for place in places):
+    if len(places) == 1 or any(isinstance(place, str) for place in places):
         _draw_bars(axes, table, chart)
     else:
         for number, (line, interval) in enumerate(zip_longest(chart.lines, chart.intervals)):
@@ -134,6 +136,10 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
         axes.set_xlabel(first)
     if chart.logarithmic[1]:
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        if high < NARROW * low:  # else hardly a power of ten would be named
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_formatter("{x:g}")
     else:
         axes.set_ylim(bottom=0)
     axes.set_ylabel(chart.y_label)
@@ -149,7 +155,10 @@ def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unt
     width = 0.8 / len(chart.lines)
     for number, line in enumerate(chart.lines):
         heights = [0.0 if figure is None else figure for figure in table.column(line)]
-        axes.bar([place + number * width for place in range(len(names))], heights, width)
+        middles = [place + number * width for place in range(len(names))]
+        halves = table.column(chart.intervals[number]) if chart.intervals else [None] * len(names)
+        known = [0.0 if half is None else half for half in halves]
+        axes.bar(middles, heights, width, yerr=known if any(known) else None, capsize=2)
         axes.containers[-1].set_label(line)
     middle = 0.4 - width / 2
     axes.set_xticks([place + middle for place in range(len(names))], names, fontsize="small")
