@@ -6,13 +6,15 @@ writes DataFrames and streams to brokers and reads from them; ``publish`` writes
 order of time.
 
 Each module has one responsibility. ``frames`` brings DataFrames into one form, ``identity`` names
-their rows, ``look`` takes a first look at them, ``request`` checks what is asked. For ``detect``,
-``cells`` cuts them, ``task`` runs the engine over a piece, ``composites`` gives its results in
-columns, and ``detection`` puts these together. For ``detect_stream``, ``packing`` makes few rows of
-many events, ``memory`` is what a cell keeps, and ``streaming`` puts these together. For the data
-source, ``options`` are read, ``outgoing`` makes events of rows, ``delivery`` gets them to a broker,
-``writing`` and ``reading`` are what ``source`` gives to Spark, and ``publishing`` sorts and cuts
-what is written. ``environment`` says what is missing where Spark cannot run.
+their rows, ``request`` checks what is asked, ``columns`` goes between Arrow and events, ``mixing``
+hashes keys. For ``detect``, ``portions`` tells what each pass wants, ``blocks`` makes few rows of
+many events, ``look`` takes a first look at these, ``cells`` cuts them, ``task`` runs the engine
+over a piece, ``composites`` gives its results in columns, and ``detection`` puts these together.
+For ``detect_stream``, ``packing`` makes few rows of a micro-batch, ``memory`` is what a cell keeps,
+and ``streaming`` puts these together. For the data source, ``options`` are read, ``outgoing`` makes
+events of rows, ``delivery`` gets them to a broker, ``writing`` and ``reading`` are what ``source``
+gives to Spark, and ``publishing`` sorts and cuts what is written. ``environment`` says what is
+missing where Spark cannot run.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.

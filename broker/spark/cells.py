@@ -11,19 +11,22 @@ never shorter than the reach, or else most of the work would be done several tim
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from broker.spark.frames import TIME, TYPE, Form
-from broker.spark.look import Share, shares
+from broker.spark.blocks import BUCKET, FIRST, LAST
+from broker.spark.frames import TYPE, Form
+from broker.spark.look import Share
 from matcher.model import TIME_MAX, TIME_MIN
 from rules.splitting import ByKey, ByTime, Pass
 
 CELL = "cell"
-"""The column that holds the number of a row's cell."""
+"""The column that holds the number of a cell."""
 SKEWED = 1.5
 """A bucket with so many times the events of an average cell is cut by time as well."""
 
@@ -36,45 +39,53 @@ class Cell:
     end: int = TIME_MAX
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The cells of a pass, and its frame with the column CELL: a row for each cell that needs it.
-
-    ``overlap`` is how long before its slice a cell's events begin, in microseconds.
+def slices(part: Pass, shares: Sequence[Share], count: int, *, exactly: bool) -> list[list[int]]:
+    """Where the slices of each bucket of a pass begin, but for the first; ``shares`` are those of
+    its buckets. There are about ``count`` cells; ``exactly`` so many slices of time if that is
+    wanted, whatever the rules' reach.
     """
-
-    frame: DataFrame
-    cells: tuple[Cell, ...]
-    overlap: int
-
-
-def cut(
-    frame: DataFrame, form: Form, part: Pass, whole: Share, count: int, *, exactly: bool
-) -> Cut:
-    """Cut the good events of a pass into about ``count`` cells; ``exactly`` so many slices of time
-    or buckets of keys if that is wanted, whatever the rules' reach.
-    """
-    reach = part.reach or 0
     match part.way:
         case ByTime():
-            slices = count if exactly else min(count, _slices_max(whole, reach))
-            bounds = bounds_of(whole.times, slices)
-            return Cut(_in_slices(frame, [bounds], f.lit(0), reach), _cells(bounds), reach)
-        case ByKey():
-            bucket = bucket_of(form, part.way, count)
-            if part.reach is None:
-                return Cut(frame.withColumn(CELL, bucket), (Cell(),) * count, 0)
-            of_bucket = shares(frame, bucket)
-            none = Share(0, ())
-            bounds_by_bucket = [
-                _skewed(of_bucket.get(number, none), whole, count, reach) for number in range(count)
-            ]
-            cells = tuple(cell for bounds in bounds_by_bucket for cell in _cells(bounds))
-            if len(cells) == count:
-                return Cut(frame.withColumn(CELL, bucket), cells, 0)
-            return Cut(_in_slices(frame, bounds_by_bucket, bucket, reach), cells, reach)
+            (share,) = shares
+            most = count if exactly else min(count, _slices_max(share, part.reach or 0))
+            return [bounds_of(share.times, most)]
+        case ByKey() if part.reach is not None:
+            average = max(1.0, sum(share.count for share in shares) / len(shares))
+            return [_skewed(share, average, part.reach) for share in shares]
         case _:
-            return Cut(frame.withColumn(CELL, f.lit(0)), (Cell(),), 0)
+            return [[] for _ in shares]
+
+
+def cells_of(bounds: Sequence[int]) -> tuple[Cell, ...]:
+    """The cells of a bucket by where its slices begin, but for the first."""
+    starts, ends = [TIME_MIN, *bounds], [*bounds, TIME_MAX]
+    return tuple(map(Cell, starts, ends))
+
+
+def in_cells(
+    blocks: DataFrame, bounds: Sequence[Sequence[int]], reaches: Sequence[int]
+) -> DataFrame:
+    """Blocks with the number of a cell that needs them, once for each such cell. ``bounds`` and
+    ``reaches`` are by bucket; cells are numbered bucket by bucket, and slice by slice in these.
+
+    An event at t is needed by the slices from the one of t to the one of t + reach.
+    """
+    firsts = [0, *itertools.accumulate(len(own) + 1 for own in bounds)][:-1]
+    table = [
+        {"f": f_, "r": reach, "b": [*own]}
+        for f_, reach, own in zip(firsts, reaches, bounds, strict=True)
+    ]
+    # As one text, for a literal a number would be a call of Java's each.
+    schema = "array<struct<f: int, r: bigint, b: array<bigint>>>"
+    own = f.from_json(f.lit(json.dumps(table)), f.lit(schema))[f.col(BUCKET)]
+    begin = own["f"] + _slice_in(own["b"], f.col(FIRST))
+    end = own["f"] + _slice_in(own["b"], f.col(LAST) + own["r"])
+    return blocks.withColumn(CELL, f.explode(f.sequence(begin, end)))
+
+
+def _slice_in(bounds: Column, time: Column) -> Column:
+    """How many of the bounds, an array, are not after a time."""
+    return f.size(f.filter(bounds, lambda bound: bound <= time))
 
 
 def bounds_of(times: Sequence[int], slices: int) -> list[int]:
@@ -93,16 +104,10 @@ def _slices_max(share: Share, reach: int) -> int:
     return max(1, share.span // reach) if reach else TIME_MAX
 
 
-def _skewed(share: Share, whole: Share, count: int, reach: int) -> list[int]:
-    average = max(1.0, whole.count / count)
+def _skewed(share: Share, average: float, reach: int) -> list[int]:
     if share.count < SKEWED * average:
         return []
     return bounds_of(share.times, min(round(share.count / average), _slices_max(share, reach)))
-
-
-def _cells(bounds: Sequence[int]) -> tuple[Cell, ...]:
-    starts, ends = [TIME_MIN, *bounds], [*bounds, TIME_MAX]
-    return tuple(map(Cell, starts, ends))
 
 
 def bucket_of(form: Form, way: ByKey, count: int) -> Column:
@@ -119,24 +124,6 @@ def _key(form: Form, way: ByKey) -> Column:
             column = f.col(form.column(types[name].attributes[place])).cast("string")
             key = f.when(f.col(TYPE) == name, column).otherwise(key)
     return key
-
-
-def _in_slices(
-    frame: DataFrame, bounds: Sequence[Sequence[int]], bucket: Column, reach: int
-) -> DataFrame:
-    """Rows with the cells of their bucket that need them, those of one time slice after another.
-
-    A row at t is needed by the slices from the one of t to the one of t + reach.
-    """
-    first_cell = 0
-    first = last = f.lit(0)
-    for number, own in enumerate(bounds):
-        begin = slice_of(f.col(TIME), own) + first_cell
-        end = slice_of(f.col(TIME) + f.lit(reach), own) + first_cell
-        first = f.when(bucket == number, begin).otherwise(first) if number else begin
-        last = f.when(bucket == number, end).otherwise(last) if number else end
-        first_cell += len(own) + 1
-    return frame.withColumn(CELL, f.explode(f.sequence(first, last)))
 
 
 def slice_of(time: Column, bounds: Sequence[int]) -> Column:

@@ -6,6 +6,7 @@ are null. So types may have attributes of one name and different kinds, and noth
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -74,9 +75,12 @@ def of_type(composites: DataFrame, name: str) -> DataFrame:
     """The composite events of one type as a table of its own: ``time``, its attributes, ``source``,
     ``id`` and ``cause``.
     """
-    return composites.where(f.col("type") == name).select(
+    table = composites.where(f.col("type") == name).select(
         "time", f.col(f"`{name}`.*"), "source", "id", "cause"
     )
+    # What detect has packed is let go with its result, which the caller may keep no longer.
+    weakref.finalize(table, id, composites).atexit = False
+    return table
 
 
 def _struct(event_type: EventType) -> pa.DataType:

@@ -1,25 +1,31 @@
 """``detect``: rules over DataFrames, with the results of ``rexmq detect`` over the whole.
 
-The rules say how events can be cut (``rules.splitting``), a first look how full the cells are;
-each cell is one task's, which runs the engine over its rows in order of time.
+The rules say how events can be cut (``rules.splitting``). The frames are read once, and their rows
+packed in blocks (``blocks``); a first look at these says how full cells would be. Each cell is one
+task's, which runs the engine over its blocks in order of time.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Collection, Sequence
+import weakref
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from broker.spark.cells import CELL, cut
+from broker.spark.blocks import BLOCKS, EVENTS, FIRST, ROWS_MIN, Packing, Portion
+from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices
 from broker.spark.composites import spark_schema
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import digest
-from broker.spark.look import Look, look
+from broker.spark.look import Look, look_at_blocks
+from broker.spark.portions import columns_of, portions_of
 from broker.spark.request import (
     checked_rules,
     contents,
@@ -27,12 +33,12 @@ from broker.spark.request import (
     warn_unordered,
     warn_whole,
     wide_of,
+    wide_parts,
 )
-from broker.spark.task import DIGEST, Task
-from matcher.model import TIME_MIN, EventType
+from broker.spark.task import DIGEST, Task, Work
+from matcher.model import TIME_MIN
 from rules.engine.timers import uses_timer
-from rules.looks import looked_at
-from rules.splitting import WAYS, ByKey, Pass, split
+from rules.splitting import WAYS, split
 from rules.variants import variants
 
 OnBad = Literal["refuse", "drop"]
@@ -77,9 +83,10 @@ def detect(
     terminator first; ``full_cause``: ``source#id``) and a struct of its attributes for each type;
     ``of_type`` makes a table of one type. Its rows are in no order, as in any DataFrame.
 
-    The frames are read once for a first look, at once, and once for each pass, when the result is
-    used: cache what is costly to make. Raises RuleErrors, SchemaError (a column that is missing or
-    of another kind, by name), BadEvent and ValueError.
+    The frames are read once, at once; what the rules need of them is kept on Spark's disks for as
+    long as the result itself is (not what is made of it, for which they would be read again).
+    Raises RuleErrors, SchemaError (a column that is missing or of another kind, by name), BadEvent
+    and ValueError.
     """
     if on_bad not in ("refuse", "drop"):
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
@@ -88,21 +95,38 @@ def detect(
     ruleset = checked_rules(rules, events, time)
     splitting = split(ruleset, ways, partition_by)
     wanted = wanted_types(ruleset, types)
-    wide, form = wide_of(events, ruleset, time, time_zone)
+    frames, form = wide_parts(events, ruleset, time, time_zone)
+    session = frames[0].sparkSession
     if ways:
         warn_whole(splitting)
     warn_unordered(form)
-    first_look = look(wide)
-    _judge(first_look, on_bad)
-    good = wide.where(f.col(BAD).isNull()).drop(BAD)
-    if not form.has_sequence:
-        good = good.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
-    found = [
-        _run(part, good, form, first_look, cells, wanted, full_cause) for part in splitting.passes
+    count = cells or CELLS_A_CORE * session.sparkContext.defaultParallelism
+    portions = portions_of(splitting.passes, form, count)
+    blocks = _packed(events, frames, form, portions).persist(StorageLevel.DISK_ONLY)
+    try:
+        seen = look_at_blocks(blocks)
+        _judge(seen, on_bad)
+    except BaseException:
+        blocks.unpersist()
+        raise
+    if not portions:
+        blocks.unpersist()
+        return session.createDataFrame([], spark_schema(wanted))
+    bounds = [
+        slices(part, seen.shares(portion.first, portion.buckets), count, exactly=cells is not None)
+        for part, portion in zip(splitting.passes, portions, strict=True)
     ]
-    if not found:
-        return wide.sparkSession.createDataFrame([], spark_schema(wanted))
-    return functools.reduce(DataFrame.unionAll, found)
+    times = seen.whole.times or (1, 0)
+    tasks = tuple(
+        Task(part, form, _cells(own), part.reach or 0, times[0], times[-1], wanted, full_cause)
+        for part, own in zip(splitting.passes, bounds, strict=True)
+    )
+    reaches = [task.overlap for task, own in zip(tasks, bounds, strict=True) for _ in own]
+    placed = in_cells(blocks, [one for own in bounds for one in own], reaches)
+    work = Work.of(tasks)
+    found = _handed_out(placed, work).mapInArrow(work, spark_schema(wanted))
+    weakref.finalize(found, _forget, blocks).atexit = False
+    return found
 
 
 def explain_plan(
@@ -144,7 +168,25 @@ def rejected(
     )
 
 
-# --- before the pass ---------------------------------------------------------------------------
+# --- packing and looking -------------------------------------------------------------------------
+
+
+def _packed(
+    events: Frames, frames: Sequence[DataFrame], form: Form, portions: Sequence[Portion]
+) -> DataFrame:
+    """The blocks and tallies of all frames, which are wide."""
+    names = [*events] if isinstance(events, Mapping) else [None]
+    given = [*events.values()] if isinstance(events, Mapping) else [events]
+    packed = []
+    for name, frame, whole in zip(names, given, frames, strict=True):
+        if not form.has_sequence:
+            whole = whole.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
+        columns = columns_of(form, portions, name)
+        if name is not None and SOURCE not in frame.columns:
+            columns.remove(SOURCE)
+        packing = Packing(portions, name, form.has_sequence, ROWS_MIN)
+        packed.append(whole.select(columns).mapInArrow(packing, BLOCKS))
+    return functools.reduce(DataFrame.unionAll, packed)
 
 
 def _judge(seen: Look, on_bad: OnBad) -> None:
@@ -154,68 +196,32 @@ def _judge(seen: Look, on_bad: OnBad) -> None:
         warnings.warn(f"{seen.told()}: left out", stacklevel=3)
 
 
-# --- a pass ------------------------------------------------------------------------------------
+def _forget(blocks: DataFrame) -> None:
+    # The session may have been stopped by now, and its blocks are gone with it.
+    with contextlib.suppress(Exception):
+        blocks.unpersist()
 
 
-def _run(
-    part: Pass,
-    good: DataFrame,
-    form: Form,
-    seen: Look,
-    cells: int | None,
-    wanted: Sequence[EventType],
-    full_cause: bool,
-) -> DataFrame:
-    session = good.sparkSession
-    names = [type_.name for type_ in form.types if type_.name in part.used_types]
-    used = good.where(f.col(TYPE).isin(names))
-    if form.has_sequence:  # else rows are ordered by all that they hold
-        used = used.drop(*_unseen(part, form))
-    count = cells or CELLS_A_CORE * session.sparkContext.defaultParallelism
-    pieces = cut(used, form, part, seen.whole, count, exactly=cells is not None)
-    times = seen.whole.times or (1, 0)
-    task = Task(
-        part,
-        form,
-        pieces.cells,
-        pieces.overlap,
-        times[0],
-        times[-1],
-        tuple(wanted),
-        full_cause,
-    )
-    rows = pieces.frame
-    if any(uses_timer(ordinary) for rule in part.rules.rules for ordinary in variants(rule)):
-        rows = rows.unionByName(_markers(rows, len(pieces.cells)), allowMissingColumns=True)
-    within = [TIME] if form.has_sequence else [TIME, *contents(form)]
-    return (
-        rows.repartitionById(len(pieces.cells), f.col(CELL))
-        .sortWithinPartitions(*dict.fromkeys(within))
-        .mapInArrow(task, spark_schema(wanted))
-    )
+# --- running -------------------------------------------------------------------------------------
 
 
-def _unseen(part: Pass, form: Form) -> list[str]:
-    """The columns that no rule of a pass looks at: they need not be moved."""
-    looks = looked_at(part.rules.rules)
-    seen = {
-        form.column(type_.attributes[place])
-        for type_ in form.types
-        for place in looks.get(type_.name, ())
-    }
-    if isinstance(part.way, ByKey):
-        attributes = dict(part.way.attributes)
-        seen |= {
-            form.column(type_.attributes[attributes[type_.name]])
-            for type_ in form.types
-            if type_.name in attributes
-        }
-    unseen = [one for one in form.values if one not in seen]
-    return unseen if form.has_id else [*unseen, ID]
+def _cells(bounds: Sequence[Sequence[int]]) -> tuple[Cell, ...]:
+    return tuple(cell for own in bounds for cell in cells_of(own))
 
 
-def _markers(rows: DataFrame, cells: int) -> DataFrame:
-    """A row without a type for each cell, before all others, so that every cell has a task."""
-    return rows.sparkSession.range(cells).select(
-        f.col("id").cast("int").alias(CELL), f.lit(TIME_MIN).alias(TIME), f.lit("").alias(SOURCE)
+def _handed_out(placed: DataFrame, work: Work) -> DataFrame:
+    """Blocks with the cells that need them, as their tasks are to get them."""
+    rows = placed.select(CELL, FIRST, EVENTS)
+    for first, task in work.tasks:
+        if any(uses_timer(one) for rule in task.part.rules.rules for one in variants(rule)):
+            rows = rows.unionAll(_markers(rows, first, len(task.cells)))
+    return rows.repartitionById(work.cells, f.col(CELL)).sortWithinPartitions(FIRST)
+
+
+def _markers(rows: DataFrame, first: int, cells: int) -> DataFrame:
+    """A row without events for each cell, before all others, so that every cell has a task."""
+    return rows.sparkSession.range(first, first + cells).select(
+        f.col("id").cast("int").alias(CELL),
+        f.lit(TIME_MIN).alias(FIRST),
+        f.lit(None).cast("binary").alias(EVENTS),
     )

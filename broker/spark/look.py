@@ -1,23 +1,26 @@
 """A first look at events: how many there are, from when to when, and what is wrong with them.
 
-It is one aggregation, and the only pass that happens before the pieces are cut.
+It is one aggregation, of rows before they are published, and for ``detect`` of the blocks that they
+were packed in and their tallies. Of those the quantiles are of the times at which blocks begin, for
+the blocks of a bucket are about equally full.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
+from broker.spark.blocks import BUCKET, FIRST, LAST, OF_TYPE, REASON, ROWS
 from broker.spark.frames import BAD, TIME, TYPE
 from matcher.errors import BadEvent
 
 QUANTILES = 64
 """Times are known to so many quantiles."""
 ACCURACY = 1_000
-"""Spark's: a quantile may be wrong by so small a share of the rows."""
+"""Spark's: a quantile may be wrong by so small a share of them."""
 REASONS_MAX = 5
 """So many reasons are spelled out in an error."""
 
@@ -39,10 +42,17 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All events together, and why so many rows are none, by type and reason."""
+    """All events together, and why so many rows are none, by type and reason; of blocks also the
+    share of each bucket that has some.
+    """
 
     whole: Share
     bad: Mapping[tuple[str, str], int]
+    buckets: Mapping[int, Share] = field(default_factory=dict)
+
+    def shares(self, first: int, count: int) -> list[Share]:
+        """The shares of so many buckets, from number ``first`` on."""
+        return [self.buckets.get(number, Share(0, ())) for number in range(first, first + count)]
 
     def refuse_bad(self) -> None:
         """Raise BadEvent when there are rows that are no events."""
@@ -63,37 +73,37 @@ class Look:
 
 
 def look(frame: DataFrame) -> Look:
-    """Look at a wide frame."""
+    """Look at the rows of a wide frame."""
     reason = f.col(BAD)
     named = f.when(reason.isNotNull(), f.coalesce(f.col(TYPE), f.lit("no type")))
-    rows = frame.groupBy(named.alias("named"), reason.alias("reason")).agg(*_measures()).collect()
-    whole, bad = Share(0, ()), {}
-    for row in rows:
-        if row["reason"] is None:
-            whole = Share(row["count"], _exact(row))
-        else:
-            bad[row["named"], row["reason"]] = row["count"]
-    return Look(whole, bad)
+    grouped = frame.groupBy(named.alias(OF_TYPE), reason.alias(REASON))
+    rows = grouped.agg(f.count(f.lit(1)).alias(ROWS), *_measures(TIME, TIME)).collect()
+    return _look(rows, {})
 
 
-def shares(frame: DataFrame, bucket: Column) -> dict[int, Share]:
-    """The share of each bucket of good events."""
-    rows = frame.groupBy(bucket.alias("bucket")).agg(*_measures()).collect()
-    return {row["bucket"]: Share(row["count"], _exact(row)) for row in rows}
+def look_at_blocks(blocks: DataFrame) -> Look:
+    """Look at the blocks and tallies of wide frames (``blocks``)."""
+    grouped = blocks.groupBy(BUCKET, OF_TYPE, REASON)
+    rows = grouped.agg(f.sum(ROWS).alias(ROWS), *_measures(FIRST, LAST)).collect()
+    tallies = [row for row in rows if row[BUCKET] is None]
+    return _look(tallies, {row[BUCKET]: _share(row) for row in rows if row[BUCKET] is not None})
 
 
-def _measures() -> list[Column]:
+def _measures(first: str, last: str) -> list[Column]:
     at = [place / QUANTILES for place in range(QUANTILES + 1)]
     return [
-        f.count(f.lit(1)).alias("count"),
-        f.min(TIME).alias("least"),
-        f.max(TIME).alias("greatest"),
-        f.percentile_approx(TIME, at, ACCURACY).alias("times"),
+        f.min(first).alias("least"),
+        f.max(last).alias("greatest"),
+        f.percentile_approx(first, at, ACCURACY).alias("times"),
     ]
 
 
-def _exact(row: Row) -> tuple[int, ...]:
-    """The quantiles with the true ends."""
-    if row["times"] is None:
-        return ()
-    return (row["least"], *row["times"][1:-1], row["greatest"])
+def _look(tallies: Sequence[Row], buckets: Mapping[int, Share]) -> Look:
+    whole = next((_share(row) for row in tallies if row[REASON] is None), Share(0, ()))
+    bad = {(row[OF_TYPE], row[REASON]): row[ROWS] for row in tallies if row[REASON] is not None}
+    return Look(whole, bad, buckets)
+
+
+def _share(row: Row) -> Share:
+    """The share that a row of measures tells of: the quantiles with the true ends."""
+    return Share(row[ROWS], (row["least"], *row["times"][1:-1], row["greatest"]))

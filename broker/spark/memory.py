@@ -31,8 +31,9 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from broker.spark.cells import Cell
-from broker.spark.frames import ID, TIME
-from broker.spark.packing import DROPPED, EVENTS, from_bytes, to_bytes
+from broker.spark.columns import from_bytes, in_order, to_bytes
+from broker.spark.frames import TIME
+from broker.spark.packing import DROPPED, EVENTS
 from broker.spark.task import Task
 from matcher.model import TIME_MAX, TIME_MIN
 from rules.engine.snapshots import Snapshot
@@ -41,9 +42,6 @@ FOUND = "found binary, composites long, events long, late long, dropped long"
 """The columns of what comes out: composite events as Arrow's bytes, and counts: of these, and of
 the events that were taken in, were late, and were none.
 """
-ROWS_IN = 65_536
-"""Events enter the engine in so many rows at once."""
-_NAMED = "(has an id)"
 _MILLISECOND_US = 1_000
 """Spark's watermarks and timers are in milliseconds."""
 
@@ -182,13 +180,13 @@ class Memory(StatefulProcessor):
             if last >= ends:
                 waiting = rows.filter(pc.field(TIME) >= ends)
                 pending = min(pending, pc.min(waiting.column(TIME)).as_py())
-        rows = _sorted(tables, part.order)
+        ordered = in_order(tables, part.order)
         if part.keeps_engine:
-            found, snapshot = task.go_on(self._kept(), rows, ends)
+            found, snapshot = task.go_on(self._kept(), ordered, ends)
             self._engine.update((_pickled(snapshot),))
         else:
             start = TIME_MIN if head.mark == TIME_MIN else head.mark + 1
-            found = list(task.run(Cell(start, ends), rows))
+            found = list(task.run(Cell(start, ends), ordered))
         for number in spent:
             self._pieces.removeKey((number,))
         packed = [_row(to_bytes(batch), batch.num_rows) for batch in found]
@@ -225,17 +223,3 @@ def _row(
     dropped: int = 0,
 ) -> Row:
     return Row(found=found, composites=composites, events=events, late=late, dropped=dropped)
-
-
-def _sorted(tables: Sequence[pa.Table], order: Sequence[str]) -> list[pa.RecordBatch]:
-    """The rows in the order in which Spark would give them to a task."""
-    if not tables:
-        return []
-    table = pa.concat_tables(tables)
-    keys = [(name, "ascending") for name in order]
-    if ID in order:  # Spark puts nulls first, and nothing but ids can be null beside others
-        table = table.append_column(_NAMED, pc.is_valid(table.column(ID)))
-        keys.insert(order.index(ID), (_NAMED, "ascending"))
-    places = pc.sort_indices(table, sort_keys=keys)
-    batches: list[pa.RecordBatch] = table.take(places).combine_chunks().to_batches(ROWS_IN)
-    return [batch for batch in batches if batch.num_rows]

@@ -14,22 +14,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.spark.columns import column_of, strings_of
 from broker.spark.frames import ID, TIME, TYPE, Form
-from broker.spark.task import column_of, strings_of
+from broker.spark.mixing import Words, spread
 from matcher.errors import BadEvent, SchemaError
 from matcher.identity import hash_128
 from matcher.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.model import EventBatch, EventIds, EventType, StringColumn, digest_texts
 from matcher.tabular import from_arrow
 
-Words: TypeAlias = npt.NDArray[np.uint64]
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _NULL = hash_128("null")
 
@@ -192,8 +191,5 @@ def _words(column: pa.Array) -> Words:
 
 
 def _mixed(lanes: Words) -> Words:
-    """Each bit spread over its word (the finaliser of SplitMix64), the two words differently."""
-    lanes = lanes + np.array(_SEEDS, np.uint64)[:, None]
-    lanes = (lanes ^ (lanes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    lanes = (lanes ^ (lanes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return lanes ^ (lanes >> np.uint64(31))
+    """The two words differently spread."""
+    return spread(lanes + np.array(_SEEDS, np.uint64)[:, None])

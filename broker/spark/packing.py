@@ -21,15 +21,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.spark.columns import from_bytes, strings_of, to_bytes
 from broker.spark.frames import BAD, TIME, TYPE
-from broker.spark.task import strings_of
 from matcher.errors import BadEvent
 from matcher.model import AnyArray
 
 CELL, LATEST, EVENTS, DROPPED = "cell", "latest", "events", "dropped"
 """The columns of packed rows; ``dropped`` counts rows that are no events."""
 PACKED = f"{CELL} int, {LATEST} timestamp, {EVENTS} binary, {DROPPED} long"
-_LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +104,6 @@ class Packing:
             for cell in np.flatnonzero(np.diff(ends)).tolist():
                 places = rows[order[ends[cell] : ends[cell + 1]]]
                 yield one.first + cell, good.take(pa.array(places))
-
-
-def to_bytes(rows: pa.RecordBatch) -> bytes:
-    """A record batch as a stream of Arrow's, compressed."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=_LZ4) as writer:
-        writer.write_batch(rows)
-    return bytes(sink.getvalue())
-
-
-def from_bytes(data: bytes) -> pa.RecordBatch:
-    """The inverse of to_bytes."""
-    with pa.ipc.open_stream(data) as reader:
-        return reader.read_next_batch()
 
 
 def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -12,16 +12,19 @@ numbers of Spark's partitions are not ours.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker.spark import composites
+from broker.spark.blocks import EVENTS
 from broker.spark.cells import CELL, Cell
+from broker.spark.columns import column_of, from_bytes, in_order, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
+from broker.spark.request import contents
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,
@@ -43,11 +46,15 @@ from rules.splitting import Pass
 
 DIGEST = "digest"
 """The column that holds what a row is named after when it has no name."""
+ROWS_IN = 65_536
+"""So many rows enter the engine before it goes on."""
 ROWS_OUT = 16_384
 """Composite events leave in about so many rows at once."""
 _MARKER = EventType.of("(the end of a piece)")
 """No rule can name such a type; its events tell the engine how far the input reaches (S13)."""
 _DTYPES = {Kind.INT: np.int64, Kind.FLOAT: np.float64, Kind.BOOL: np.bool_}
+_Marked: TypeAlias = tuple[int, pa.RecordBatch]
+"""Rows, and the time before which no more will come."""
 
 
 @dataclass(frozen=True)
@@ -67,37 +74,57 @@ class Task:
     wanted: tuple[EventType, ...]
     full_cause: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """For ``mapInArrow``: the rows of one cell in, composite events out.
-
-        Where Timers tick there is something to do in a cell without events too; there the caller
-        adds a row without a type to each cell.
-        """
-        rows = (batch for batch in batches if batch.num_rows)
-        first = next(rows, None)
-        if first is not None:
-            cell = self.cells[first.column(CELL)[0].as_py()]
-            yield from self.run(cell, itertools.chain([first], rows))
-
     def run(self, cell: Cell, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Run the rules over one cell's rows."""
+        """Run the rules over one cell's rows: batches of rows in order of time, in the order of
+        their first rows, between which other batches' rows may lie.
+        """
         engine = make("auto")
         engine.deploy(self.part.rules)
         self._mark_ends(engine, cell)
         reader = _Reader(self.form, self.part.used_types)
-        out, count = list[pa.RecordBatch](), 0
-        for batch in batches:
-            for events in reader.read(batch):
-                engine.push(events)
-            mark = int(batch.column(TIME)[batch.num_rows - 1].as_py())
-            for found in self._owned(engine.advance(mark), cell):
-                out.append(found)
-                count += found.num_rows
+        out, count, waiting = list[pa.RecordBatch](), 0, 0
+        for mark, batch in self._complete(self._within(cell, batches)):
+            if waiting >= ROWS_IN:
+                for found in self._owned(engine.advance(mark), cell):
+                    out.append(found)
+                    count += found.num_rows
+                waiting = 0
             if count >= ROWS_OUT:
                 yield from _together(out)
                 out, count = [], 0
+            for events in reader.read(batch):
+                engine.push(events)
+            waiting += batch.num_rows
         out.extend(self._owned(engine.advance(TIME_MAX), cell))
         yield from _together(out)
+
+    def _within(self, cell: Cell, batches: Iterable[pa.RecordBatch]) -> Iterator[_Marked]:
+        """Of each batch, the rows that the cell needs, if there are any. It is the whole batch that
+        is in order with the others, and tells how far these have come.
+        """
+        begin = cell.start if cell.start == TIME_MIN else cell.start - self.overlap
+        for batch in batches:
+            time: Int64s = batch.column(TIME).to_numpy()
+            low, high = np.searchsorted(time, [begin, cell.end]).tolist()
+            if low < high:
+                yield max(begin, int(time[0])), batch.slice(low, high - low)
+
+    def _complete(self, batches: Iterable[_Marked]) -> Iterator[_Marked]:
+        """Rows with numbers, by which the engine orders simultaneous ones, as they come; others
+        instant by instant, and in the order of all that they hold.
+        """
+        if self.form.has_sequence:
+            yield from batches
+            return
+        order = tuple(dict.fromkeys((TIME, *contents(self.form))))
+        held = list[pa.Table]()
+        for mark, batch in batches:
+            ends = [int(np.searchsorted(one.column(TIME).to_numpy(), mark)) for one in held]
+            ripe = [one.slice(0, end) for one, end in zip(held, ends, strict=True)]
+            yield from _marked(in_order(ripe, order))
+            rest = [one.slice(end) for one, end in zip(held, ends, strict=True)]
+            held = [*(one for one in rest if one.num_rows), pa.Table.from_batches([batch])]
+        yield from _marked(in_order(held, order))
 
     def go_on(
         self, kept: Snapshot | None, batches: Iterable[pa.RecordBatch], end: int
@@ -141,6 +168,46 @@ class Task:
                 batch = batch.take(mine)
             if len(batch):
                 yield composites.rows(batch, self.wanted, full_cause=self.full_cause)
+
+
+@dataclass(frozen=True)
+class Work:
+    """For ``mapInArrow``: the blocks of one cell in, in order of their first events; composite
+    events out. ``tasks``: each with the number of its first cell.
+
+    Where Timers tick there is something to do in a cell without events too; there the caller
+    adds a row without events to each cell.
+    """
+
+    tasks: Sequence[tuple[int, Task]]
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> Work:
+        """The work of tasks whose cells are numbered one after another."""
+        firsts = itertools.accumulate((len(task.cells) for task in tasks), initial=0)
+        return cls(tuple(zip(firsts, tasks, strict=False)))
+
+    @property
+    def cells(self) -> int:
+        """How many there are."""
+        first, task = self.tasks[-1]
+        return first + len(task.cells)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Run the rules of a cell's pass over its blocks."""
+        rows = (batch for batch in batches if batch.num_rows)
+        first = next(rows, None)
+        if first is None:
+            return
+        number = first.column(CELL)[0].as_py()
+        first_cell, task = next(one for one in reversed(self.tasks) if one[0] <= number)
+        blocks = (
+            from_bytes(block.as_buffer())
+            for batch in itertools.chain([first], rows)
+            for block in batch.column(EVENTS)
+            if block.is_valid
+        )
+        yield from task.run(task.cells[number - first_cell], blocks)
 
 
 class _Reader:
@@ -213,23 +280,10 @@ class _Reader:
         return names
 
 
-def column_of(array: pa.Array, kind: Kind, places: AnyArray | None) -> Column:
-    """An Arrow column without nulls, at ``places`` or whole, as a column of events."""
-    if places is not None:
-        array = array.take(pa.array(places))
-    if kind is Kind.STRING:
-        return strings_of(array)
-    values: Column = array.to_numpy(zero_copy_only=kind is not Kind.BOOL)
-    return values
-
-
-def strings_of(array: pa.Array) -> StringColumn:
-    """An Arrow column of text, nulls being empty."""
-    encoded = pc.fill_null(array.cast(pa.string()), "").dictionary_encode()
-    return StringColumn(
-        encoded.indices.to_numpy().astype(np.int32, copy=False),
-        tuple(encoded.dictionary.to_pylist()),
-    )
+def _marked(batches: Iterable[pa.RecordBatch]) -> Iterator[_Marked]:
+    """Batches that are in order one after another, with how far that is."""
+    for batch in batches:
+        yield int(batch.column(TIME)[0].as_py()), batch
 
 
 def _together(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -9,12 +9,19 @@ from agreement import row, same
 from cut_cases import Cut, cut_case, found_in_whole, identity
 from spark_frames import events_of, frame_of
 
-from broker.spark import detect
+from broker.spark import detect, detection
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "6")), int(os.environ.get("REXMQ_SEED", "0"))
 
 
+@pytest.fixture
+def few_rows_a_block(monkeypatch):
+    """So that few events make blocks that can be cut by time."""
+    monkeypatch.setattr(detection, "ROWS_MIN", 2)
+
+
 @pytest.mark.timeout(3600)
+@pytest.mark.usefixtures("few_rows_a_block")
 def test_cells_give_what_the_whole_gives(spark):
     fired = 0
     for seed in range(FIRST, FIRST + CASES):
@@ -53,6 +60,7 @@ def pairs(frame, **options):
     return sorted(map(row, events_of(found)))
 
 
+@pytest.mark.usefixtures("few_rows_a_block")
 def test_rows_without_names_find_the_same_however_they_are_partitioned(spark):
     """Simultaneous rows, and rows that hold the same, are told apart by what they hold alone."""
     random = Random(7)
@@ -71,6 +79,7 @@ def test_rows_without_names_find_the_same_however_they_are_partitioned(spark):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.usefixtures("few_rows_a_block")
 def test_a_key_with_most_of_the_events_is_cut_by_time_as_well(spark):
     schema = "time double, area string, value double, source string, sequence long"
     rows = [(float(n), "busy" if n % 10 else f"a{n % 7}", n / 2, "s", n) for n in range(2_000)]

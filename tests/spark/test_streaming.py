@@ -11,25 +11,18 @@ import pytest
 from agreement import row, same
 from cut_cases import Cut, cut_case, found_in_whole, identity
 from rule_texts import SCHEMAS
-from spark_frames import NAMES, events_of
+from spark_frames import ARROW, NAMES, composite_events, events_of, form_of, wide_rows
 
 from broker.spark import detect_stream, streaming
-from broker.spark.frames import Form
+from broker.spark.columns import from_bytes
 from broker.spark.memory import Memory
-from broker.spark.packing import from_bytes
 from broker.spark.streaming import METRICS, packing_of, parts_of
-from matcher.model import MICROSECONDS, Event, Kind
+from matcher.model import MICROSECONDS, Event
 from rules.splitting import KEY, ByKey, split
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "40")), int(os.environ.get("REXMQ_SEED", "0"))
 DAY = 86_400 * MICROSECONDS
 KINDS = {one.name: one.kind for schema in SCHEMAS.values() for one in schema.attributes}
-ARROW = {
-    Kind.INT: pa.int64(),
-    Kind.FLOAT: pa.float64(),
-    Kind.BOOL: pa.bool_(),
-    Kind.STRING: pa.string(),
-}
 
 
 # --- random streams ----------------------------------------------------------------------------
@@ -124,10 +117,7 @@ class Stream:
     """Micro-batches through packing and memory, each cell by a processor that knows nothing yet."""
 
     def __init__(self, cut: Cut, cells: int, wanted, *, keeps_engine: bool = False) -> None:
-        attributes = tuple(
-            dict.fromkeys(one for type_ in SCHEMAS.values() for one in type_.attributes)
-        )
-        self.form = Form(tuple(SCHEMAS.values()), attributes, True, True, True)
+        self.form = form_of()
         passes = split(cut.ruleset, (KEY,)).passes
         self.parts = parts_of(
             passes, self.form, cells, wanted, keeps_engine=keeps_engine, full_cause=True
@@ -167,23 +157,11 @@ class Stream:
                 self.found.append(from_bytes(result.found))
 
     def rows(self, events: list[Event]) -> pa.RecordBatch:
-        columns = {
-            "type": pa.array([e.type for e in events]),
-            "time": pa.array([e.time for e in events], pa.int64()),
-            "source": pa.array([e.source for e in events]),
-            "sequence": pa.array([e.sequence for e in events], pa.int64()),
-            "id": pa.array([e.id for e in events]),
-            "bad": pa.nulls(len(events), pa.string()),
-        }
-        for attribute in self.form.attributes:
-            values = [
-                e.data.get(attribute.name) if attribute in SCHEMAS[e.type].attributes else None
-                for e in events
-            ]
-            columns[self.form.column(attribute)] = pa.array(values, ARROW[attribute.kind])
+        rows = wide_rows(events, self.form)
         for place, part in enumerate(self.parts):
-            columns[f"cell{place}"] = pa.array([self.cell(part, e) for e in events], pa.int32())
-        return pa.record_batch(columns)
+            cells = pa.array([self.cell(part, e) for e in events], pa.int32())
+            rows = rows.append_column(f"cell{place}", cells)
+        return rows
 
     @staticmethod
     def cell(part, event: Event) -> int:
@@ -192,16 +170,6 @@ class Stream:
             return 0
         key = event.data[SCHEMAS[event.type].names[way.place(event.type)]]
         return hash(str(key)) % len(part.task.cells)
-
-
-def composite_events(batches: list[pa.RecordBatch]) -> list[Event]:
-    events = []
-    for one in (found for batch in batches for found in batch.to_pylist()):
-        micros = round(one["time"].timestamp() * MICROSECONDS)
-        cause = tuple(one["cause"])
-        data = one[one["type"]]
-        events.append(Event(one["type"], micros, one["source"], one["id"], data, 0, (), cause))
-    return events
 
 
 def test_memories_of_cells_find_what_the_whole_finds():
