@@ -16,20 +16,33 @@ from benchmarks.reproduction import distribution_claims as claims
 from benchmarks.reproduction.distribution_runs import (
     FULL,
     QUICK,
+    THESIS,
     WHOLE,
-    Row,
+    Settings,
     Size,
     Spread,
     Study,
     scenario,
+    told_seeds,
 )
 from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.gathering import Row
 
 PAGE = "distribution-study"
 SMALL = {"rules": 6, "subscriptions": 3, "rates": [0.5, 10.0]}
 """What a quick run has less of, and more: so something is detected."""
 DEFAULT = Size(brokers=10)
 """That of figure 7.9."""
+BAR_COLUMNS = (
+    "strategy",
+    "seeds",
+    "delay [ms]",
+    "delay ±",
+    "traffic [kB/s]",
+    "traffic ±",
+    "messages [1/s]",
+    "memory [MB]",
+)
 ORDERINGS = {"watermark": "", "arrival": ", by arrival"}
 """How results are ordered, and what is said of it behind the strategy's name."""
 INTRODUCTION = f"""# The simulation study of chapter 7, again
@@ -57,7 +70,29 @@ no clock. The thesis's systems, which deliver as things arrive, send no such mar
 has the strategies by arrival, too (`ordering = "arrival"`), and the difference is what exactness
 costs. `rexmq reproduce thesis-7.9 ...
 thesis-7.18` measures anew; `rexmq simulate` runs any other scenario
-([scenarios](../scenarios.md)). A figure without a section here has not been run yet."""
+([scenarios](../scenarios.md)). A figure without a section here has not been run yet.
+
+**Going on with the study.** `rexmq reproduce thesis-7.9 ... thesis-7.18 --size full --rows ROWS`
+runs all figures with the thesis's default scenario: {THESIS.brokers} brokers, {6 * THESIS.brokers}
+types, {5 * THESIS.brokers} rules, {THESIS.seeds} seeds, {THESIS.measured_s:.0f} seconds after
+{THESIS.warm_up_s:.0f} of warm-up. `thesis-7.9-long` is the default scenario until the rarest type
+has occurred 100 times. Each run becomes a line of ROWS as it ends: its scenario's hash and
+settings, strategy, seed, figures, CPU time, and a digest of what the code sends in a small run with
+every operator. As long as that is the same the row counts, and the run is not made again. How many
+are missing, and about how many processor hours they take, is said before the first begins. Whoever
+interrupts it loses the runs that are under way. `--runs N` makes N of them at most, and what is
+written says how many seeds each point has."""
+
+
+FULL_PAGE = f"{PAGE}-full"
+FULL_INTRODUCTION = f"""# The simulation study of chapter 7, at the thesis's size
+
+The figures of [the study](distribution-study.md) with the thesis's default scenario and
+{THESIS.seeds} seeds: {THESIS.brokers} brokers, {6 * THESIS.brokers} types,
+{5 * THESIS.brokers} rules. Events are published for {THESIS.warm_up_s + THESIS.measured_s:.0f}
+seconds, of which the first {THESIS.warm_up_s:.0f} are not measured. A table says how many seeds
+each of its points has by now: of all strategies, and of those that have fewer. `rexmq reproduce
+thesis-7.9 ... thesis-7.18 --size full --rows ROWS` goes on with it."""
 
 
 @lru_cache
@@ -76,21 +111,37 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One figure: what varies, its points, what the thesis says."""
+    """One figure: what varies, its points, what the thesis says.
+
+    ``whole``: the points where the default scenario is the thesis's.
+    """
 
     varied: str
     points: tuple[Point, ...]
+    whole: tuple[Point, ...]
     claims: Callable[[claims.Readings], Iterator[claims.Claim]]
     has_memory: bool = False
 
     def run(self, quick: bool) -> Outcome:
         """Measure."""
-        size = QUICK if quick else WHOLE
-        study, points = study_of(size), self.points
-        if quick:
-            points = tuple(_small(point) for point in (points[0], points[-1]))
-        found = study.run([scenario(size, **point.change) for point in points])
-        table = _table(self, [point.place for point in points], found, study.strategies)
+        study = study_of(QUICK if quick else WHOLE)
+        study.run(self.settings(study.size))
+        return self.outcome(study)
+
+    def settings(self, size: Size) -> list[Settings]:
+        """The scenarios of its points."""
+        return [scenario(size, **point.change) for point in self.points_of(size)]
+
+    def points_of(self, size: Size) -> tuple[Point, ...]:
+        """Its points, of which a quick run has the ends."""
+        if size is QUICK:
+            return tuple(_small(point) for point in (self.points[0], self.points[-1]))
+        return self.whole if size is THESIS else self.points
+
+    def outcome(self, study: Study) -> Outcome:
+        """What the rows that are there come to."""
+        places = [point.place for point in self.points_of(study.size)]
+        table = _table(self, places, study.found(self.settings(study.size)), study.strategies)
         return Outcome(table, _charts(study.strategies), tuple(self.claims(claims.Readings(table))))
 
 
@@ -106,14 +157,15 @@ def _table(
     found: Sequence[dict[str, list[Row]]],
     strategies: Sequence[str],
 ) -> Table:
-    columns = [plot.varied, "delivered [1/s]"]
+    columns = [plot.varied, "seeds", "delivered [1/s]"]
     for name in strategies:
         columns += [f"{name} delay [ms]", f"{name} delay ±", f"{name} traffic [kB/s]"]
         columns += [f"{name} traffic ±", f"{name} messages [1/s]"]
         columns += [f"{name} memory [MB]"] if plot.has_memory else []
     rows = []
     for place, by_strategy in zip(places, found, strict=True):
-        row: list[Figure] = [place, _rate(by_strategy[strategies[0]], "delivered").mean]
+        known = next((rows for rows in by_strategy.values() if rows), [])
+        row: list[Figure] = [place, told_seeds(by_strategy), _rate(known, "delivered").mean]
         for name in strategies:
             row += _cells(by_strategy[name], plot.has_memory)
         rows.append(tuple(row))
@@ -147,68 +199,127 @@ def _charts(strategies: Sequence[str]) -> tuple[Chart, ...]:
     )
 
 
-def default(quick: bool) -> Outcome:
-    """Figure 7.9: a row a strategy, exact and by arrival."""
-    return _bars(QUICK if quick else DEFAULT, ORDERINGS)
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Figure 7.9: a row a strategy; ``own``: the size that it has among figures of the WHOLE size.
 
+    ``orderings``: those that it shows, and what is said of each behind the strategy's name.
+    ``rarest_count``: how often the rarest type occurs in the one run that there is then (None: as
+    long and as many runs as elsewhere).
+    """
 
-def full(quick: bool) -> Outcome:
-    """The same at the thesis's size, exact alone."""
-    return _bars(QUICK if quick else FULL, {"watermark": ""})
+    own: Size
+    orderings: Mapping[str, str]
+    rarest_count: int | None = None
 
+    def run(self, quick: bool) -> Outcome:
+        """Measure."""
+        study = study_of(QUICK if quick else WHOLE)
+        study.run(self.settings(study.size))
+        return self.outcome(study)
 
-def _bars(size: Size, orderings: Mapping[str, str]) -> Outcome:
-    study = study_of(size)
-    point = scenario(size, **(SMALL if size is QUICK else {}))
-    found = study.run([{**point, "ordering": ordering} for ordering in orderings])
-    columns = ("strategy", "delay [ms]", "delay ±", "traffic [kB/s]", "traffic ±")
-    rows = [
-        (name + told, *_cells(by_strategy[name], True))
-        for told, by_strategy in zip(orderings.values(), found, strict=True)
-        for name in study.strategies
-    ]
-    table = Table((*columns, "messages [1/s]", "memory [MB]"), tuple(rows))
-    charts = (
-        Chart(("delay [ms]",), "delay to the sink [ms]"),
-        Chart(("traffic [kB/s]",), "traffic between brokers [kB/s]"),
-    )
-    return Outcome(table, charts, tuple(claims.default(table)))
+    def settings(self, size: Size) -> list[Settings]:
+        """The default scenario with each ordering."""
+        point = scenario(size, **SMALL) if size is QUICK else scenario(self._size(size))
+        if self.rarest_count is not None:
+            point = self._until_it_occurred(point, self.rarest_count if size is THESIS else 2)
+        # What is the default is not named, so that figures share these runs.
+        others = [{**point, "ordering": one} for one in self.orderings if one != "watermark"]
+        return [point, *others]
+
+    def _until_it_occurred(self, point: Settings, count: int) -> Settings:
+        """The scenario without its horizon, once."""
+        rest = {name: one for name, one in point.items() if name != "duration_s"}
+        workload = {name: one for name, one in point["workload"].items() if name != "horizon_s"}
+        return {**rest, "seed": 1, "workload": {**workload, "rarest_count": count}}
+
+    def _size(self, size: Size) -> Size:
+        return self.own if size is WHOLE else size
+
+    def outcome(self, study: Study) -> Outcome:
+        """What the rows that are there come to."""
+        found = study.found(self.settings(study.size))
+        rows = [
+            (name + told, len(by_strategy[name]), *_cells(by_strategy[name], True))
+            for told, by_strategy in zip(self.orderings.values(), found, strict=True)
+            for name in study.strategies
+        ]
+        table = Table(BAR_COLUMNS, tuple(rows))
+        charts = (
+            Chart(("delay [ms]",), "delay to the sink [ms]"),
+            Chart(("traffic [kB/s]",), "traffic between brokers [kB/s]"),
+        )
+        return Outcome(table, charts, tuple(claims.default(table)))
 
 
 def _points(name: str, places: Sequence[float], **others: Any) -> tuple[Point, ...]:
     return tuple(Point(place, {name: place, **others}) for place in places)
 
 
-RATES = (0.2, 0.001, 0.0001)
-NODES = (3, 6, 12)
+def _shares(*shares: float) -> tuple[Point, ...]:
+    return tuple(
+        Point(share, {"selection": {"last": 1 - share / 100, "each": share / 100}})
+        for share in shares
+    )
+
+
+def _local(*counts: int) -> tuple[Point, ...]:
+    return tuple(
+        Point(count, {"brokers": count, "classes": count // 2, "publisher_locality": 0.8})
+        for count in counts
+    )
+
+
+def _rates(*rates: float) -> tuple[Point, ...]:
+    """Their least rate."""
+    return tuple(Point(1 / least, {"rates": [least, 10.0]}) for least in rates)
+
+
+NODES, NODES_WHOLE = (3, 6, 12), (5, 10, 20, 30, 50)
 PLOTS = {
-    "7.10": Plot("rules", _points("rules", (15, 30, 60)), claims.composites),
+    "7.10": Plot(
+        "rules",
+        _points("rules", (15, 30, 60)),
+        _points("rules", (50, 100, 150, 200)),
+        claims.composites,
+    ),
     "7.11": Plot(
-        "subscriptions a broker", _points("subscriptions", (2, 10, 20)), claims.subscriptions
+        "subscriptions a broker",
+        _points("subscriptions", (2, 10, 20)),
+        _points("subscriptions", (2, 5, 10, 20)),
+        claims.subscriptions,
     ),
-    "7.12": Plot(
-        "share of each [%]",
-        tuple(
-            Point(share, {"selection": {"last": 1 - share / 100, "each": share / 100}})
-            for share in (0, 30)
-        ),
-        claims.selection,
+    "7.12": Plot("share of each [%]", _shares(0, 30), _shares(0, 10, 20, 30), claims.selection),
+    "7.13": Plot(
+        "window [s]",
+        _points("window_s", (30.0, 60.0, 120.0)),
+        _points("window_s", (30.0, 60.0, 90.0, 120.0)),
+        claims.windows,
     ),
-    "7.13": Plot("window [s]", _points("window_s", (30.0, 60.0, 120.0)), claims.windows),
-    "7.14": Plot("values of an attribute", _points("values", (1, 3, 10)), claims.filtering),
-    "7.15": Plot("brokers", _points("brokers", NODES), claims.nodes, has_memory=True),
-    "7.16": Plot(
+    "7.14": Plot(
+        "values of an attribute",
+        _points("values", (1, 3, 10)),
+        _points("values", (1, 2, 5, 10)),
+        claims.filtering,
+    ),
+    "7.15": Plot(
         "brokers",
-        tuple(
-            Point(count, {"brokers": count, "classes": count // 2, "publisher_locality": 0.8})
-            for count in NODES[1:]
-        ),
-        claims.locality,
+        _points("brokers", NODES),
+        _points("brokers", NODES_WHOLE),
+        claims.nodes,
+        has_memory=True,
     ),
-    "7.17": Plot("brokers", _points("brokers", NODES[1:], values=10), claims.nodes_filtered),
+    "7.16": Plot("brokers", _local(*NODES[1:]), _local(*NODES_WHOLE), claims.locality),
+    "7.17": Plot(
+        "brokers",
+        _points("brokers", NODES[1:], values=10),
+        _points("brokers", NODES_WHOLE, values=10),
+        claims.nodes_filtered,
+    ),
     "7.18": Plot(
         "seconds between the rarest events",
-        tuple(Point(1 / least, {"rates": [least, 10.0]}) for least in RATES),
+        _rates(0.2, 0.001, 0.0001),
+        _rates(0.2, 0.01, 0.001, 0.0001),
         claims.rates,
     ),
 }
@@ -226,18 +337,22 @@ TITLES = {
     "7.16": (
         "Number of brokers, with locality",
         "Classes of ten rules that share no type with others; the types of a class are published"
-        " by the fifth of all brokers nearest to its centre, which are two or three here.",
+        " by the fifth of all brokers nearest to its centre.",
     ),
     "7.17": ("Number of brokers, with filtering", "Nine tenths of all events match no rule."),
     "7.18": ("Publication rate", "The most frequent type keeps 10 events a second."),
 }
+DEFAULTS = Bars(DEFAULT, ORDERINGS)
+DEFAULTS_FULL = Bars(FULL, {"watermark": ""})
+DEFAULTS_LONG = Bars(WHOLE, {"watermark": ""}, rarest_count=100)
 EXPERIMENTS = (
     Experiment(
         "thesis-7.9",
         PAGE,
         "Default scenario",
-        f"{DEFAULT.brokers} brokers, {6 * DEFAULT.brokers} types, {5 * DEFAULT.brokers} rules.",
-        default,
+        "A row a strategy, exact and by arrival.",
+        DEFAULTS.run,
+        DEFAULTS,
     ),
     Experiment(
         "thesis-7.9-full",
@@ -245,10 +360,19 @@ EXPERIMENTS = (
         "Default scenario, at the thesis's size",
         f"{FULL.brokers} brokers, {6 * FULL.brokers} types, {5 * FULL.brokers} rules, for"
         f" {FULL.seeds} seeds; exact alone. Publishing lasts as long as elsewhere on this page.",
-        full,
+        DEFAULTS_FULL.run,
+    ),
+    Experiment(
+        "thesis-7.9-long",
+        PAGE,
+        "Default scenario, for as long as the thesis",
+        "One run of each strategy, until the rarest type has occurred 100 times, which with"
+        " `--size full` is more than a day of simulated time; otherwise twice.",
+        DEFAULTS_LONG.run,
+        DEFAULTS_LONG,
     ),
     *(
-        Experiment(f"thesis-{number}", PAGE, title, setting, PLOTS[number].run)
+        Experiment(f"thesis-{number}", PAGE, title, setting, PLOTS[number].run, PLOTS[number])
         for number, (title, setting) in TITLES.items()
     ),
 )

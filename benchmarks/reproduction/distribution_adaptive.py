@@ -10,8 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.reproduction import distribution
-from benchmarks.reproduction.distribution_runs import QUICK, WHOLE, Row, Settings, Spread, scenario
+from benchmarks.reproduction.distribution_runs import (
+    QUICK,
+    WHOLE,
+    Settings,
+    Size,
+    Spread,
+    Study,
+    scenario,
+)
 from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.gathering import Row
 
 PAGE, INTRODUCTION = distribution.PAGE, ""
 ADAPTIVE = "adaptive"
@@ -29,22 +38,37 @@ Found = Mapping[str, Sequence[Row]]
 """By strategy, its rows at one point, one a seed."""
 
 
-def _points(quick: bool) -> Iterator[tuple[str, Settings]]:
-    """What is run, by figure and place."""
-    if quick:
-        yield "7.9", scenario(QUICK, **distribution.SMALL)
-        return
-    yield "7.9", scenario(distribution.DEFAULT)
-    for figure, plot in distribution.PLOTS.items():
-        for point in plot.points:
-            yield f"{figure}: {point.place:g} {plot.varied}", scenario(WHOLE, **point.change)
+class Comparison:
+    """All scenarios of the figures, each once under every strategy."""
 
+    def run(self, quick: bool) -> Outcome:
+        """Measure."""
+        study = distribution.study_of(QUICK if quick else WHOLE)
+        study.run(self.settings(study.size))
+        return self.outcome(study)
 
-def run(quick: bool) -> Outcome:
-    """Measure."""
-    points = list(_points(quick))
-    study = distribution.study_of(QUICK if quick else WHOLE)
-    return compared([name for name, _ in points], study.run([settings for _, settings in points]))
+    def settings(self, size: Size) -> list[Settings]:
+        """The scenarios."""
+        return [settings for _, settings in self._points(size)]
+
+    def _points(self, size: Size) -> Iterator[tuple[str, Settings]]:
+        """What is run, by figure and place."""
+        if size is QUICK:
+            yield "7.9", scenario(QUICK, **distribution.SMALL)
+            return
+        yield "7.9", scenario(distribution.DEFAULT if size is WHOLE else size)
+        for figure, plot in distribution.PLOTS.items():
+            for point in plot.points_of(size):
+                yield f"{figure}: {point.place:g} {plot.varied}", scenario(size, **point.change)
+
+    def outcome(self, study: Study) -> Outcome:
+        """What the rows that are there come to, at points that have all that is compared."""
+        found = study.found(self.settings(study.size))
+        names = [name for name, _ in self._points(study.size)]
+        whole = [
+            (name, rows) for name, rows in zip(names, found, strict=True) if all(rows.values())
+        ]
+        return compared([name for name, _ in whole], [rows for _, rows in whole])
 
 
 def compared(names: Sequence[str], found: Sequence[Found]) -> Outcome:
@@ -73,6 +97,7 @@ def _delay(rows: Sequence[Row]) -> float | None:
     return Spread.of([row["delay_ms_mean"] for row in rows if row["delay_ms_mean"]]).mean
 
 
+COMPARISON = Comparison()
 EXPERIMENTS = (
     Experiment(
         ADAPTIVE,
@@ -81,6 +106,7 @@ EXPERIMENTS = (
         "`adaptive` beside whichever other strategy has the least traffic there, and its delay"
         " beside the longest of those over a single tree. It is told nothing: it measures during"
         " the warm-up of 30 seconds, and may change its ways later.",
-        run,
+        COMPARISON.run,
+        COMPARISON,
     ),
 )

@@ -16,13 +16,17 @@ FIFTH = 1.2
 
 
 class Readings:
-    """The lines of a figure, by strategy."""
+    """The lines of a figure, by strategy; one that lacks a place has no line."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self.places = table.column(table.columns[0])
         delays = (name.partition(" delay [ms]") for name in table.columns)
-        self.strategies = tuple(name for name, is_one, _ in delays if is_one)
+        self.strategies = tuple(
+            name
+            for name, is_one, _ in delays
+            if is_one and None not in table.column(f"{name} traffic [kB/s]")
+        )
 
     def delay(self, strategy: str) -> list[float]:
         """Milliseconds at each place; what was not measured is left out."""
@@ -112,6 +116,8 @@ def _growth(
     missing = [name for name in names if name not in readings.strategies]
     if missing:
         return _missing(text, missing)
+    if not names:
+        return Claim(text, "nothing has been run yet", None)
     ratios = {name: readings.traffic(name)[-1] / readings.traffic(name)[0] for name in names}
     told = ", ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items())
     return Claim(text, f"times the traffic: {told}", all(map(holds, ratios.values())))

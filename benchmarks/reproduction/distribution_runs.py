@@ -8,12 +8,13 @@ networks, events, rules and subscriptions.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from benchmarks.reproduction.gathering import Row, Rows, gather, missing
 from broker.warmup import warm_up
 from routing.network import strategy
 from simulator import sweep
@@ -21,7 +22,6 @@ from simulator import sweep
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
 """Student's t for 95 %, by how many figures there are."""
 Settings = Mapping[str, Any]
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,9 @@ WHOLE, QUICK = Size(), Size(brokers=3, seeds=1, warm_up_s=2.0, measured_s=4.0)
 FULL = Size(brokers=20)
 """The thesis's own network and workload: 20 brokers, 120 types, 100 rules. A run takes a minute of
 a core or less, so more seeds are a matter of time."""
+THESIS = Size(brokers=20, seeds=10, measured_s=120.0)
+"""The same for all figures, as long as two windows, with as many seeds as intervals need: it takes
+many processor hours (``--size full``)."""
 
 
 def scenario(size: Size, brokers: int | None = None, **workload: Any) -> Settings:
@@ -82,11 +85,10 @@ class Spread:
 
 @dataclass(slots=True)
 class Study:
-    """Runs what is asked for, once."""
+    """Runs what is asked for, once, and finds the rows that are there."""
 
     size: Size
-    rows: dict[str, Row] = field(default_factory=dict)
-    """By scenario hash."""
+    rows: Rows = field(default_factory=Rows)
 
     @property
     def strategies(self) -> tuple[str, ...]:
@@ -95,26 +97,48 @@ class Study:
 
     def run(self, points: Sequence[Settings]) -> list[dict[str, list[Row]]]:
         """For each point and strategy its rows, one a seed."""
-        todo = [self._runs(point) for point in points]
-        flat = {one.hash: one for runs in todo for some in runs.values() for one in some}
-        new = [one for key, one in flat.items() if key not in self.rows]
         processes = 1 if self.size is QUICK else os.cpu_count()
-        for row in sweep.rows(new, processes, _prepare):
-            self.rows[row["scenario"]] = row
+        for _ in gather(self.missing(points), self.rows, processes, prepare):
+            pass
+        return self.found(points)
+
+    def runs(self, points: Iterable[Settings]) -> list[sweep.Run]:
+        """The runs of all strategies and seeds at each point."""
+        return [run for point in points for runs in self._runs(point).values() for run in runs]
+
+    def missing(self, points: Iterable[Settings]) -> list[sweep.Run]:
+        """Those of them that have no row, each once."""
+        return missing(self.runs(points), self.rows)
+
+    def found(self, points: Iterable[Settings]) -> list[dict[str, list[Row]]]:
+        """For each point and strategy the rows that are there, at most one a seed."""
         return [
-            {name: [self.rows[one.hash] for one in some] for name, some in runs.items()}
-            for runs in todo
+            {
+                name: [row for run in runs if (row := self.rows.find(run)) is not None]
+                for name, runs in self._runs(point).items()
+            }
+            for point in points
         ]
 
     def _runs(self, point: Settings) -> dict[str, list[sweep.Run]]:
+        seeds = [point["seed"]] if "seed" in point else range(1, self.size.seeds + 1)
         return {
             name: [
-                sweep.Run(Path("study.toml"), {"seed": seed, "strategy": name, **point}, {})
-                for seed in range(1, self.size.seeds + 1)
+                sweep.Run(Path("study.toml"), {**point, "seed": seed, "strategy": name}, {})
+                for seed in seeds
             ]
             for name in self.strategies
         }
 
 
-def _prepare() -> None:
-    warm_up("cdp")  # what kernels take to be loaded is no broker's memory
+def told_seeds(found: Mapping[str, Sequence[Row]]) -> str:
+    """How many seeds there are of each strategy: ``10``, or ``10; adaptive 3``."""
+    counts = {name: len(rows) for name, rows in found.items()}
+    most = max(counts.values(), default=0)
+    fewer = [f"{name} {count}" for name, count in counts.items() if count < most]
+    return "; ".join([str(most), *fewer])
+
+
+def prepare() -> None:
+    """Load kernels: what they take is no broker's memory."""
+    warm_up("cdp")

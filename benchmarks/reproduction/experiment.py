@@ -7,9 +7,9 @@ paper makes it, beside the figures of the table that speak for or against it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 Figure: TypeAlias = float | int | str | None
 """A cell of a table; None where nothing was measured."""
@@ -63,13 +63,26 @@ class Outcome:
     claims: tuple[Claim, ...]
 
 
+class Gathered(Protocol):
+    """An experiment that is made of many runs, whose rows may be there or not (gathering)."""
+
+    def settings(self, size: Any) -> Sequence[Mapping[str, Any]]:
+        """The scenarios that it asks for at a size."""
+        ...
+
+    def outcome(self, study: Any) -> Outcome:
+        """What the rows of a study that are there come to."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """One figure or table of a paper.
 
     ``name`` is that of the command line, ``thesis-4.7``; ``page`` the page that it is told on;
     ``setting`` says in a sentence or two what is run, and what is not as in the paper. ``run``
-    takes whether to be quick: small and rough, to see that it works.
+    takes whether to be quick: small and rough, to see that it works. ``gathered``: how it is made
+    of many runs that are kept, where it is.
     """
 
     name: str
@@ -77,3 +90,4 @@ class Experiment:
     title: str
     setting: str
     run: Callable[[bool], Outcome]
+    gathered: Gathered | None = None

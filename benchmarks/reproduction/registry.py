@@ -31,5 +31,5 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 PAGES: dict[str, str] = {
     module.PAGE: module.INTRODUCTION for module in MODULES if module.INTRODUCTION
-}
+} | {distribution.FULL_PAGE: distribution.FULL_INTRODUCTION}
 """What stands at the head of each page: said once, where several modules share one."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,11 +24,31 @@ def command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the files go.")] = Path(
         "reproduction"
     ),
+    size: Annotated[
+        str | None,
+        typer.Option(
+            "--size",
+            metavar="NAME",
+            help="Of the simulation study: quick, whole, full. Keeps rows.",
+        ),
+    ] = None,
+    rows: Annotated[
+        Path | None,
+        typer.Option("--rows", metavar="FILE", help="Where runs are kept; else DIR/study.jsonl."),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option("--runs", metavar="N", help="With --size: run so many at most; 0: none."),
+    ] = None,
 ) -> None:
     """Run experiments of the papers again, by the names of their figures and tables.
 
     Writes, for each, its figures as CSV, a picture, and a section of a page that sets what the
     paper says beside what was measured. Prints the files written.
+
+    With --size the runs of the simulation study (thesis-7.9 to 7.18, adaptive) are kept, each as it
+    ends, and what is there already is not run again. What is written is made of the runs that are
+    there, and says how many.
     """
     from broker.cli.outcome import UsageError
 
@@ -44,10 +65,46 @@ def command(
         )
     machine: str = writing.machine_of_now()
     written: list[str] = []
-    for name in names or experiments:
+    if size is not None:
+        chosen = [experiments[name] for name in names or experiments]
+        if names is None:
+            chosen = [one for one in chosen if one.gathered is not None]
+        _check_gathered(chosen, size)
+        written += _gather(chosen, size, rows or out / "study.jsonl", runs, out, machine)
+    elif rows is not None or runs is not None:
+        raise UsageError("reproduce: --rows and --runs go with --size")
+    for name in (names or experiments) if size is None else ():
         print(f"rexmq: running {name}", file=sys.stderr)
         files = writing.write(experiments[name], experiments[name].run(quick), out, machine)
         written.extend(str(file) for file in files)
     if not any(file.endswith(".png") for file in written):
         print("rexmq: no pictures: they need matplotlib (the extra 'plots')", file=sys.stderr)
     print("\n".join(dict.fromkeys(written)))
+
+
+def _check_gathered(experiments: Sequence[Any], size: str) -> None:
+    from broker.cli.outcome import UsageError
+
+    study = importlib.import_module("benchmarks.reproduction.study")
+    if size not in study.SIZES:
+        raise UsageError(
+            f"reproduce: --size: expected one of {', '.join(study.SIZES)}, not {size!r}"
+        )
+    for one in experiments:
+        if one.gathered is None:
+            raise UsageError(f"reproduce: the runs of {one.name} are not kept: it has no --size")
+
+
+def _gather(
+    experiments: Sequence[Any], size: str, rows: Path, runs: int | None, out: Path, machine: str
+) -> list[str]:
+    """Run what is missing, until it is interrupted; write what is there."""
+    module = importlib.import_module("benchmarks.reproduction.study")
+    study = module.study_of(size, rows)
+    try:
+        module.run_missing(
+            study, experiments, runs, lambda text: print(f"rexmq: {text}", file=sys.stderr)
+        )
+    except KeyboardInterrupt:
+        print(f"rexmq: interrupted; {rows} keeps {len(study.rows)} runs", file=sys.stderr)
+    return [str(file) for file in module.write(study, experiments, out, machine)]

@@ -1,0 +1,167 @@
+"""The simulation study in parts: rows are kept, found again, and lost when the code says something
+else; what is written says how many there are.
+"""
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks.reproduction import gathering, study, writing
+from benchmarks.reproduction.distribution import DEFAULTS, DEFAULTS_LONG, PLOTS
+from benchmarks.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study, told_seeds
+from benchmarks.reproduction.gathering import Rows, estimate_s, gather, missing
+from broker.cli import main
+from routing.network import strategy
+from simulator import sweep
+
+FIGURES = {
+    "published": 200,
+    "delivered": 40,
+    "measured_s": 4.0,
+    "delay_ms_mean": 3.0,
+    "messages": 50,
+    "bytes": 8_000,
+    "memory_mb_node": None,
+    "cpu_s": 0.5,
+}
+
+
+@pytest.fixture
+def code(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What the code sends with each strategy, where it is not the first; and nothing is run."""
+    sent: dict[str, str] = {}
+    monkeypatch.setattr(gathering, "traffic", lambda name, ordering: sent.get(name, "first"))
+    monkeypatch.setattr(study, "prepare", lambda: None)
+    monkeypatch.setattr(sweep, "row", lambda run: dict(FIGURES))
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    return sent
+
+
+def runs_of(file: Path | None = None) -> tuple[Study, list[sweep.Run]]:
+    found = Study(replace(WHOLE, seeds=3), Rows(file))
+    return found, found.runs(DEFAULTS.settings(WHOLE)[:1])
+
+
+def test_what_was_run_is_not_run_again(tmp_path: Path, code: dict[str, str]) -> None:
+    file = tmp_path / "rows.jsonl"
+    one, todo = runs_of(file)
+    begun = gather(missing(todo, one.rows), one.rows)
+    seeds = [next(begun)["seed"] for _ in range(8)]  # and then it is interrupted
+    assert seeds == sorted(seeds), "all points with one seed come before the second"
+    other, todo = runs_of(file)
+    assert len(other.rows) == 8
+    left = missing(todo, other.rows)
+    assert len(left) == len(todo) - 8
+    assert {run.hash for run in left}.isdisjoint(row["scenario"] for row in other.rows)
+
+
+def test_a_row_that_was_being_written_is_none(tmp_path: Path, code: dict[str, str]) -> None:
+    file = tmp_path / "rows.jsonl"
+    one, todo = runs_of(file)
+    rows = gather(todo, one.rows)
+    next(rows), next(rows)
+    file.write_bytes(file.read_bytes()[:-20])
+    other, todo = runs_of(file)
+    assert len(other.rows) == 1
+    next(gather(missing(todo, other.rows), other.rows))
+    assert [json.loads(line)["seed"] for line in file.read_text().splitlines()] == [1, 1]
+
+
+def test_code_that_says_something_else_loses_the_rows_of_that_strategy(
+    tmp_path: Path, code: dict[str, str]
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    one, todo = runs_of(file)
+    assert len(list(gather(todo, one.rows))) == len(todo)
+    assert missing(todo, one.rows) == []
+    code["adaptive"] = "second"
+    left = missing(todo, runs_of(file)[0].rows)
+    assert [run.document["strategy"] for run in left] == ["adaptive"] * 3
+
+
+def test_traffic_is_what_is_sent() -> None:
+    names = ("centralized", "distributed-st", "centralized")
+    one, other, again = (gathering.traffic.__wrapped__(name) for name in names)
+    assert one == again != other
+
+
+def test_what_is_missing_is_estimated_by_what_is_there(code: dict[str, str]) -> None:
+    one, todo = runs_of()
+    list(gather(todo[:1], one.rows))
+    (run,) = todo[:1]
+    share = FIGURES["cpu_s"] / (FIGURES["published"] * run.document["topology"]["brokers"])
+    rate, seconds = 60 * (10 - 0.001) / 9.2103, 46.0  # 60 types, exponential between the bounds
+    expected = share * rate * seconds * 10
+    assert estimate_s([run], one.rows) == pytest.approx(expected, rel=1e-3)
+    assert estimate_s([run] * 3, one.rows) == pytest.approx(3 * expected, rel=1e-3)
+
+
+def test_a_table_says_how_many_seeds_its_points_have(
+    tmp_path: Path,
+    code: dict[str, str],
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writing, "draw", lambda title, outcome, file: False)
+    words = ["reproduce", "thesis-7.12", "--size", "quick", "--out", str(tmp_path)]
+    assert main([*words, "--runs", "7"]) == 0
+    told, count = capfd.readouterr(), 2 * len(strategy.names())
+    assert f"rexmq: {count} of {count} runs are missing: about " in told.err
+    assert "rexmq: 7 of 7: " in told.err
+    assert str(tmp_path / "distribution-study.md") in told.out
+    _, first, last = csv.reader((tmp_path / "thesis-7.12.csv").open())
+    assert first[1] == "1"
+    assert last[1] == f"1; {'; '.join(f'{name} 0' for name in strategy.names()[1:])}"
+    assert main(words) == 0
+    assert f"{count - 7} of {count} runs are missing" in capfd.readouterr().err
+    assert main([*words, "--runs", "0"]) == 0
+    assert f"rexmq: 0 of {count} runs are missing: about 0 hours" in capfd.readouterr().err
+    assert len((tmp_path / "study.jsonl").read_text().splitlines()) == count
+
+
+def test_seeds_are_told_once_where_all_have_as_many() -> None:
+    assert told_seeds({"a": [{}, {}], "b": [{}, {}]}) == "2"
+    assert told_seeds({"a": [{}, {}], "b": [{}], "c": []}) == "2; b 1; c 0"
+
+
+def test_the_full_size_is_that_of_the_thesis() -> None:
+    (exact, by_arrival) = DEFAULTS.settings(THESIS)
+    assert exact["topology"] == {
+        "kind": "waxman",
+        "brokers": 20,
+        "degree": 5.0,
+        "delay_ms": 5.0,
+    }
+    assert exact["warm_up_s"] == 30
+    assert (exact["workload"]["types"], exact["workload"]["rules"]) == (120, 100)
+    assert (exact["workload"]["window_s"], exact["workload"]["rates"]) == (60.0, [0.001, 10.0])
+    assert by_arrival["ordering"] == "arrival"
+    assert THESIS.seeds == 10
+    places = [point.place for point in PLOTS["7.15"].points_of(THESIS)]
+    assert (places[0], places[-1]) == (5, 50)
+    (whole_day,) = DEFAULTS_LONG.settings(THESIS)
+    assert whole_day["workload"]["rarest_count"] == 100
+    assert "duration_s" not in whole_day
+    assert "horizon_s" not in whole_day["workload"]
+    runs = Study(THESIS).runs([whole_day])
+    assert [run.document["strategy"] for run in runs] == list(strategy.names())
+    for run in (*runs, *Study(QUICK).runs(DEFAULTS_LONG.settings(QUICK))):
+        sweep.scenario.of(run.document, run.file)  # they are scenarios
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--size", "huge", "thesis-7.9"], "--size: expected one of quick, whole, full"),
+        (["--size", "quick", "thesis-4.7"], "the runs of thesis-4.7 are not kept"),
+        (["--runs", "3", "thesis-7.9"], "--rows and --runs go with --size"),
+    ],
+)
+def test_wrong_words_exit_2(
+    words: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["reproduce", *words]) == 2
+    assert message in " ".join(capfd.readouterr().err.split())
