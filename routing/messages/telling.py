@@ -50,11 +50,15 @@ class Known:
 class Want:
     """The sender is to get the events that one of these filters matches, and no others.
 
-    ``number`` counts what the receiver was told in this epoch.
+    ``number`` counts what the receiver was told in this epoch. ``after`` is the number of what
+    this changes: then ``filters`` come to those that were told before, and ``gone`` are wanted no
+    longer. 0: what is told is the whole.
     """
 
     filters: tuple[Text, ...]
     number: Sequence = 0
+    gone: tuple[Text, ...] = ()
+    after: Sequence = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from collections.abc import Mapping, Sequence
 from matcher.identity import RULE_SOURCE
 from routing.config import Ordering
 from routing.messages import Plan, Ways
-from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.many import SinkTreesBroker
 from routing.network.measuring import MeasuringBroker
@@ -31,6 +30,7 @@ from routing.network.rounds import Tally
 from routing.network.setup import Setup
 from routing.network.sink_trees import fathers_of
 from routing.network.terrain import Facts
+from routing.network.wanting import type_named
 from routing.network.weighing import Weighing
 from routing.partition.placement import tree_of
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from matcher.model import EventBatch, EventType, Int64s
 from routing.deployment import Deployed
-from routing.errors import Refusal
-from routing.messages import Flow, Known
+from routing.messages import Flow, Known, Want
 from routing.network.demand import Demand
 from routing.network.owed import Marks, Owed
+from routing.network.wanting import Wanting, type_of, wanting
 from routing.order import greatest_time
 from routing.parcel import Parcel
 from routing.partition.predicates import Predicate
-from routing.subscriptions import PER_TYPE_MAX, Interest, interest, parcel_of
-from rules.pattern import CANDIDATE
+from routing.subscriptions import PER_TYPE_MAX, parcel_of
 
 
 class Branch:
@@ -23,24 +21,29 @@ class Branch:
 
     def __init__(self, neighbour: str) -> None:
         self.neighbour = neighbour
-        self.filters: tuple[str, ...] = ()
-        """What is wanted there."""
-        self.told: tuple[str, ...] | None = None
-        """What it was told to send, None before it was told anything."""
+        self.told: dict[str, tuple[str, ...]] | None = None
+        """What it was told to send, by type; None before it was told anything."""
+        self.told_number = 0
+        """The number under which it was told that."""
+        self.untold: set[str] = set()
+        """The types of which it may have to be told something else."""
         self.known: Known | None = None
         """What it was told that the root knows."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
-        self.predicates: tuple[Predicate, ...] = ()
+        self.predicates: dict[str, tuple[Predicate, ...]] = {}
         """What is wanted there of published events, of types with few filters."""
         self.demands: dict[str, Demand] = {}
         """The same of types with more than PER_TYPE_MAX."""
-        # By the names of types: what follows from the filters of each, which are looked at again
-        # when they or the type have changed.
-        self._indexed: dict[str, tuple[tuple[str, ...], EventType | None]] = {}
-        self._fitting: set[str] = set()  # that have filters which fit, as far as they are known
+        self.wanted_version = 0
+        """Counts up whenever one of both changes."""
+        self._heard_number = 0
+        self._wantings: dict[str, Wanting] = {}
+        self._stale: set[str] = set()
+        """The types of which filters have changed since ``index``."""
         self._demands: dict[str, Demand] = {}
-        self._predicates: dict[str, tuple[Predicate, ...]] = {}
+        self._many: dict[str, Demand] = {}
+        """Those of types with MANY filters, which come and go."""
         self._flows: list[Flow] = []
         self._promises: dict[str, int] = {}
         self.has_flows = False
@@ -48,52 +51,120 @@ class Branch:
         self.owed = Owed()
         """What it was told of marks."""
 
+    # --- what is wanted there ---
+
+    @property
+    def types(self) -> Iterable[str]:
+        """The types of the filters; a text that is no filter stands for itself."""
+        return self._wantings.keys()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The filters of a type, sorted."""
+        wanting = self._wantings.get(name)
+        return () if wanting is None else wanting.texts
+
+    def hear(self, want: Want) -> set[str] | None:
+        """The neighbour has told what it wants, or what else; gives the types of which that is
+        news. None when this changes something else than what is known here: it is void.
+        """
+        if want.after and want.after != self._heard_number:
+            return None
+        self._heard_number = want.number
+        changed: dict[str, set[str]] = {}
+        if not want.after:
+            changed = {name: set() for name in self._wantings}
+        for text in (*want.gone, *want.filters):
+            name = type_of(text)
+            if name not in changed:
+                changed[name] = set(self.texts(name))
+        for text in want.gone:
+            changed[type_of(text)].discard(text)
+        for text in want.filters:
+            changed[type_of(text)].add(text)
+        news = set()
+        for name, texts in changed.items():
+            now = tuple(sorted(texts))
+            if now != self.texts(name):
+                self._want(name, now)
+                news.add(name)
+        return news
+
+    def _want(self, name: str, texts: tuple[str, ...]) -> None:
+        self._stale.add(name)
+        if texts:
+            before = self._wantings.get(name)
+            self._wantings[name] = wanting(texts, None if before is None else before.schema)
+        else:
+            del self._wantings[name]
+
     def index(
-        self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
+        self,
+        schemas: Mapping[str, EventType],
+        defining: Mapping[str, Sequence[Deployed]],
+        changed: Iterable[str] | None = None,
     ) -> None:
         """Filters, types or rules have changed: work out anew what is wanted.
 
-        Every source that comes or goes changes the types for all brokers; what no filter here is
-        of changes nothing.
+        ``changed``: the types that are others than when this was last called, None for any. Every
+        source that comes or goes changes types for all brokers; what no filter here is of changes
+        nothing.
         """
-        by_type = _by_type(self.filters)
-        stale = [name for name in self._indexed if name not in by_type]
-        for name, texts in by_type.items():
-            wanted = texts, schemas.get(name)
-            if self._indexed.get(name) != wanted:
-                stale.append(name)
-                self._indexed[name] = wanted
-        for name in stale:
-            self._demand(name, by_type.get(name, ()))
-        if stale:
-            self.predicates = tuple(one for name in by_type for one in self._predicates[name])
-        names = (name for name in by_type if name in self._fitting)
-        self.rules = tuple(rule for name in names for rule in defining.get(name, ()))
-        self.owed.arrange(rule.rule.name for rule in self.rules)
+        stale, self._stale = self._stale, set()
+        stale.update(self._wantings if changed is None else self._wantings.keys() & changed)
+        for name in sorted(stale):
+            self._look_at(name, schemas.get(name))
+        rules = tuple(
+            rule for name in sorted(defining) if self._fits(name) for rule in defining[name]
+        )
+        if rules != self.rules:
+            self.rules = rules
+            self.owed.arrange(rule.rule.name for rule in rules)
 
-    def _demand(self, name: str, texts: Sequence[str]) -> None:
-        """The filters of a type, or the type, have changed."""
-        before = self._demands.pop(name, None)
-        self._fitting.discard(name)
-        self.demands.pop(name, None)
-        self._predicates[name] = ()
+    def _fits(self, name: str) -> bool:
+        wanting = self._wantings.get(name)
+        return wanting is not None and wanting.fits
+
+    def _look_at(self, name: str, schema: EventType | None) -> None:
+        """The filters of a type, or the type, may have changed."""
+        texts = self.texts(name)
         if not texts:
-            del self._indexed[name], self._predicates[name]
+            self._drop(name)
             return
-        _, schema = self._indexed[name]
-        interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
-        if not interests:
+        found = self._wantings[name] = wanting(texts, schema)
+        if not found.filters:
+            self._drop(name)
             return
-        self._fitting.add(name)
-        filters = {one.text: one.filter for one in interests if one.filter is not None}
-        if schema is None or not filters:
-            return
-        demand = before if before is not None and before.type == schema else Demand(schema)
-        demand.set(filters)
+        demand = found.demand or self._demand_of_many(found)
+        if found.demand is not None:
+            self._many.pop(name, None)
         self._demands[name] = demand
-        if len(filters) <= PER_TYPE_MAX:
-            self._predicates[name] = tuple(_predicate_of(text, schema) for text in filters)
-        else:
+        is_counted = len(found.filters) <= PER_TYPE_MAX
+        self._set_wanted(name, found.predicates, None if is_counted else demand)
+
+    def _demand_of_many(self, found: Wanting) -> Demand:
+        assert found.schema is not None
+        demand = self._many.get(found.schema.name)
+        if demand is None or demand.type != found.schema:
+            demand = self._many[found.schema.name] = Demand(found.schema)
+        demand.set(found.filters)
+        return demand
+
+    def _drop(self, name: str) -> None:
+        self._demands.pop(name, None)
+        self._many.pop(name, None)
+        self._set_wanted(name, (), None)
+
+    def _set_wanted(
+        self, name: str, predicates: tuple[Predicate, ...], demand: Demand | None
+    ) -> None:
+        if self.predicates.get(name, ()) == predicates and self.demands.get(name) is demand:
+            return
+        self.wanted_version += 1
+        self.predicates.pop(name, None)
+        self.demands.pop(name, None)
+        if predicates:
+            self.predicates[name] = predicates
+        if demand is not None:
             self.demands[name] = demand
 
     def wants(self, name: str) -> bool:
@@ -163,40 +234,3 @@ class Branch:
         told, promised = last.marks + marks, last.promises + promises
         self._flows.append(Flow(last.batches, last.order, promised, told))
         self.has_flows = True
-
-
-@lru_cache(maxsize=256)  # in a large network each has thousands of filters
-def _by_type(filters: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
-    """The filters by the type that they are of; texts that are no filters are left out."""
-    found: dict[str, list[str]] = {}
-    for text in filters:
-        if (name := type_named(text)) is not None:
-            found.setdefault(name, []).append(text)
-    return {name: tuple(texts) for name, texts in found.items()}
-
-
-@lru_cache(maxsize=65_536)
-def type_named(text: str) -> str | None:
-    """The type that a filter is of; None when the text is no filter."""
-    try:
-        return interest(0, text, {}).type_name
-    except Refusal:
-        return None
-
-
-@lru_cache(maxsize=65_536)
-def known_interest(text: str, schema: EventType | None) -> Interest | None:
-    """A filter checked against its type, if that is known; None when it does not fit."""
-    # Remembered, since every change of anything makes all of them to be looked at again.
-    try:
-        return interest(0, text, {} if schema is None else {schema.name: schema})
-    except Refusal:
-        return None
-
-
-@lru_cache(maxsize=65_536)
-def _predicate_of(text: str, schema: EventType) -> Predicate:
-    """A filter that fits its type, as fragments ask for events."""
-    found = interest(0, text, {schema.name: schema}).filter
-    assert found is not None
-    return Predicate.of(schema, found.conditions, CANDIDATE)

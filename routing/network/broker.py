@@ -276,7 +276,7 @@ class Broker(Node):
             self._tell_at = self._now + self._gather_s
 
     def _hear_want(self, neighbour: str, want: Want) -> None:
-        if self._router.want(neighbour, want.filters):
+        if self._router.want(neighbour, want):
             self._told_version = -1
             self._confirmations.add(Neighbour(neighbour, want.number))
 

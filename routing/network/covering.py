@@ -18,7 +18,7 @@ from matcher.constraint import SPELLING, Constraint, Filter
 from matcher.covering import Numbers, covers, values_of
 from matcher.merging import merged
 from matcher.model import EventType
-from routing.network.branch import known_interest, type_named
+from routing.network.wanting import known_interest, type_of
 from rules.sketch import Sketch, sketch_of
 
 FEW = 256
@@ -31,21 +31,24 @@ def maximal(filters: Iterable[str], schemas: Mapping[str, EventType]) -> tuple[s
     """
     by_type: dict[str, list[str]] = {}
     for text in sorted(set(filters)):
-        by_type.setdefault(type_named(text) or text, []).append(text)
+        by_type.setdefault(type_of(text), []).append(text)
     kept: list[str] = []
     for name, texts in by_type.items():
-        schema = schemas.get(name)
-        if schema is None or len(texts) == 1 or len(texts) > FEW:
-            kept += texts
-        else:
-            kept += _told(tuple(texts), schema)
+        kept += maximal_of_type(tuple(texts), schemas.get(name))
     return tuple(sorted(kept))
+
+
+def maximal_of_type(texts: tuple[str, ...], schema: EventType | None) -> tuple[str, ...]:
+    """The same for the filters of one type, sorted, each once; None: it is not known."""
+    if schema is None or len(texts) <= 1 or len(texts) > FEW:
+        return texts
+    return _told(texts, schema)
 
 
 @lru_cache(maxsize=1_024)
 def _told(texts: tuple[str, ...], schema: EventType) -> tuple[str, ...]:
     """The same for filters of one type, several neighbours being told nearly the same."""
-    return tuple(_merge(_maximal(texts, schema), schema))
+    return tuple(sorted(_merge(_maximal(texts, schema), schema)))
 
 
 def _maximal(texts: Iterable[str], schema: EventType) -> list[str]:

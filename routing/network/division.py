@@ -15,12 +15,12 @@ from matcher.model import EventType
 from routing.config import Ordering
 from routing.deployment import Deployed
 from routing.messages import Known, Ways
-from routing.network.branch import type_named
 from routing.network.knowledge import rules_of
 from routing.network.rounds import Absent, Node
 from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
 from routing.network.strategy import ByRates, ByWays, Strategy, has_sink_trees
+from routing.network.wanting import type_named
 from routing.partition.placement import Partition, Tree, tree_of
 from rules.pattern import Rule
 

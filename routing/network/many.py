@@ -37,7 +37,6 @@ from routing.messages import (
     Shared,
     SinkTree,
 )
-from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.detecting import Planned, SinkTreesDetection
 from routing.network.dividing import DividingBroker
@@ -50,6 +49,7 @@ from routing.network.sharing import ForTree, Keeper, Sharer
 from routing.network.sink_trees import Kinds, kinds_of
 from routing.network.sink_trees import Link as Edge
 from routing.network.station import Division
+from routing.network.wanting import type_named
 from routing.overlay.channel import Down, Up
 from routing.overlay.graph import Part
 from routing.partition.asking import Asked

@@ -23,12 +23,12 @@ from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.deployment import Deployed
-from routing.messages import Flow, Forward
-from routing.network.branch import type_named
+from routing.messages import Flow, Forward, Want
 from routing.network.recovery import horizons, needed
 from routing.network.relaying import DividedRouter
 from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
+from routing.network.wanting import type_named
 from routing.overlay.trees import Tree
 from routing.partition.asking import Asked
 from rules.engine.engine import Detections
@@ -104,7 +104,7 @@ class Processing:
         router.follow_division(self.division, [self.root] if self.mixed else [])
         router.begin_anew((), {}, self._front)
         if self.father is not None:
-            router.want(self.father, self.filters)
+            router.want(self.father, Want(self.filters))
         defining: dict[str, list[Deployed]] = {}
         for one in self.division.rules:
             defining.setdefault(one.rule.defines.name, []).append(one)

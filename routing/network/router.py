@@ -18,9 +18,10 @@ import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
-from routing.messages import Flow
+from routing.messages import Flow, Want
 from routing.network.branch import Branch
-from routing.network.covering import maximal
+from routing.network.covering import maximal_of_type
+from routing.network.wanting import type_of
 from routing.overlay.trees import Tree
 from rules.engine.engine import NOTHING, Detections
 
@@ -40,6 +41,8 @@ class Router:
         self._schemas: Mapping[str, EventType] = {}
         self._wanting: dict[str, tuple[Branch, ...]] = {}
         """By type, the children that want events of it; made when such events come."""
+        self._own: dict[str, tuple[str, ...]] = {}
+        """What this broker wanted itself when it last told its neighbours, by type."""
         self.epoch: tuple[str, int] | None = None
         """The tree's root and epoch; None while there is no tree."""
         self.root: str | None = None
@@ -95,52 +98,103 @@ class Router:
         if neighbours == self._branches.keys():
             return before != (self.root, self.father)
         for name in self._branches.keys() - neighbours:
-            del self._branches[name]
+            self._touch(self._branches.pop(name).types)
         for name in sorted(neighbours - self._branches.keys()):
             self._branches[name] = Branch(name)
         return before != (self.root, self.father)
 
     # --- tables ---
 
-    def want(self, neighbour: str, filters: tuple[str, ...]) -> bool:
-        """A neighbour has told what it wants; whether that is a neighbour in the tree."""
+    def want(self, neighbour: str, want: Want) -> bool:
+        """A neighbour has told what it wants; whether that is one in the tree, and makes sense."""
         branch = self._branches.get(neighbour)
-        if branch is None:
+        news = None if branch is None else branch.hear(want)
+        if news is None:
             return False
-        branch.filters = filters
+        self._touch(news, branch)
         return True
+
+    def _touch(self, names: Iterable[str], source: Branch | None = None) -> None:
+        """Of these types the neighbours, but that one, may have to be told something else."""
+        for branch in self._branches.values():
+            if branch is not source:
+                branch.untold.update(names)
 
     def index(
         self, schemas: Mapping[str, EventType], defining: Mapping[str, Sequence[Deployed]]
     ) -> None:
         """Filters, types or rules have changed."""
         self._wanting.clear()
-        self._schemas = schemas
+        before, self._schemas = self._schemas, schemas
+        changed: set[str] = set()
+        if before is not schemas:
+            changed = {name for name, one in schemas.items() if before.get(name) is not one}
+            changed |= before.keys() - schemas.keys()
+            self._touch(changed)
         for branch in self._branches.values():
-            branch.index(schemas, defining)
+            branch.index(schemas, defining, changed)
 
     def wants(
         self, own: Iterable[str], to: Container[str] | None = None
-    ) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """What neighbours are to be told that is wanted from them (Law 1), where it is news.
+    ) -> Iterator[tuple[Branch, Want]]:
+        """What neighbours are to be told that is wanted from them (Law 1), where it is news; who
+        tells it numbers it.
 
         ``own``: what this broker's sinks, and the strategy at the root, want. ``to``: the
         neighbours that are to be told now, None for all.
         """
-        here = list(own)
+        self._want_here(own)
         for branch in self._branches.values():
-            if to is not None and branch.neighbour not in to:
-                continue
-            others = [
-                text
-                for other in self._branches.values()
-                if other is not branch
-                for text in other.filters
-            ]
-            wanted = maximal([*here, *others], self._schemas)
-            if wanted != branch.told:
-                branch.told = wanted
-                yield branch.neighbour, wanted
+            if to is None or branch.neighbour in to:
+                want = self._want_of(branch)
+                if want is not None:
+                    yield branch, want
+
+    def _want_here(self, own: Iterable[str]) -> None:
+        before, found = self._own, dict[str, set[str]]()
+        for text in own:
+            found.setdefault(type_of(text), set()).add(text)
+        self._own = {name: tuple(sorted(texts)) for name, texts in found.items()}
+        names = before.keys() | self._own.keys()
+        self._touch({name for name in names if before.get(name) != self._own.get(name)})
+
+    def _want_of(self, branch: Branch) -> Want | None:
+        """What one neighbour is to be told: the whole, if it was told nothing yet, else the
+        difference; None for nothing.
+        """
+        others = [other for other in self._branches.values() if other is not branch]
+        told, names = branch.told, branch.untold
+        if told is None:
+            names = {*self._own, *(name for other in others for name in other.types)}
+        after, branch.untold = told, set()
+        if after is None:
+            after = branch.told = {}
+        new: list[str] = []
+        gone: list[str] = []
+        for name in names:
+            before, now = after.get(name, ()), self._wanted_of(name, others)
+            if before != now:
+                new += set(now).difference(before)
+                gone += set(before).difference(now)
+                if now:
+                    after[name] = now
+                else:
+                    del after[name]
+        if told is None:
+            return Want(tuple(sorted(new)))
+        if new or gone:
+            return Want(tuple(sorted(new)), 0, tuple(sorted(gone)), branch.told_number)
+        return None
+
+    def _wanted_of(self, name: str, others: Iterable[Branch]) -> tuple[str, ...]:
+        """The filters of a type that somebody wants here or beyond those neighbours."""
+        found = {self._own.get(name, ()), *(other.texts(name) for other in others)}
+        found.discard(())
+        if len(found) == 1:
+            (texts,) = found
+        else:
+            texts = tuple(sorted({text for one in found for text in one}))
+        return maximal_of_type(texts, self._schemas.get(name))
 
     # --- events ---
 

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from matcher.model import EventType
 from routing.deployment import Deployed
 from routing.messages import Known
-from routing.network.branch import type_named
 from routing.network.covering import maximal
 from routing.network.knowledge import rules_of
+from routing.network.wanting import type_named
 from routing.partition.placement import is_unbounded
 from rules.dependencies import arrange
 

@@ -176,8 +176,10 @@ class Station:
         self._said.forget()
         self._outbox.clear()
 
-    def want(self, predicates: Iterable[Predicate], demands: Mapping[str, Demanded]) -> None:
-        """What the father wants of published events has changed."""
+    def want(
+        self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
+    ) -> None:
+        """What the father wants of published events has changed; by the names of types."""
         self._forwarder.want(predicates, demands)
         self._is_anew = True
 

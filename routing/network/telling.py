@@ -12,6 +12,7 @@ so is what events are of that are held here, whose sources may have closed.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from matcher.model import TIME_MIN, EventType
 from routing.deployment import Deployed
@@ -21,8 +22,8 @@ from routing.messages import (
     Asked,
     Code,
     Known,
-    Want,
 )
+from routing.network.branch import Branch
 from routing.network.broker import Broker
 from routing.network.knowledge import knowledge_of, rules_of
 from routing.network.setup import Setup
@@ -38,6 +39,8 @@ class TellingBroker(Broker):
         """At the root: types that are given up."""
         self._lent: list[EventType] = []
         """At the root: types that are lent (Law 2)."""
+        self._wanted_by_father: tuple[Branch, int] | None = None
+        """What of the father's wants the station was told of last."""
         super().__init__(setup)
 
     @property
@@ -59,10 +62,12 @@ class TellingBroker(Broker):
             defining.setdefault(one.rule.defines.name, []).append(one)
         self._router.index(self._advertisements.schemas, defining)
         father = self._router.branches.get(self._router.father or "")
+        version = None if father is None else (father, father.wanted_version)
         if father is None:
-            self._detection.station.want((), {})
-        else:
+            self._detection.station.want({}, {})
+        elif version != self._wanted_by_father:
             self._detection.station.want(father.predicates, father.demands)
+        self._wanted_by_father = version
 
     def _know(self) -> None:
         self._index()
@@ -80,9 +85,10 @@ class TellingBroker(Broker):
         self._send_flows()
 
     def _tell_wants(self, to: Sequence[str] | None) -> None:
-        for neighbour, filters in self._router.wants(self._own_filters, to):
-            number = self._confirmations.next_number(neighbour)
-            self.overlay.send(neighbour, Want(filters, number), self._now)
+        for branch, want in self._router.wants(self._own_filters, to):
+            branch.told_number = self._confirmations.next_number(branch.neighbour)
+            numbered = replace(want, number=branch.told_number)
+            self.overlay.send(branch.neighbour, numbered, self._now)
 
     @property
     def _own_filters(self) -> Sequence[str]:

@@ -25,7 +25,7 @@ a type, one demand says at once which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -43,6 +43,9 @@ from routing.partition.history import History, Stored
 from routing.partition.marks import Marks
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import sieve_of
+
+Wanted = tuple[Predicate, ...]
+"""What subscribers above want of one type."""
 
 
 class Demanded(Protocol):
@@ -158,22 +161,18 @@ class _Arrangement:
         of_type = self.users.setdefault(predicate.type.name, {})
         return of_type.setdefault(predicate, _Users())
 
-    def want(self, before: Sequence[Predicate], after: Sequence[Predicate]) -> None:
-        """Others are wanted from now on; nothing else is arranged anew."""
-        was, will_be = frozenset(before), frozenset(after)
-        for predicate in (*before, *after):
-            if (predicate in was) is (predicate in will_be):
-                continue
-            name = predicate.type.name
-            users, of_type = self._users_of(predicate), self.users[name]
-            users.wanted = predicate in will_be
+    def want(self, name: str, before: Wanted, after: Wanted) -> None:
+        """Others are wanted of a type from now on; nothing else is arranged anew."""
+        for predicate in dict.fromkeys((*before, *after)):
+            users = self._users_of(predicate)
+            users.wanted = predicate in after
             if users.is_idle:
-                del of_type[predicate]
-            if of_type:
-                self.sieves[name] = sieve_of(tuple(of_type))
-            else:
-                del self.users[name]
-                self.sieves.pop(name, None)
+                del self.users[name][predicate]
+        if self.users[name]:
+            self.sieves[name] = sieve_of(tuple(self.users[name]))
+        else:
+            del self.users[name]
+            self.sieves.pop(name, None)
 
 
 class Forwarder:
@@ -191,7 +190,7 @@ class Forwarder:
         self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
         self._history = History()
-        self._wanted: tuple[Predicate, ...] = ()
+        self._wanted: Mapping[str, Wanted] = {}
         self._demands: Mapping[str, Demanded] = {}
         self._ready: dict[bool, list[EventBatch]] = {True: [], False: []}  # by whether it is fresh
 
@@ -210,8 +209,8 @@ class Forwarder:
         return self._marks.up
 
     @property
-    def wanted(self) -> tuple[Predicate, ...]:
-        """What passes because it is wanted (Law 6)."""
+    def wanted(self) -> Mapping[str, Wanted]:
+        """What passes because it is wanted (Law 6), by the names of types."""
         return self._wanted
 
     @property
@@ -270,20 +269,22 @@ class Forwarder:
         self._rearrange()
 
     def want(
-        self, predicates: Iterable[Predicate], demands: Mapping[str, Demanded] | None = None
+        self, wanted: Mapping[str, Wanted], demands: Mapping[str, Demanded] | None = None
     ) -> None:
         """Let published events of these pass that come from now on (Law 6), and of no others.
 
-        ``demands``: by the names of types.
+        Both are by the names of types.
         """
         self._demands = dict(demands or {})
-        wanted = tuple(dict.fromkeys(predicates))
-        if wanted != self._wanted:
-            before, self._wanted = self._wanted, wanted
-            self._arrangement.want(before, wanted)
+        before, self._wanted = self._wanted, dict(wanted)
+        for name in {**before, **wanted}:
+            was, will_be = before.get(name, ()), wanted.get(name, ())
+            if was != will_be:
+                self._arrangement.want(name, was, will_be)
 
     def _rearrange(self) -> None:
-        self._arrangement = _Arrangement(self._evaluations, self._leaving, self._wanted)
+        wanted = [predicate for one in self._wanted.values() for predicate in one]
+        self._arrangement = _Arrangement(self._evaluations, self._leaving, wanted)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}

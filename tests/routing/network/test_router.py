@@ -1,13 +1,15 @@
 """Tables of the tree: what is told, and what is left out (routing.network.router)."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import TIME_MAX
-from routing.messages import Known, RuleFacts
+from routing.messages import Known, RuleFacts, Want
 from routing.network.branch import Branch
+from routing.network.covering import maximal
 from routing.network.knowledge import rules_of
 from routing.network.relaying import DividedRouter
 from routing.overlay.trees import Tree
@@ -24,27 +26,82 @@ def router(father: str | None, *children: str) -> DividedRouter:
     return made
 
 
+def told(made: DividedRouter, own: list[str]) -> dict[str, Want]:
+    """What neighbours are told now, numbered as a broker would."""
+    found = {}
+    for branch, want in made.wants(own):
+        branch.told_number += 1
+        found[branch.neighbour] = replace(want, number=branch.told_number)
+    return found
+
+
 def test_each_neighbour_is_told_what_the_others_want() -> None:
     made = router("f", "c", "d")
-    made.want("c", ("Temp(value > 5)",))
-    made.want("f", ("Smoke",))
+    made.want("c", Want(("Temp(value > 5)",), 1))
+    made.want("f", Want(("Smoke",)))
     made.index({"Temp": TEMP}, {})
-    assert dict(made.wants(["Own"])) == {
-        "c": ("Own", "Smoke"),
-        "d": ("Own", "Smoke", "Temp(value > 5)"),
-        "f": ("Own", "Temp(value > 5)"),
+    assert told(made, ["Own"]) == {
+        "c": Want(("Own", "Smoke"), 1),
+        "d": Want(("Own", "Smoke", "Temp(value > 5)"), 1),
+        "f": Want(("Own", "Temp(value > 5)"), 1),
     }
-    assert dict(made.wants(["Own"])) == {}, "it is no news any more"
-    made.want("c", ())
-    assert dict(made.wants(["Own"])) == {"d": ("Own", "Smoke"), "f": ("Own",)}
-    assert not made.want("x", ("Temp",)), "not a neighbour in the tree"
+    assert told(made, ["Own"]) == {}, "it is no news any more"
+    made.want("c", Want(("Other",), 2, ("Temp(value > 5)",), 1))
+    change = Want(("Other",), 2, ("Temp(value > 5)",), 1)
+    assert told(made, ["Own"]) == {"d": change, "f": change}
+    assert not made.want("c", Want(("Temp",), 4, (), 3)), "a change of what has not come"
+    assert not made.want("x", Want(("Temp",))), "not a neighbour in the tree"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_who_is_told_what_differs_knows_what_he_would_if_told_the_whole(seed: int) -> None:
+    """Filters, types and neighbours come and go; what is told is void where something is lost."""
+    random = Random(seed)
+    made, types = router("f", "c", "d"), {name: schema_of(f"{name}(n: int)") for name in "ABC"}
+    texts = [f"{name}(n > {least})" for name in types for least in range(3)] + [*types, "define"]
+    said: dict[str, list[str]] = {}
+    hearing = {name: Branch("b0") for name in made.branches}
+    heard = dict.fromkeys(hearing, 0)
+    for number in range(1, 30):
+        name = random.choice(["c", "d", "f"])
+        said[name] = random.sample(texts, random.randrange(5))
+        assert made.want(name, Want(tuple(said[name]), number))
+        known = {name: one for name, one in types.items() if random.random() < 0.8}
+        made.index(known, {})
+        if random.random() < 0.2:  # a neighbour has to be told everything anew
+            made.branches[random.choice("cdf")].told = None
+        if random.random() < 0.1:  # another is in the tree no more, for a while
+            made.follow(Tree("r", 1, "f", children={"d"}))
+            made.follow(Tree("r", 1, "f", children={"c", "d"}))
+            hearing["c"], heard["c"], said["c"] = Branch("b0"), 0, []
+        own = random.sample(texts, random.randrange(4))
+        lost = random.choice(["", "", "", *hearing])
+        for neighbour, want in told(made, own).items():
+            if neighbour == lost:
+                continue
+            is_void = want.after not in (0, heard[neighbour])
+            assert (hearing[neighbour].hear(want) is None) == is_void, f"seed {seed}"
+            if is_void:
+                made.branches[neighbour].told = None
+            else:
+                heard[neighbour] = want.number
+        for neighbour in hearing.keys() - {lost}:
+            if heard[neighbour] == made.branches[neighbour].told_number:
+                others = [text for other, has in said.items() if other != neighbour for text in has]
+                whole = maximal([*own, *others], known)
+                found = [
+                    text
+                    for one in hearing[neighbour].types
+                    for text in hearing[neighbour].texts(one)
+                ]
+                assert sorted(found) == list(whole), f"seed {seed}, {neighbour}"
 
 
 def test_events_go_to_who_wants_them_but_not_back() -> None:
     made = router("f", "c", "d")
-    made.want("c", ("Temp(value > 5)",))
-    made.want("d", ("Temp",))
-    made.want("f", ("Temp",))  # who gets it as a Forward
+    made.want("c", Want(("Temp(value > 5)",)))
+    made.want("d", Want(("Temp",)))
+    made.want("f", Want(("Temp",)))  # who gets it as a Forward
     made.index({"Temp": TEMP}, {})
     batches = batches_of('Temp@1("a", 4) Temp@2("a", 6)', {"Temp": TEMP})
     made.route_down(batches, None, "d")
@@ -69,10 +126,10 @@ def test_promises_go_to_the_father_in_one_message() -> None:
 
 def test_a_new_epoch_forgets_what_was_told() -> None:
     made = router("f")
-    assert dict(made.wants(["Own"])) == {"f": ("Own",)}
+    assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
     assert not made.follow(Tree("r", 1, "f"))
     assert made.follow(Tree("r", 2, "f")), "what was under way in the old one may be lost"
-    assert dict(made.wants(["Own"])) == {"f": ("Own",)}
+    assert told(made, ["Own"]) == {"f": Want(("Own",), 1)}
     assert made.follow(Tree("r", 2, "g"))
     assert made.follow(None)
     assert not made.has_tree
@@ -80,19 +137,20 @@ def test_a_new_epoch_forgets_what_was_told() -> None:
 
 def test_very_many_filters_of_a_type_are_asked_of_sources_together() -> None:
     branch = Branch("b")
-    branch.filters = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
+    texts = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
+    branch.hear(Want(texts, 1))
     branch.index({"Temp": TEMP}, {})
-    assert (len(branch.predicates), list(branch.demands)) == (0, ["Temp"])
+    assert (branch.predicates, list(branch.demands)) == ({}, ["Temp"])
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
     assert branch.offer(batches_of('Temp@3("a", 5)', {"Temp": TEMP}), None) is not None
-    branch.filters = branch.filters[1:]
+    branch.hear(Want((), 2, texts[:1], 1))
     branch.index({"Temp": TEMP}, {})
-    assert (len(branch.predicates), list(branch.demands)) == (PER_TYPE_MAX, [])
+    assert (len(branch.predicates["Temp"]), list(branch.demands)) == (PER_TYPE_MAX, [])
 
 
 def test_a_filter_that_fits_no_known_type_matches_nothing_yet() -> None:
     branch = Branch("b")
-    branch.filters = ("Temp(depth > 3)", "Other()")
+    branch.hear(Want(("Temp(depth > 3)", "Other()")))
     branch.index({"Temp": TEMP}, {})
     assert branch.offer(batches_of('Temp@3("a", 1000)', {"Temp": TEMP}), None) is None
 
@@ -106,15 +164,19 @@ def test_what_is_worked_out_step_by_step_is_what_would_be_worked_out_anew(seed: 
     rules = rules_of(Known(tuple(schemas.values()), (RuleFacts("r", RULE, None, 0),)))
     batches = batches_of("A@1(1) B@2(2) C@3(9)", schemas)
     branch = Branch("b")
-    for _ in range(20):
+    told_before, number = set[str](), 0
+    for step in range(20):
         if random.random() < 0.7:
-            branch.filters = tuple(sorted(random.sample(texts, random.randrange(len(texts)))))
+            wanted = set(random.sample(texts, random.randrange(len(texts))))
+            new, gone = wanted - told_before, told_before - wanted
+            branch.hear(Want(tuple(new), step + 1, tuple(gone), number))
+            told_before, number = wanted, step + 1
         known = {name: one for name, one in schemas.items() if random.random() < 0.7}
         if random.random() < 0.2:
             known |= others
         defining = {"C": rules} if random.random() < 0.5 else {}
         anew = Branch("b")
-        anew.filters = branch.filters
+        anew.hear(Want(tuple(told_before)))
         for one in (branch, anew):
             one.index(known, defining)
         assert branch.predicates == anew.predicates
@@ -128,7 +190,7 @@ def test_the_mark_of_a_rule_that_has_ended_is_not_told() -> None:
     """It moves with those of other rules, and would say that the rule has not ended after all."""
     made = Branch("n")
     rules = rules_of(Known((schema_of("A(n: int)"),), (RuleFacts("C", RULE, None, 1),)))
-    made.filters = ("C",)
+    made.hear(Want(("C",)))
     made.index({"C": rules[0].rule.defines}, {"C": rules})
     told = []
     for mark, ended in ((5, ()), (6, ("C",)), (9, ("C",)), (9, ())):
