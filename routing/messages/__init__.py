@@ -56,7 +56,17 @@ from routing.messages.plans import (
     Surveyed,
     Ways,
 )
-from routing.messages.telling import Answered, Asked, Asking, Known, RuleFacts, Want, Wanted
+from routing.messages.telling import (
+    Amended,
+    Answered,
+    Asked,
+    Asking,
+    Change,
+    Known,
+    RuleFacts,
+    Want,
+    Wanted,
+)
 from routing.messages.values import (
     VERSION,
     Acks,
@@ -81,11 +91,13 @@ __all__ = [
     "Acknowledged",
     "Acks",
     "Advertise",
+    "Amended",
     "Answered",
     "Asked",
     "Asking",
     "Awakening",
     "Carried",
+    "Change",
     "Code",
     "Committed",
     "Confirmed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -18,7 +18,7 @@ from routing.messages.clients import (
     ShowRule,
     Unadvertise,
 )
-from routing.messages.values import Document, Name, Request, Sequence, Text, Time
+from routing.messages.values import Document, Name, Number, Request, Sequence, Text, Time
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
@@ -44,6 +44,27 @@ class Known:
     ended: tuple[tuple[Name, Sequence], ...] = ()
     homes: tuple[tuple[Name, tuple[Name, ...]], ...] = ()
     given_up: tuple[Name, ...] = ()
+
+
+Item = TypeVar("Item")
+Change: TypeAlias = tuple[tuple[Number, ...], tuple[tuple[Number, Item], ...]]
+"""What becomes of a table: the places of what is gone, in what it was, and what has come, with its
+places in what it is now; both rise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amended:
+    """What the root knows is another than the sender told last: how Known's tables have changed.
+
+    ``number`` counts these messages since the last Known, from 1. Types are flat schemas.
+    """
+
+    number: Sequence
+    types: Change[tuple[Name, ...]]
+    rules: Change[RuleFacts]
+    ended: Change[tuple[Name, Sequence]]
+    homes: Change[tuple[Name, tuple[Name, ...]]]
+    given_up: Change[Name]
 
 
 @dataclass(frozen=True, slots=True)

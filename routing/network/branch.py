@@ -29,6 +29,10 @@ class Branch:
         """The types of which it may have to be told something else."""
         self.known: Known | None = None
         """What it was told that the root knows."""
+        self.amendments = 0
+        """How often that was amended since it was told whole."""
+        self.amended: int | None = None
+        """How often it has amended what it told this broker; None before it told the whole."""
         self.rules: tuple[Deployed, ...] = ()
         """The rules whose composite events are wanted there."""
         self.predicates: dict[str, tuple[Predicate, ...]] = {}

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MIN, EventBatch
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError, Refusal
 from routing.intake import check_schema
@@ -83,7 +83,6 @@ class Broker(Node):
         self._petitions = Petitions()
         self._confirmations = Confirmations()
         self._known = Known((), ())
-        self._adopted: tuple[EventType, ...] = ()
         self._told_version = -1
         self._answers: list[Message] = []
         self._answered: list[tuple[str, Answered]] = []

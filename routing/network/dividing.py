@@ -28,6 +28,7 @@ from routing.errors import ProtocolError, Refusal
 from routing.link import Link
 from routing.messages import (
     Advertise,
+    Amended,
     Answered,
     Asked,
     Asking,
@@ -305,6 +306,7 @@ DividingBroker.handlers = {
 DividingBroker.heard = {
     **Broker.heard,
     Known: DividingBroker._hear_known,
+    Amended: DividingBroker._hear_amended,
     Flow: DividingBroker._hear_flow,
     Asked: DividingBroker._hear_asked,
     Answered: DividingBroker._hear_answered,

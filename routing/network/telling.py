@@ -17,12 +17,8 @@ from dataclasses import replace
 from matcher.model import TIME_MIN, EventType
 from routing.deployment import Deployed
 from routing.errors import Refusal
-from routing.messages import (
-    Advertise,
-    Asked,
-    Code,
-    Known,
-)
+from routing.messages import Advertise, Amended, Asked, Code, Known, Need, Needed
+from routing.network.amending import amended, amendment
 from routing.network.branch import Branch
 from routing.network.broker import Broker
 from routing.network.knowledge import knowledge_of, rules_of
@@ -37,6 +33,10 @@ class TellingBroker(Broker):
         """The tree for which the last plan was made."""
         self._hopeless: set[str] = set()
         """At the root: types that are given up."""
+        self._adopted: dict[str, EventType] = {}
+        """Elsewhere: the types that the root knows, by name, but for those that do not fit."""
+        self._named = frozenset[str]()
+        """The types that rules in force speak of."""
         self._lent: list[EventType] = []
         """At the root: types that are lent (Law 2)."""
         self._wanted_by_father: tuple[Branch, int] | None = None
@@ -52,6 +52,10 @@ class TellingBroker(Broker):
         """At the root: what there is to know."""
         homes = dict(self._known.homes)
         return knowledge_of(self._advertisements, self._deployments, homes, self._hopeless)
+
+    def _need(self, need: Need) -> None:
+        """Something is needed of the root."""
+        raise NotImplementedError
 
     # --- what is known and wanted ---
 
@@ -70,9 +74,7 @@ class TellingBroker(Broker):
         self._wanted_by_father = version
 
     def _know(self) -> None:
-        self._index()
-        if not self._answered:
-            self._tell_known()
+        self._index()  # what the root knows is told with all that comes to it at about this time
 
     def _tell(self) -> None:
         """Tell what is wanted, and what was answered."""
@@ -99,42 +101,92 @@ class TellingBroker(Broker):
         """What the root knows is told while there is a plan; before, it may have more to learn."""
         if self._is_planned:
             if self._router.is_root:
-                self._known = self._knowledge()
+                known = self._knowledge()
+                self._known = self._known if known == self._known else known
             # Whoever has just joined may know what the root does not: it is introduced first.
             self._send_known(self._router.partners)
         answered, self._answered = self._answered, []
         for neighbour, message in answered:
             self.overlay.send(neighbour, message, self._now)
 
-    def _send_known(self, to: Container[str] | None = None) -> None:
+    def _send_known(
+        self, to: Container[str] | None = None, heard: tuple[Known, Amended] | None = None
+    ) -> None:
+        """Tell children what is known, where it is news: the whole, if they were told nothing yet,
+        else the difference. ``heard``: what was known before, and how that was amended.
+        """
         self._send_flows()  # events first: their types may be known no more
+        known = self._known
         for branch in self._router.children:
-            if to is not None and branch.neighbour not in to:
+            before = branch.known
+            if (to is not None and branch.neighbour not in to) or before is known:
                 continue
-            if branch.known is not self._known and branch.known != self._known:
-                branch.known = self._known
-                self.overlay.send(branch.neighbour, self._known, self._now)
+            if before == known:
+                continue
+            branch.known = known
+            if before is None:
+                branch.amendments = 0
+                self.overlay.send(branch.neighbour, known, self._now)
+                continue
+            if heard is None or heard[0] is not before:
+                heard = before, amendment(before, known)
+            branch.amendments += 1
+            message = replace(heard[1], number=branch.amendments)
+            self.overlay.send(branch.neighbour, message, self._now)
 
     def _hear_known(self, neighbour: str, known: Known) -> None:
         """Take over what the root knows, and tell it on."""
+        if neighbour == self._router.father:
+            self._learn_whole(known)
+            self._router.branches[neighbour].amended = 0
+            self._know_otherwise(None)
+
+    def _hear_amended(self, neighbour: str, message: Amended) -> None:
+        """The same, where only the difference is told."""
         if neighbour != self._router.father:
             return
+        branch, before = self._router.branches[neighbour], self._known
+        if branch.amended is None or message.number != branch.amended + 1:
+            # What it amends was told while this broker was in another tree: all begins anew.
+            self._need(Need(Needed.PLAN, (self.overlay.name,)))
+            return
+        known = amended(before, message)
+        places, new = message.types
+        gone = [before.types[place] for place in places]
+        come = [known.types[place] for place, _ in new]
+        names = {schema.name for schema in (*gone, *come)}
+        if known.rules is before.rules and known.ended is before.ended and not names & self._named:
+            self._learn_types(known, gone, come)
+        else:
+            self._learn_whole(known)
+        branch.amended = message.number
+        self._know_otherwise((before, message))
+
+    def _learn_whole(self, known: Known) -> None:
         rules = rules_of(known)
         # By names, for there may be thousands of types, and most are the same objects as before.
-        before = {one.name: one for one in self._adopted}
-        types = [one for one in known.types if _is_among(one, before) or self._goes_with_own(one)]
-        after = {one.name: one for one in types}
+        after = {one.name: one for one in known.types}
+        gone = [one for one in self._adopted.values() if not _is_among(one, after)]
+        come = [one for one in known.types if not _is_among(one, self._adopted)]
+        self._learn_types(known, gone, come)
+        self._deployments.adopt(rules, self._adopted, known.ended)
+        self._named = frozenset(schema.name for one in rules for schema in one.mentions)
+
+    def _learn_types(self, known: Known, gone: list[EventType], come: list[EventType]) -> None:
+        """Know that: these types no more, but those as well, where they fit."""
         self._known = known
-        self._advertisements.exchange(
-            [one for one in self._adopted if not _is_among(one, after)],
-            [one for one in types if not _is_among(one, before)],
-        )
-        self._adopted = tuple(types)
-        self._deployments.adopt(rules, [schema.name for schema in types], known.ended)
-        self._detection.give_up(known.given_up)
+        leaving = [one for one in gone if _is_among(one, self._adopted)]
+        fitting = [one for one in come if self._goes_with_own(one)]
+        self._advertisements.exchange(leaving, fitting)
+        for one in leaving:
+            del self._adopted[one.name]
+        self._adopted.update((one.name, one) for one in fitting)
+
+    def _know_otherwise(self, heard: tuple[Known, Amended] | None) -> None:
+        self._detection.give_up(self._known.given_up)
         self._check_interests()
         self._follow()
-        self._send_known()
+        self._send_known(heard=heard)
 
     def _goes_with_own(self, schema: EventType) -> bool:
         """Whether no local source publishes the type with another schema (a part of the network
@@ -171,7 +223,7 @@ class TellingBroker(Broker):
         rules = [schema for one in self._deployments.rules for schema in one.mentions]
         if self._router.is_root:
             self._advertisements.exchange((), rules)
-            self._lent, self._adopted = [*self._adopted], ()
+            self._lent, self._adopted = [*self._adopted.values()], {}
             self._hopeless = set(self._known.given_up)
         else:
             for visitor in self._visitors:
@@ -180,7 +232,7 @@ class TellingBroker(Broker):
             self._visitors.clear()
             types = self._known.types
             self._advertisements.exchange([*rules, *self._lent], types)
-            self._lent, self._adopted = [], types
+            self._lent, self._adopted = [], {schema.name: schema for schema in types}
         self._check_interests()
 
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:

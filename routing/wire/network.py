@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 
 from routing.columns import BatchHeader, decode_batches, encode_batches
 from routing.errors import WireError
 from routing.messages import (
+    Amended,
     Awakening,
     Committed,
     CreateTree,
@@ -139,6 +140,19 @@ def _known_of(plain: _Known) -> Known:
     return Known(types, plain.rules, plain.ended, plain.homes, plain.given_up)
 
 
+_AMENDED = plain_codec(72, Amended)
+
+
+def _decode_amended(data: Buffer, body: Buffer | None) -> Amended:
+    no_body(body)
+    return _amended_from(bytes(data))
+
+
+@lru_cache(maxsize=16)
+def _amended_from(data: bytes) -> Amended:
+    return cast(Amended, _AMENDED.decode(data, None))
+
+
 def _encode_paused(message: Paused) -> Frames:
     values = {field.name: getattr(message, field.name) for field in fields(message)}
     plain = _Paused(**{**values, "known": tuple(map(_flat_known, message.known))})
@@ -211,6 +225,7 @@ CODECS: tuple[Codec, ...] = (
     plain_codec(53, TreeAck),
     plain_codec(54, TreeNack),
     Codec(_KNOWN, Known, _encode_known, _decode_known),
+    Codec(_AMENDED.kind, Amended, _AMENDED.encode, _decode_amended),
     plain_codec(56, Want),
     Codec(_FLOW, Flow, _encode_flow, _decode_flow),
     plain_codec(60, Pause),
