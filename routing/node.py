@@ -133,9 +133,7 @@ class Node(Service):
                 self._send(link.peer, Heartbeat())
         silence_max_s = self._config.source_silence_max_s
         if silence_max_s is not None:
-            for source in self._sources.overdue(silence_max_s, now):
-                if self._detection.is_waited_for(source, now):
-                    self._leave_out(source)
+            self._look_for_silence(silence_max_s)
         self._settle()
 
     def next_timer(self) -> float | None:

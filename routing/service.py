@@ -200,6 +200,12 @@ class Service:
     def _receive_promise(self, link: Link, message: Promise) -> None:
         self._detection.keep_promise(self._source_of(link), message.mark, self._now)
 
+    def _look_for_silence(self, silence_max_s: float) -> None:
+        """Leave out the sources for which something waits and that have been silent so long."""
+        for source in self._sources.overdue(silence_max_s, self._now):
+            if self._detection.is_waited_for(source, self._now):
+                self._leave_out(source)
+
     def _leave_out(self, source: Source) -> None:
         self._detection.leave_out(source)
         self._log(

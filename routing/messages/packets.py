@@ -10,7 +10,7 @@ from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import CreateTree, LinkAck, LinkHello, LinkStates, TreeAck, TreeNack
 from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
-from routing.messages.telling import Amended, Answered, Asked, Known, Want, Wanted
+from routing.messages.telling import Amended, Answered, Asked, Awaited, Known, Want, Wanted
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
@@ -26,6 +26,7 @@ Carried: TypeAlias = (
     | Plan
     | Forward
     | Awakening
+    | Awaited
     | Need
     | Survey
     | Surveyed

@@ -89,6 +89,13 @@ class Wanted:
     number: Sequence
 
 
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """Events have waited for these types, up to these times: on the way to the root, or from it."""
+
+    types: tuple[tuple[Name, Time], ...]
+
+
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
 """What a client asks of the whole network."""
 

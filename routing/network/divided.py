@@ -54,6 +54,8 @@ class DividedDetection(Detection):
         """Whether local sources may say something else than ``_own_marks``."""
         self._expected: list[str] = []
         """Types that a local source has asked to publish, each once for every request."""
+        self._elsewhere: dict[str, tuple[int, float]] = {}
+        """By type, up to when events of other brokers wait for it, and how long that counts."""
         self._due: Mapping[str, int] = {}
         """From when on composite events of rules have to be found, since they began anew."""
         self.fronts: dict[str, int] = {}
@@ -200,9 +202,19 @@ class DividedDetection(Detection):
     def is_waited_for(self, source: Source, now: float) -> bool:
         """Whether events wait for a local source's promise."""
         return any(
-            source.name in self._own.get(name, ()) and source.mark(name) <= self._front_of(name)
+            source.name in self._own.get(name, ())
+            and source.mark(name) <= max(self._front_of(name), self._front_elsewhere(name, now))
             for name in source.floors
         )
+
+    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+        """Events of other brokers wait for these types up to these times; that counts ``until``."""
+        standing = {name: one for name, one in self._elsewhere.items() if one[1] >= now}
+        self._elsewhere = standing | {name: (front, until) for name, front in types}
+
+    def _front_elsewhere(self, name: str, now: float) -> int:
+        front, until = self._elsewhere.get(name, (TIME_MIN, now))
+        return front if now <= until else TIME_MIN
 
     def _front_of(self, name: str) -> int:
         """The greatest time of an event that a type's mark may hold up here."""

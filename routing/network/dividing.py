@@ -32,6 +32,7 @@ from routing.messages import (
     Answered,
     Asked,
     Asking,
+    Awaited,
     Awakening,
     Code,
     Committed,
@@ -52,12 +53,12 @@ from routing.messages import (
     Surveyed,
     Unadvertise,
 )
+from routing.network.awaiting import AwaitingBroker
 from routing.network.broker import Broker, check_path
 from routing.network.overview import DividedOverview, division_facts
 from routing.network.petitions import REQUESTS_MAX
 from routing.network.router import CLOSED
 from routing.network.setup import Setup
-from routing.network.surveying import SurveyingBroker
 from routing.node import Node
 from routing.order import in_sequence
 from routing.partition.asking import Asked as AskedBelow
@@ -65,7 +66,7 @@ from routing.sources import Source
 from routing.status import Overview
 
 
-class DividingBroker(SurveyingBroker):
+class DividingBroker(AwaitingBroker):
     """A Broker that evaluates its part of the rules."""
 
     _overviewing: ClassVar[type[DividedOverview]] = DividedOverview
@@ -315,6 +316,7 @@ DividingBroker.heard = {
     Plan: DividingBroker._hear_plan,
     Forward: DividingBroker._hear_forward,
     Awakening: DividingBroker._hear_awakening,
+    Awaited: DividingBroker._hear_awaited,
     Need: DividingBroker._hear_need,
     Survey: DividingBroker._hear_survey,
     Surveyed: DividingBroker._hear_surveyed,

@@ -104,6 +104,8 @@ class Station:
         self.absent: frozenset[str] = frozenset()
         """The types that nobody has published yet and rules here wait for (Law 3)."""
         self._given_up: frozenset[str] = frozenset()
+        self._awaited: dict[str, int] = {}
+        """For which types events waited when it was last asked, and up to when."""
 
     @property
     def duplicates(self) -> int:
@@ -433,6 +435,15 @@ class Station:
             return ()
         self.absent &= self._given_up
         return tuple(sorted(waited_for))
+
+    def take_awaited(self) -> dict[str, int]:
+        """Up to when events have waited for types that rules here use, since it was last asked."""
+        before = self._awaited.items()
+        waited = {name: front for name, front in before if self._here.get(name, CLOSED) <= front}
+        self._awaited = {
+            name: self._front for name in self._used if self._here.get(name, CLOSED) <= self._front
+        }
+        return waited
 
     def take_forwards(self) -> list[Forward]:
         """What is to be sent to the father."""

@@ -12,6 +12,7 @@ from routing.columns import BatchHeader, decode_batches, encode_batches
 from routing.errors import WireError
 from routing.messages import (
     Amended,
+    Awaited,
     Awakening,
     Committed,
     CreateTree,
@@ -234,6 +235,7 @@ CODECS: tuple[Codec, ...] = (
     plain_codec(68, Wanted),
     Codec(_FORWARD, Forward, _encode_forward, _decode_forward),
     plain_codec(71, Awakening),
+    plain_codec(73, Awaited),
     plain_codec(64, Need),
     plain_codec(65, Survey),
     plain_codec(66, Surveyed),

@@ -1,0 +1,52 @@
+"""A silent source is left out wherever it is waited for, and only then (awaiting)."""
+
+import pytest
+from brokers import SCHEMAS, Network
+
+FIRE = """
+rule fire: define Fire(room: string)
+from Smoke(room = $r) and last Temp(room = $r) within 5 min from Smoke where room = Smoke.room
+"""
+ABOVE = "rule above: define Above(room: string) from Fire() as f where room = f.room"
+
+
+@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "distributed-mt"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "strategy", request.param)
+
+
+def furnished(rules: str, wanted: str) -> Network:
+    """Temp at b1, Smoke at b4 of a line, and a sink at b3; sources may be silent for 15 s."""
+    network = Network(4, source_silence_max_s=15)
+    for name, broker in (("Temp", "b1"), ("Smoke", "b4")):
+        network.connect(name, broker).advertise([SCHEMAS[name]])
+    network.connect("m", "b2").deploy(rules)
+    network.connect("k", "b3").subscribe(wanted)
+    network.run(0.3)
+    network.publish("Temp", 'Temp@1("a", 50)', 2)
+    network.take_lines()
+    return network
+
+
+def standing(network: Network) -> str:
+    (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
+    return str(source["standing"])
+
+
+@pytest.mark.parametrize(("rules", "wanted"), [(FIRE, "Fire"), (FIRE + ABOVE, "Above")])
+def test_a_silent_source_for_which_another_broker_waits_is_left_out(
+    rules: str, wanted: str
+) -> None:
+    network = furnished(rules, f"{wanted}()")
+    network.publish("Smoke", 'Smoke@3("a")', 3.5)
+    network.run(10)
+    assert network.take_lines() == [], "it has not been silent for so long yet"
+    network.run(30)
+    assert any(line.startswith(f'k: {wanted}@3("a")') for line in network.take_lines())
+    assert standing(network) == "left out"
+
+
+def test_one_for_which_nobody_waits_stays() -> None:
+    network = furnished(FIRE, "Fire()")
+    network.run(60)
+    assert standing(network) == "live"
