@@ -73,6 +73,7 @@ class Terrain:
             for tree in (facts.single, *facts.trees.values())
             for name in tree.depths
         }
+        self._beyond_known: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
         self._own_places = {
             root: self._places(tree, self._rules) for root, tree in facts.trees.items()
         }
@@ -185,12 +186,9 @@ class Terrain:
             return [pulls[rule.name].master.type.name for rule in own]
         return self._uses[name]
 
-    def _sources(self, name: str) -> frozenset[str]:
-        """The brokers whose sources a type's marks depend on."""
-        return self._sources_of[name]
-
     @cached_property
     def _sources_of(self) -> Mapping[str, frozenset[str]]:
+        """By type, the brokers whose sources its marks depend on."""
         return {
             name: frozenset(
                 home
@@ -200,6 +198,40 @@ class Terrain:
             )
             for name in self.types
         }
+
+    def _tellers(self, names: Iterable[str]) -> list[str]:
+        """The brokers whose sources move the marks that sinks of these types wait for (outlook)."""
+        return sorted({one for name in names for one in self._tellers_of[name]})
+
+    @cached_property
+    def _tellers_of(self) -> Mapping[str, frozenset[str]]:
+        return {
+            name: frozenset(
+                home
+                for rule in self._rules[name]
+                for opening in rule.opening
+                for home in (
+                    *self._homes.get(opening.name, ()),
+                    *self._sources_of.get(opening.name, ()),
+                )
+            )
+            for name in self.types
+        }
+
+    def _beyond(self, tree: Tree, link: tuple[str, str]) -> tuple[frozenset[str], frozenset[str]]:
+        """The brokers on the far side of a link of the single tree, and what their sinks want."""
+        found = self._beyond_known.get(link)
+        if found is None:
+            start, end = link
+            is_down = tree.fathers.get(end) == start
+            low = end if is_down else start
+            brokers = frozenset(
+                one for one in tree.depths if (low in self._paths[tree.root, one]) == is_down
+            )
+            wants = (self.facts.wants.get(one, frozenset()) for one in brokers)
+            wanted = frozenset(self._rules.keys() & frozenset().union(*wants))
+            found = self._beyond_known[link] = brokers, wanted
+        return found
 
     # --- what may be pulled ---
 

@@ -3,17 +3,17 @@
 The law of the model: a source's event moves the marks of all that the source publishes, so on each
 link on which any of it is forwarded for a tree there goes one message, with the event if a rule
 beyond needs it, and with the marks. What several trees for sinks have on a link goes as one.
-Composite events go where they are wanted; their marks go with them, and with every event of theirs
-where a sink has to wait for several brokers. Conditions and windows are not looked into: a type is
-sent whole, or not at all. What is pulled is sent in windows around masters, which come by chance;
-while a window is open, an answer goes wherever a mark would.
+Composite events go where they are wanted; their marks go with them, and over links with whatever
+moves them where others come from the far side (owed). Conditions and windows are not looked into:
+a type is sent whole, or not at all. What is pulled is sent in windows around masters, which come by
+chance; while a window is open, an answer goes wherever a mark would.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matcher.model import MICROSECONDS
@@ -47,12 +47,14 @@ class Weighing(Terrain):
             for root in self.facts.trees
             if (wanted := own & self.facts.wants.get(root, frozenset()))
         }
-        total = self._single(routed, ways, has_company=bool(roots))
+        wants = self.facts.wants
+        company = [root for root in roots if not routed.isdisjoint(wants.get(root, frozenset()))]
+        total = self._single(routed, ways, company)
         if roots:
             total += self._trees(roots, routed, ways)
         return total
 
-    def _single(self, routed: set[str], ways: Ways, *, has_company: bool) -> float:
+    def _single(self, routed: set[str], ways: Ways, company: Collection[str]) -> float:
         tree = self.facts.single
         names = self._below(routed)
         places = self._places(tree, ways.deep)
@@ -66,10 +68,15 @@ class Weighing(Terrain):
         total += self._pulled(tree, places, pulls, carried)
         for (source, _), types in carried.items():
             total += self._often[source] * (MESSAGE + MARK * len(types)) + self._events(types)
-        return total + self._flows(routed, places, has_company=has_company)
+        return total + self._flows(routed, places, company)
 
-    def _flows(self, routed: set[str], places: Mapping[str, str], *, has_company: bool) -> float:
-        """What goes from where rules are evaluated to who wants it."""
+    def _flows(
+        self, routed: set[str], places: Mapping[str, str], company: Collection[str]
+    ) -> float:
+        """What goes from where rules are evaluated to who wants it.
+
+        ``company``: brokers whose sinks get composite events along trees of their own, too.
+        """
         tree, total = self.facts.single, 0.0
         over: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name in sorted(routed):
@@ -80,11 +87,13 @@ class Weighing(Terrain):
             total += self._composite(name) * len(links)
             for link in sorted(links):
                 over[link].append(name)
-        for names in over.values():
-            at = defaultdict(list)
-            for name in names:
-                at[places[name]].append(name)
-            if has_company or len(at) > 1:
+        for link, names in over.items():
+            beyond, wanted = self._beyond(tree, link)
+            others = (one for one in wanted if one in routed and places[one] in beyond)
+            if not beyond.isdisjoint(company) or any(others):
+                at: dict[str, list[str]] = defaultdict(list)
+                for name in names:
+                    at[places[name]].append(name)
                 total += sum(map(self._moves, at.values()))
             else:
                 total += sum(self._batches(name) for name in names) * MARK * self._count(names)
@@ -132,13 +141,13 @@ class Weighing(Terrain):
                 total += self._composite(name)
                 over[node, tree.fathers[node]].append(name)
         for (node, father), names in over.items():
-            if not is_mixed and len({places[name] for name in names}) == 1:
+            if not is_mixed and len(names) == len(wanted):
                 total += sum(self._batches(name) for name in names) * MARK * self._count(names)
                 continue
-            for source in sorted({one for name in names for one in self._sources(name)}):
+            for source in self._tellers(names):
                 traffic = links[source, node, father]
                 traffic.parts += 1
-                traffic.marks += sum(source in self._sources(name) for name in names)
+                traffic.marks += sum(source in self._tellers_of[name] for name in names)
         return total
 
     def _pulled(
@@ -193,8 +202,8 @@ class Weighing(Terrain):
     def _moves(self, names: Sequence[str]) -> float:
         """What the marks of some types that are evaluated at one broker cost over one link."""
         total = 0.0
-        for source in sorted({one for name in names for one in self._sources(name)}):
-            moved = self._count([name for name in names if source in self._sources(name)])
+        for source in self._tellers(names):
+            moved = self._count([name for name in names if source in self._tellers_of[name]])
             total += self._often[source] * (MESSAGE + MARK * moved)
         return total
 

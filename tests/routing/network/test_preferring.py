@@ -70,7 +70,7 @@ def test_what_is_not_wanted_is_evaluated_nowhere() -> None:
     assert Weighing(replace(FACTS, wants={})).cost(OWN) == 0
 
 
-def test_where_a_sink_hears_from_two_brokers_every_mark_is_told() -> None:
+def test_marks_are_told_where_others_come_from_beyond() -> None:
     facts = replace(
         FACTS,
         rules=RULES,
@@ -78,10 +78,26 @@ def test_where_a_sink_hears_from_two_brokers_every_mark_is_told() -> None:
         wants={"c": frozenset({"X", "Y"})},
         found={},
     )
-    marks = 10 * (MESSAGE + MARK)  # of X, evaluated at a; not before it meets those of Y
     served = 10 * (MESSAGE + MARK) + EVENT + (MESSAGE + MARK) + event_bytes(S)  # for Y, at b
-    told = (10 + 1) * (MESSAGE + MARK)  # marks of Y, whenever T or S comes
-    assert Weighing(facts).cost(DEEP) == pytest.approx(marks + served + told)
+    told = 10 * (MESSAGE + MARK)  # of X from a to b, where Y is; both come to c over one link
+    assert Weighing(facts).cost(DEEP) == pytest.approx(served + told)
+    above = Weighing(replace(facts, wants={"a": frozenset({"X", "Y"})}))
+    told = MESSAGE + MARK  # of Y from b to a, where X is, whenever its terminator S comes
+    assert above.cost(DEEP) == pytest.approx(served + told)
+
+
+def test_marks_are_told_to_sinks_that_have_trees_of_their_own_too() -> None:
+    facts = replace(
+        FACTS,
+        rules=RULES,
+        rates={"T": 10.0, "S": 1.0},
+        wants={"c": frozenset({"X", "Y"})},
+        found={},
+    )
+    mixed = Weighing(facts).cost(Ways(own=("X",), deep=("X", "Y")))
+    tree = 2 * 10 * (MESSAGE + PART + MARK)  # of X, evaluated at a, over two links up to c
+    served = 10 * (MESSAGE + MARK) + EVENT + (MESSAGE + MARK) + event_bytes(S)
+    assert mixed == pytest.approx(tree + served + (MESSAGE + MARK))
 
 
 def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
