@@ -21,9 +21,9 @@ INCHES = (5.2, 3.6)
 """Width and height of one chart."""
 NAMES_MAX = 60
 """So many characters fit below one chart in a row."""
-LINES_INSIDE = 6
-"""So many lines have a colour each and their legend inside; more share one by twos, the second
-dashed, and have it below."""
+LINES_INSIDE, COLORS = 6, 10
+"""So many lines have their legend inside, more have it below; and so many have a colour each, more
+share one by twos, the second dashed."""
 NARROW = 20
 """An axis of powers of ten whose ends are less than this apart has numbers between them."""
 _VERDICTS = {True: "yes", False: "no", None: "not measured"}
@@ -116,8 +116,9 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
             known = [(x, y, half or 0.0) for x, y, half in rows if y is not None]
             if known:
                 x, y, half = zip(*known, strict=True)
-                dashes = "-" if number % 2 == 0 or len(chart.lines) <= LINES_INSIDE else "--"
-                color = f"C{number // 2 if len(chart.lines) > LINES_INSIDE else number}"
+                in_pairs = len(chart.lines) > COLORS
+                dashes = "--" if in_pairs and number % 2 else "-"
+                color = f"C{number // 2 if in_pairs else number}"
                 axes.errorbar(
                     x,
                     y,
