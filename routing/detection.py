@@ -74,6 +74,11 @@ class Detection:
         return self._engine.duplicates
 
     @property
+    def memory(self) -> Mapping[str, int]:
+        """How much the engine keeps, by name."""
+        return self._engine.memory()
+
+    @property
     def parts(self) -> Sequence[int]:
         """How many rules each part of the engine evaluates; parts may be evaluated at once."""
         return [len(names) for names in self._engine.parts]

@@ -105,6 +105,7 @@ class Service:
             "clients": [client_facts(link, now) for link in self._links],
             **self._overview.facts(now),
             "parts": list(self._detection.parts),
+            "memory": dict(self._detection.memory),
             "totals": {
                 **self._rates.totals,
                 "duplicates": duplicates + self._detection.duplicates,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from broker.detection import Progress, Sink
     from broker.recorded import RecordedEvents
     from matcher.model import EventType
+    from rules.engine import Detector
     from rules.pattern import RuleSet
 
 EXAMPLE = "rexmq detect --rules fire.tesla --events temps.jsonl smoke.parquet"
@@ -106,7 +107,7 @@ def command(
         progress = detect(detector, recorded, names, sink, perf_counter)
     _report_bad(recorded)
     if stats:
-        _report(progress, recorded, detector.duplicates, perf_counter() - begun)
+        _report(progress, recorded, detector, perf_counter() - begun)
 
 
 def _check_engine(engine: str, device: str) -> None:
@@ -194,7 +195,9 @@ def _report_bad(recorded: RecordedEvents) -> None:
         print(f"  {count}: {reason}", file=sys.stderr)
 
 
-def _report(progress: Progress, recorded: RecordedEvents, duplicates: int, seconds: float) -> None:
+def _report(
+    progress: Progress, recorded: RecordedEvents, detector: Detector, seconds: float
+) -> None:
     figures = {
         "events": progress.events,
         "composites": progress.composites,
@@ -204,8 +207,9 @@ def _report(progress: Progress, recorded: RecordedEvents, duplicates: int, secon
         "engine p50 us per event": f"{progress.per_event_us(0.50):.3f}",
         "engine p99 us per event": f"{progress.per_event_us(0.99):.3f}",
         "bad events": recorded.intake.bad.total(),
-        "duplicates": duplicates,
+        "duplicates": detector.duplicates,
         "surplus attributes": recorded.intake.surplus,
+        **{f"kept {name}": count for name, count in detector.memory().items()},
     }
     for name, figure in figures.items():
         print(f"{name}\t{figure}", file=sys.stderr)

@@ -64,6 +64,8 @@ def page(status: Mapping[str, Any]) -> str:
         lines.append(f"{'per second' if title == 'rates' else title}: {facts}")
     if len(parts := status["parts"]) > 1:
         lines.append(f"rules by threads: {', '.join(map(str, parts))}")
+    kept = {name: count for name, count in status["memory"].items() if "/" not in name}
+    lines.append(f"kept: {', '.join(f'{name} {count:,}' for name, count in kept.items())}")
     network = status["network"]
     is_alone = len(network["brokers"]) <= 1
     for section, columns in SECTIONS.items():

@@ -26,7 +26,7 @@ from routing.network.router import CLOSED, joined
 from routing.network.station import Division, Station
 from routing.order import greatest_time, in_sequence
 from routing.sources import Source, Standing
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 
@@ -87,6 +87,11 @@ class DividedDetection(Detection):
     def duplicates(self) -> int:
         """Events that the engine dropped as repeats (E1)."""
         return sum(station.duplicates for station in self.stations)
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """How much the engines of all trees keep, by name."""
+        return kept_by_all(station.memory for station in self.stations)
 
     @property
     def parts(self) -> Sequence[int]:

@@ -113,6 +113,11 @@ class Station:
         return self._engine.duplicates
 
     @property
+    def memory(self) -> Mapping[str, int]:
+        """How much the engine keeps, by name."""
+        return self._engine.memory()
+
+    @property
     def parts(self) -> Sequence[int]:
         """How many rules each part of the engine evaluates."""
         return [len(names) for names in self._engine.parts]

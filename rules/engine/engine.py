@@ -12,7 +12,8 @@ Law 3 (S15): a rule sees, in every role, only events from its ``since`` on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +45,14 @@ class Detections:
 
 NOTHING = Detections((), np.empty(0, np.int64))
 """No composite event."""
+
+
+def kept_by_all(memories: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
+    """What several engines keep together, by name."""
+    total: Counter[str] = Counter()
+    for one in memories:
+        total.update(one)
+    return dict(sorted(total.items()))
 
 
 class Detector(Protocol):
@@ -84,6 +93,10 @@ class Detector(Protocol):
     @property
     def parts(self) -> Sequence[Collection[str]]:
         """The names of the rules of each part; parts may be evaluated at once."""
+        ...
+
+    def memory(self) -> Mapping[str, int]:
+        """How much is kept at present, by names that are the engine's own."""
         ...
 
     def fresh(self) -> Detector:

@@ -87,6 +87,10 @@ class NaiveEngine:
         """The names of the rules: it is all of one part."""
         return (self._consumed.keys(),)
 
+    def memory(self) -> Mapping[str, int]:
+        """How many ``events`` are kept: all that came, and what was detected."""
+        return {"events": sum(map(len, self._history.values()))}
+
     def fresh(self) -> NaiveEngine:
         """A new engine of the same kind."""
         return NaiveEngine()

@@ -32,7 +32,7 @@ from matcher.model import EventBatch
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.engine.merged import Merged
 from rules.engine.part import Part, together, used_by
 from rules.engine.pending import times_of
@@ -83,6 +83,14 @@ class PartedEngine:
     def parts(self) -> tuple[tuple[str, ...], ...]:
         """The names of the rules of each part."""
         return tuple(tuple(part.rules) for part in self._parts)
+
+    def memory(self) -> Mapping[str, int]:
+        """How much the parts keep; and how many events are kept for rules to come, until their
+        types' marks have passed them: ``waiting``.
+        """
+        waiting = sum(len(one.batch) for queue in self._pending.values() for one in queue)
+        kept = kept_by_all(part.engine.memory() for part in self._parts)
+        return {**kept, "waiting": waiting}
 
     def fresh(self) -> PartedEngine:
         """A new engine of as many parts."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -142,6 +143,7 @@ def test_several_files_and_forms_are_one_stream(here, capfdbinary) -> None:
     out, err = capfdbinary.readouterr()
     assert (status, out.decode()) == (0, expected)
     assert "surplus attributes\t3\n" in err.decode()
+    assert re.search(r"^kept entries\t\d+$", err.decode(), re.MULTILINE)
 
 
 def test_bad_events_end_it_or_are_skipped(here, capfdbinary) -> None:

@@ -154,6 +154,28 @@ def test_a_rule_goes_to_the_part_that_it_has_to_do_with() -> None:
     assert parts == {frozenset({"b", "x", "alone"}), frozenset({"a", "c", "over", "under"})}
 
 
+def test_parts_tell_what_they_keep_together() -> None:
+    """And the batches kept for rules to come, while their types' marks have not passed them."""
+    text = "event A(n: int) event B(n: int)\n" + "\n".join(
+        f"rule r{name}: define X{name}() from {name}() as a and last {name}() within 9 us from a"
+        for name in "AB"
+    )
+    parts, whole = in_parts(), CdpEngine()
+    for engine in (parts, whole):
+        ruleset = rules.load(text)
+        engine.deploy(ruleset)
+        for name in "AB":
+            rows = [{"n": number} for number in range(4)]
+            engine.push(batch_of(ruleset.schemas[name], rows, source=name, times=[1, 2, 3, 9]))
+        engine.advance({"A": 9, "B": 2})
+    kept, expected = parts.memory(), whole.memory()
+    assert kept["entries"] == expected["entries"] > 0
+    assert kept["pending"] == expected["pending"] > 0
+    assert kept["waiting"] >= kept["pending"]
+    parts.advance(20)
+    assert parts.memory()["waiting"] == 0
+
+
 def test_rules_of_the_clock_alone_are_together() -> None:
     engine = in_parts(count=3)
     text = "".join(f"rule r{hour}: define T{hour}() from Timer(H = {hour})\n" for hour in range(5))
