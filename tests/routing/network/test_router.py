@@ -114,6 +114,34 @@ def test_events_go_to_who_wants_them_but_not_back() -> None:
     assert [name for name, _ in made.take_flows()] == ["c"], "d does not follow the same plan"
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_events_go_to_who_wants_them_now(seed: int) -> None:
+    """Whatever is wanted, known and connected changes in between."""
+    random = Random(seed)
+    schemas = {name: schema_of(f"{name}(n: int)") for name in ("A", "B")}
+    made, wanted, children = router("f"), dict[str, tuple[str, int]](), set[str]()
+    for step in range(30):
+        if random.random() < 0.2:
+            children = set(random.sample(("c", "d", "e"), random.randint(1, 3)))
+            made.follow(Tree("r", 1, "f", children=set(children)))
+            made.partners = set(children)
+            wanted = {child: want for child, want in wanted.items() if child in children}
+        for child in sorted(children):
+            if random.random() < 0.3:
+                wanted[child] = random.choice(sorted(schemas)), random.randrange(5)
+                made.want(child, Want(("{}(n > {})".format(*wanted[child]),), number=step + 1))
+        made.index(schemas, {})
+        name, value = random.choice(sorted(schemas)), random.randrange(6)
+        sender = random.choice(("c", "d", "e", None))
+        made.route_down(batches_of(f"{name}@1({value})", schemas), None, sender)
+        expected = {
+            child
+            for child, (of, limit) in wanted.items()
+            if child != sender and of == name and value > limit
+        }
+        assert {to for to, _ in made.take_flows()} == expected, f"seed {seed}, step {step}"
+
+
 def test_promises_go_to_the_father_in_one_message() -> None:
     made = router("f")
     made.promise("s", 5)

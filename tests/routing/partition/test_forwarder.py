@@ -20,6 +20,7 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
+from matcher.single import singles
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
@@ -283,3 +284,30 @@ def test_what_is_demanded_together_passes_like_what_each_wants(seed: int):
             sent.append([sorted(f"{e}" for b in part for e in b.events()) for part in parts])
             sent[-1].append([node.looks_at(name) for name in schemas])
         assert sent[0] == sent[1], f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_events_that_come_alone_pass_like_those_in_columns(seed: int):
+    """Whether they are fresh or not, and whatever wants them."""
+    random, schemas = Random(seed), {one.name: one for one in (A, B, C)}
+    alone, in_columns = (forwarder(JOIN, "A", "B") if seed % 2 else Forwarder() for _ in "12")
+    filters = [f"{name}(v > {limit})" for name in schemas for limit in range(4)]
+    found = [parse_subscription(text, schemas) for text in random.sample(filters, 5)]
+    predicates = [Predicate.of(one.type, one.conditions, CANDIDATE) for one in found[:3]]
+    demands = {one.type.name: Together([one]) for one in found[3:]}
+    for node in (alone, in_columns):
+        node.want(by_type(predicates), demands)
+    for time in range(40):
+        type_, fresh = random.choice(sorted(schemas.values(), key=str)), random.random() < 0.7
+        batch = events_of(type_, time + 1, [time], [random.randrange(6)])
+        in_columns.push(batch, fresh=fresh)
+        alone.push(*singles(batch), fresh=fresh)
+        sent = [node.advance(time * MICROSECONDS) for node in (alone, in_columns)]
+        ours, theirs = (
+            [
+                [f"{event}" for batch in part for event in batch.events()]
+                for part in (o.fresh, o.late)
+            ]
+            for o in sent
+        )
+        assert ours == theirs, f"seed {seed}, at {time}"
