@@ -75,7 +75,9 @@ class Catalogue:
         self._rules: dict[str, Deployed] = {}
         self.groups = Groups.of((), np.empty(0, np.int64))
         self._type_marks: Int64s | None = None  # of the groups' types, as far as known
-        self._is_any_defined = False  # any of them, by a rule
+        self.is_level = True
+        """Whether every type that matters to a mark has the same one, ``floor``: none has one of
+        its own, and no rule defines one."""
         self.floor = TIME_MIN
         """The greatest mark named for all types."""
         self._named: dict[str, int] = {}  # the greatest mark named for a type
@@ -122,6 +124,7 @@ class Catalogue:
         """Know the marks that another was told. No rule is deployed yet."""
         self.floor = other.floor
         self._named = dict(other._named)
+        self.is_level = not self._named
 
     def deploy(
         self,
@@ -165,11 +168,6 @@ class Catalogue:
             self._follow_groups()
         return removed
 
-    @property
-    def is_level(self) -> bool:
-        """Whether every type that matters to a mark has the same one, ``floor``."""
-        return not (self._named or self._is_any_defined)
-
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
         """Raise the marks; the instants [from, to) that each rule has now to be evaluated at.
 
@@ -208,6 +206,7 @@ class Catalogue:
         if old is not None and mark <= old:
             return
         self._named[name] = mark
+        self.is_level = False
         place = self.groups.place_of(name)
         if old is None or self._type_marks is None:
             self._type_marks = None
@@ -334,7 +333,8 @@ class Catalogue:
         self._type_marks = None
         if self._members.keys() != self.groups.numbers.keys():
             self.groups = self.groups.followed_by(self._members)
-        self._is_any_defined = not self._defined.keys().isdisjoint(self.groups.types)
+        is_any_defined = not self._defined.keys().isdisjoint(self.groups.types)
+        self.is_level = not (self._named or is_any_defined)
 
 
 def _types_of(rule: Rule) -> tuple[EventType, ...]:

@@ -18,14 +18,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
-import numpy as np
-
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,
     TIME_MIN,
-    AnyArray,
     EventBatch,
     EventType,
     Int64s,
@@ -37,6 +34,7 @@ from rules.engine import growth, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
+from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.groups import Groups
 from rules.engine.interner import Interner
@@ -50,14 +48,13 @@ from rules.engine.pending import Pending, times_of
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
 from rules.engine.storage import codes_in, held_in
-from rules.engine.switching import fill, renumbered
+from rules.engine.switching import fill
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
 
 HORIZON_EVENTS = 1024
 """Horizons are computed anew once this many events have come since the last time, or as many as
 rules look back in accesses: that costs a time in proportion to them."""
-_NOTHING_STORED: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)
 
 
 class CdpEngine:
@@ -77,7 +74,7 @@ class CdpEngine:
         self._linker.show(self._arrays)
         self._horizon = TIME_MIN
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
-        self._deferred: AnyArray = np.empty(0, layout.DEFERRED_TRIGGER)  # by time
+        self._deferred = Deferred()
         self._clock: list[str] = []  # rules whose terminator is the Timer
         self._horizon_due = HORIZON_EVENTS  # once so many events have come
 
@@ -196,16 +193,15 @@ class CdpEngine:
         for type_number, rows in move.arrivals():
             engine._pending.restore(type_number, rows)
         engine._pending.let_arrive(TIME_MAX, None)
-        engine._show(_NOTHING_STORED)
         engine.evaluate()
-        engine._put_off()
-        engine._deferred = move.deferred()
+        engine._deferred.keep(engine._arrays)
+        engine._deferred = Deferred(move.deferred())
         move.consume(growth.grow)
         return engine
 
     @property
     def _holding(self) -> Holding:
-        return Holding(self._linker, self._writer, self._arrays, self._deferred)
+        return Holding(self._linker, self._writer, self._arrays, self._deferred.records)
 
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
@@ -227,8 +223,7 @@ class CdpEngine:
         self._catalogue.remove(name)
         if name in self._clock:
             self._clock.remove(name)
-        numbers = [linked.number for linked in self._linker.linked[name]]
-        self._deferred = self._deferred[~np.isin(self._deferred["rule"], numbers)]
+        self._deferred.forget(linked.number for linked in self._linker.linked[name])
         for access in self._linker.unlink(name):
             forget_access(self._arrays.state, access)
         self._forget_types()
@@ -276,8 +271,7 @@ class CdpEngine:
         for old, _ in pairs:
             for access in linker.release(old):
                 forget_access(self._arrays.state, access)
-        numbers = {old.number: new.number for old, new in pairs}
-        self._deferred["rule"] = renumbered(self._deferred["rule"], numbers)
+        self._deferred.renumber({old.number: new.number for old, new in pairs})
         self._rearrange()
 
     def _rearrange(self, linked_anew: Sequence[Deployed] = ()) -> None:
@@ -349,7 +343,7 @@ class CdpEngine:
         """
         catalogue = self._catalogue
         # With each event that comes alone, that all marks are the same is all one needs to know.
-        is_simple = isinstance(marks, int) and catalogue.is_level and not self._clock
+        is_simple = catalogue.is_level and isinstance(marks, int) and not self._clock
         old = None if is_simple else catalogue.groups.marks
         risen = catalogue.advance_groups(marks)
         if not risen and not self._pending:
@@ -361,8 +355,19 @@ class CdpEngine:
             self._linker.take_marks(groups.marks if old is None else old, groups.marks)
         if old is not None and self._clock:
             self._run_clock(old, groups)
-        self._order(is_last=True)
+        self._order(TIME_MAX, is_last=True)
         return True
+
+    def _order(self, until: int, *, is_last: bool) -> None:
+        """Have the kernels work through what is complete before ``until`` when they run next;
+        what they write is taken after the last portion of an advance.
+        """
+        catalogue = self._catalogue
+        self._pending.let_arrive(
+            catalogue.floor, None if catalogue.is_level else self._mark_of, until
+        )
+        self._deferred.give(self._arrays, self._linker.rules.array, catalogue.groups, until)
+        self._arrays.counters[layout.TAKING] = is_last
 
     def evaluate(self) -> None:
         """The second step, all of it in kernels: others may take theirs at once, elsewhere."""
@@ -377,7 +382,7 @@ class CdpEngine:
 
     def finish(self) -> Detections:
         """The third step: what was detected."""
-        self._put_off()
+        self._deferred.keep(self._arrays)
         if not self._catalogue.is_level:
             self._pending.arrived()
         found = self._outlets.taken()
@@ -397,57 +402,15 @@ class CdpEngine:
         for stop, ticks in portions(rules, old, groups, self._pending.times):
             self._pending.add(timer, ticks, is_new=True)
             if stop is not None:
-                self._order(stop)
+                self._order(stop, is_last=False)
                 self.evaluate()
-                self._put_off()
+                self._deferred.keep(self._arrays)
                 self._pending.arrived()
                 self._set_horizons(stop)
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""
         return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
-
-    def _stored_triggers(self, until: int = TIME_MAX) -> AnyArray:
-        """Terminators that waited for their rules' marks, which have now passed them; those before
-        ``until``.
-        """
-        deferred = self._deferred
-        if len(deferred) == 0:
-            return _NOTHING_STORED
-        groups = self._linker.rules.array["group"][deferred["rule"]]
-        ready = deferred["time"] < self._catalogue.groups.marks[groups]
-        if until != TIME_MAX:
-            ready &= deferred["time"] < until
-        self._deferred = deferred[~ready]
-        stored: AnyArray = deferred[ready]
-        return stored
-
-    # --- kernels ---------------------------------------------------------------------------
-
-    def _order(self, until: int = TIME_MAX, *, is_last: bool = False) -> None:
-        """Have the kernels work through what is complete before ``until`` when they run next;
-        what they write is taken after the last portion of an advance.
-        """
-        catalogue = self._catalogue
-        mark_of = None if catalogue.is_level else self._mark_of
-        self._pending.let_arrive(catalogue.floor, mark_of, until)
-        self._show(self._stored_triggers(until), is_last=is_last)
-
-    def _show(self, stored: AnyArray, *, is_last: bool = False) -> None:
-        """Give the kernels these terminators beside what arrives."""
-        counters = self._arrays.counters
-        self._arrays["stored"] = stored
-        self._pending.show()
-        counters[layout.STORED] = 0
-        counters[layout.TAKING] = is_last
-
-    def _put_off(self) -> None:
-        """Keep the terminators whose rules' marks have not passed them yet."""
-        counters = self._arrays.counters
-        if count := counters[layout.DEFERRED]:
-            later = np.concatenate([self._deferred, self._arrays["deferred"][:count]])
-            self._deferred = later[np.argsort(later["time"], kind="stable")]
-            counters[layout.DEFERRED] = 0
 
     # --- forgetting ------------------------------------------------------------------------
 

@@ -38,6 +38,7 @@ def new_arrays() -> Arrays:
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
     arrays["counters"][layout.LEVEL] = TIME_MIN
     arrays["accesses"]["list"] = -1
+    arrays["stored"] = np.empty(0, layout.DEFERRED_TRIGGER)
     return arrays
 
 

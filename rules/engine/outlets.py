@@ -46,6 +46,8 @@ class Outlets:
         self._writer = writer
         self._columns: dict[int, Columns] = {}
         self._expected: dict[int, int] = {}  # by type: a little more than it last yielded
+        self._taken: Int64s | None = None  # what kernels write into, and a view of it
+        self._words = memoryview(b"")
         self._pool = Pool()
         self._names = _names_of(writer)
 
@@ -101,7 +103,9 @@ class Outlets:
         if not count:
             return NOTHING
         array = self._arrays["taken"]
-        words, length = array.data, TAKEN_WORDS * count
+        if array is not self._taken:
+            self._taken, self._words = array, array.data
+        words, length = self._words, TAKEN_WORDS * count
         length += RUN_WORDS * counters[layout.TAKEN_RUNS]
         kept: bytes | Int64s
         if length <= WORDS_FEW:
@@ -113,8 +117,7 @@ class Outlets:
             kept = array[:length].copy()
         columns = [self._columns[words[TAKEN_WORDS * place]] for place in range(count)]
         is_disordered = counters[layout.TAKEN_DISORDER] != 0
-        written = columns, kept, self._named(), is_disordered
-        taken = Taken(counters[layout.TAKEN_EVENTS], written)
+        taken = Taken((counters[layout.TAKEN_EVENTS], columns, kept, self._named(), is_disordered))
         if counters[layout.TAKEN_FULL]:
             self._make_way(taken.parts())
         return taken

@@ -297,6 +297,7 @@ class Pending:
         if mark_of is not None:
             for number in self._types:
                 self._marks[number] = mark_of(number)
+        self.show()
 
     def arrived(self) -> None:
         """Forget which types waited, as far as none of their events does."""

@@ -229,29 +229,28 @@ class Part(NamedTuple):
         return EventIds(source, sequence, text, digest), is_digest, has_text
 
 
-_Written: TypeAlias = tuple[list[Columns], bytes | Int64s, Names, bool]
-"""The columns of outlets; the words of :func:`rules.engine.kernels.emission.take` about them; what
-codes mean; and whether the runs are out of order."""
+_Written: TypeAlias = tuple[int, list[Columns], bytes | Int64s, Names, bool]
+"""How many events there are; the columns of outlets; the words of
+:func:`rules.engine.kernels.emission.take` about them; what codes mean; and whether the runs are out
+of order."""
 
 
 class Taken(Detections):
     """Detections of which only the number is known until somebody asks for more."""
 
     # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
-    __slots__ = ("_count", "_written")
-    _count: int
+    __slots__ = ("_written",)
     _written: _Written
 
-    def __init__(self, count: int, written: _Written) -> None:
-        _set(self, "_count", count)
+    def __init__(self, written: _Written) -> None:
         _set(self, "_written", written)
 
     def __len__(self) -> int:
-        return self._count
+        return self._written[0]
 
     def parts(self) -> list[Part]:
         """What stands in each outlet."""
-        columns, words, _, _ = self._written
+        _, columns, words, _, _ = self._written
         records = np.frombuffer(words, np.int64, TAKEN_WORDS * len(columns))
         return [
             Part(one, *record)
@@ -260,7 +259,7 @@ class Taken(Detections):
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":
-            names = self._written[2]
+            names = self._written[3]
             made: Any = tuple(part.batch(names) for part in self.parts())
         elif name == "order":
             made = self._in_order()
@@ -271,7 +270,7 @@ class Taken(Detections):
 
     def runs(self) -> AnyArray:
         """The events of all batches by the evaluations that made them, layout.RUN, in order."""
-        columns, words, _, is_disordered = self._written
+        _, columns, words, _, is_disordered = self._written
         runs = np.frombuffer(words, layout.RUN, offset=8 * TAKEN_WORDS * len(columns))
         if is_disordered:
             runs = runs[np.lexsort((runs["place"], runs["time"]))]
@@ -290,10 +289,10 @@ class Taken(Detections):
 
     def _in_order(self) -> Int64s:
         """The common order of the batches' events."""
-        columns, _, _, is_disordered = self._written
+        count, columns, _, _, is_disordered = self._written
         if len(columns) == 1 and not is_disordered:
-            return np.arange(self._count)
-        order = np.empty(self._count, np.int64)
+            return np.arange(count)
+        order = np.empty(count, np.int64)
         spread_runs(self.runs(), self.positions(), order)
         return order
 
