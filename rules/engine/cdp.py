@@ -39,7 +39,8 @@ from rules.engine.engine import NOTHING, Detections
 from rules.engine.groups import Groups
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
-from rules.engine.kernels.instants import forget_access, forget_rows, process
+from rules.engine.kernels.entering import forget_access, forget_rows
+from rules.engine.kernels.instants import process
 from rules.engine.kernels.memory import sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.moving import Holding, Move

@@ -11,7 +11,7 @@ import numpy as np
 from matcher.model import TIME_MIN
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.memory import rehash
+from rules.engine.kernels.buckets import rehash
 from rules.engine.linker import Linker
 
 SCAN_MAX = 32

@@ -25,7 +25,7 @@ import numpy as np
 from matcher.model import AnyArray, EventType, Int64s, Kind
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.instants import forget_access
+from rules.engine.kernels.entering import forget_access
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.rows import RowWriter
 from rules.engine.storage import stored_rows

@@ -15,7 +15,7 @@ import numpy as np
 from matcher.model import AnyArray, Int64s
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
-from rules.engine.kernels.instants import dispatch_place
+from rules.engine.kernels.entering import dispatch_place
 from rules.engine.tables import RecordTable
 
 _NEVER = -2  # in the table's heads: a place that was never used

@@ -19,8 +19,9 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.buckets import find_list, forget_list, make_list
 from rules.engine.kernels.compiled import kernel
-from rules.engine.kernels.detection import bind_first, bounds, fits, list_of
+from rules.engine.kernels.detection import bind_first, fits
 from rules.engine.kernels.layout import (
     DONE,
     ENTRY_WORDS,
@@ -30,16 +31,14 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import (
     append,
-    find_list,
     find_time,
-    forget_list,
     insert_entry,
-    make_list,
     remove_entry,
     row_key,
     row_offset,
     sweep,
 )
+from rules.engine.kernels.spans import bounds, list_of
 
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.emission import has_room, note_run, write_match
 from rules.engine.kernels.layout import (
@@ -30,7 +31,7 @@ from rules.engine.kernels.layout import (
     STRAIGHT_VALUE,
     STRAIGHT_VALUES,
 )
-from rules.engine.kernels.memory import find_list, find_time, row_offset
+from rules.engine.kernels.memory import find_time, row_offset
 
 TIME_LEAST = -(2**63)
 NEAR = 4

@@ -8,8 +8,8 @@ import pytest
 
 from matcher.identity import composite_key
 from rules.engine.kernels import layout
-from rules.engine.kernels.detection import key_word
 from rules.engine.kernels.emission import digest
+from rules.engine.kernels.spans import key_word
 
 
 def words(numbers: list[int]) -> np.ndarray:
