@@ -376,6 +376,8 @@ class CdpEngine:
         while (status := process(arrays.state)) != layout.DONE:
             if status == layout.GROW_OUT:
                 self._outlets.grow()
+            elif status == layout.GROW_TAKEN:
+                self._outlets.begin_anew()
             elif status in growth.GROWING or status == layout.GROW_BUCKETS:
                 growth.grow(arrays, status)
             else:

@@ -20,7 +20,6 @@ GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),
     layout.GROW_RUNS: ("runs",),
-    layout.GROW_TAKEN: ("taken",),
     layout.GROW_SUMMARIES: ("summaries",),
     layout.GROW_TRIGGERS: ("triggers", "queue"),
     layout.GROW_DEFERRED: ("deferred",),

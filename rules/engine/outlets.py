@@ -5,7 +5,7 @@ columns that were lent (:mod:`rules.engine.taken`), never in copies.
 
 Law 1: what was given is not written again while anybody holds it. An outlet goes on behind it
 while there is room, so that single events cost no allocation, and gets other columns when there is
-none, in memory that a :class:`Pool` lends.
+none, in memory that a :class:`Pool` lends. So do the words that say what was taken.
 
 Law 2: an outlet has room for about twice what an advance yields; for more only where that is
 little.
@@ -17,7 +17,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from matcher.model import Int64s
 from rules.engine.columns import ColumnTables
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.kernels import layout
@@ -33,8 +32,8 @@ ROOM_SMALL = 1024
 """As long as advances yield little, columns are made anew so seldom as this many allow."""
 ADVANCES, ROOM_LARGE = 6, 8192
 """Columns serve for about so many advances, unless that is more room than this."""
-WORDS_FEW = 1024
-"""So many words of what was taken are copied; with more, the array of them is given away."""
+TAKEN_MIN = 1 << 14
+"""Words that there are at least for what advances say they took."""
 
 
 class Outlets:
@@ -46,9 +45,9 @@ class Outlets:
         self._writer = writer
         self._columns: dict[int, Columns] = {}
         self._expected: dict[int, int] = {}  # by type: a little more than it last yielded
-        self._taken: Int64s | None = None  # what kernels write into, and a view of it
-        self._words = memoryview(b"")
         self._pool = Pool()
+        self._taken = arrays["taken"]  # where kernels write what they took,
+        self._words = self._taken.data  # whose items are read far sooner
         self._names = _names_of(writer)
 
     def forget(self, type_number: int) -> None:
@@ -96,28 +95,34 @@ class Outlets:
         for name, address in new.addresses.items():
             record[name] = address
 
+    def begin_anew(self) -> None:
+        """Give the kernels other memory to say what they took: this is full, and others hold it."""
+        counters = self._arrays.counters
+        need = TAKEN_WORDS * counters[layout.TOUCHED] + RUN_WORDS * counters[layout.RUNS]
+        length = max(TAKEN_MIN, 1 << (ADVANCES * need).bit_length())
+        self._taken = self._pool.lend(8 * length).view(np.int64)
+        self._words = self._taken.data
+        self._arrays["taken"] = self._taken
+        counters[layout.TAKEN_TOP] = 0
+
     def taken(self) -> Detections:
         """All that the advance has written, once the kernels have taken it."""
         counters = self._arrays.counters
         count = counters[layout.TAKEN_OUTLETS]
         if not count:
             return NOTHING
-        array = self._arrays["taken"]
-        if array is not self._taken:
-            self._taken, self._words = array, array.data
-        words, length = self._words, TAKEN_WORDS * count
-        length += RUN_WORDS * counters[layout.TAKEN_RUNS]
-        kept: bytes | Int64s
-        if length <= WORDS_FEW:
-            kept = words[:length].tobytes()
-        elif 4 * length > len(array):
-            kept = array[:length]
-            self._arrays["taken"] = self._pool.lend(array.nbytes).view(np.int64)
-        else:
-            kept = array[:length].copy()
-        columns = [self._columns[words[TAKEN_WORDS * place]] for place in range(count)]
-        is_disordered = counters[layout.TAKEN_DISORDER] != 0
-        taken = Taken((counters[layout.TAKEN_EVENTS], columns, kept, self._named(), is_disordered))
+        runs = counters[layout.TAKEN_TOP] - RUN_WORDS * counters[layout.TAKEN_RUNS]
+        start, words, lent = runs - TAKEN_WORDS * count, self._words, self._columns
+        written = (
+            counters[layout.TAKEN_EVENTS],
+            [lent[words[place]] for place in range(start, runs, TAKEN_WORDS)],
+            self._taken,
+            start,
+            counters[layout.TAKEN_TOP],
+            self._named(),
+            counters[layout.TAKEN_DISORDER] != 0,
+        )
+        taken = Taken(written)
         if counters[layout.TAKEN_FULL]:
             self._make_way(taken.parts())
         return taken

@@ -213,20 +213,21 @@ class Pending:
     def put(self, type_: EventType, one: Row) -> bool:
         """Write down an event known by its number; False if its type was not ``expect``-ed."""
         form = self._forms.get(type_.name)
-        if form is None or form.type is not type_:
+        if form is None:
+            return False
+        known, type_number, write, strings = form
+        if known is not type_:
             return False
         if self._counters[layout.STAGED]:
             self.settle()
-        values = one.values
-        if form.strings:
+        values, sequence = one.values, one.sequence
+        if strings:
             values = self._coded(form, values)
-        source = self._sources.get(one.source) or self._source(one.source)
-        key, number, seen = source
-        sequence = one.sequence
-        form.write(
+        key, number, seen = self._sources.get(one.source) or self._source(one.source)
+        write(
             self._staged,
             0,
-            form.number,
+            type_number,
             seen,
             one.time,
             key,
@@ -237,7 +238,7 @@ class Pending:
             *values,
         )
         self._counters[layout.STAGED] = 1
-        self._types.add(form.number)
+        self._types.add(type_number)
         return True
 
     def expect(self, type_: EventType, number: int) -> None:

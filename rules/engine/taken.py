@@ -229,10 +229,10 @@ class Part(NamedTuple):
         return EventIds(source, sequence, text, digest), is_digest, has_text
 
 
-_Written: TypeAlias = tuple[int, list[Columns], bytes | Int64s, Names, bool]
-"""How many events there are; the columns of outlets; the words of
-:func:`rules.engine.kernels.emission.take` about them; what codes mean; and whether the runs are out
-of order."""
+Written: TypeAlias = tuple[int, list[Columns], Int64s, int, int, Names, bool]
+"""How many events there are; the columns of outlets; what
+:func:`rules.engine.kernels.emission.take` wrote about them, from one word to another; what codes
+mean; and whether the runs are out of order. One is made for each event that comes alone."""
 
 
 class Taken(Detections):
@@ -240,9 +240,9 @@ class Taken(Detections):
 
     # The fields are the slots of Detections, empty until ``__getattr__`` is asked for one.
     __slots__ = ("_written",)
-    _written: _Written
+    _written: Written
 
-    def __init__(self, written: _Written) -> None:
+    def __init__(self, written: Written) -> None:
         _set(self, "_written", written)
 
     def __len__(self) -> int:
@@ -250,8 +250,8 @@ class Taken(Detections):
 
     def parts(self) -> list[Part]:
         """What stands in each outlet."""
-        _, columns, words, _, _ = self._written
-        records = np.frombuffer(words, np.int64, TAKEN_WORDS * len(columns))
+        _, columns, words, start, *_ = self._written
+        records = words[start : start + TAKEN_WORDS * len(columns)]
         return [
             Part(one, *record)
             for one, record in zip(columns, records.reshape(-1, TAKEN_WORDS).tolist(), strict=True)
@@ -259,7 +259,7 @@ class Taken(Detections):
 
     def __getattr__(self, name: str) -> Any:
         if name == "batches":
-            names = self._written[3]
+            names = self._written[5]
             made: Any = tuple(part.batch(names) for part in self.parts())
         elif name == "order":
             made = self._in_order()
@@ -270,8 +270,8 @@ class Taken(Detections):
 
     def runs(self) -> AnyArray:
         """The events of all batches by the evaluations that made them, layout.RUN, in order."""
-        _, columns, words, _, is_disordered = self._written
-        runs = np.frombuffer(words, layout.RUN, offset=8 * TAKEN_WORDS * len(columns))
+        _, columns, words, start, end, _, is_disordered = self._written
+        runs = words[start + TAKEN_WORDS * len(columns) : end].view(layout.RUN)
         if is_disordered:
             runs = runs[np.lexsort((runs["place"], runs["time"]))]
         return runs
@@ -289,7 +289,7 @@ class Taken(Detections):
 
     def _in_order(self) -> Int64s:
         """The common order of the batches' events."""
-        count, columns, _, _, is_disordered = self._written
+        count, columns, *_, is_disordered = self._written
         if len(columns) == 1 and not is_disordered:
             return np.arange(count)
         order = np.empty(count, np.int64)

@@ -47,6 +47,7 @@ from rules.engine.kernels.layout import (
     TAKEN_FULL,
     TAKEN_OUTLETS,
     TAKEN_RUNS,
+    TAKEN_TOP,
     TOUCHED,
 )
 
@@ -321,17 +322,17 @@ def note_run(state: int, type_number: int, source: int, time: int, before: int) 
 
 @kernel
 def take(state: int) -> bool:
-    """Write into ``taken`` where what the advance wrote stands: first the outlets, each in
-    TAKEN_WORDS words, its type and what is no address of layout.OUTLET; then the runs. False, and
-    no change, when there is no room.
+    """Write into ``taken``, behind what earlier advances left, where what this one wrote stands:
+    first the outlets, each in TAKEN_WORDS words, its type and what is no address of layout.OUTLET;
+    then the runs. False, and no change, when there is no room.
 
     What comes now is another advance's.
     """
     counters, outlets, runs = arrays.counters(state), arrays.outlets(state), arrays.runs(state)
     words, touched, count = arrays.taken(state), counters[TOUCHED], counters[RUNS]
-    if touched * TAKEN_WORDS + count * RUN_WORDS > len(words):
+    place, events, is_full = counters[TAKEN_TOP], 0, False
+    if place + touched * TAKEN_WORDS + count * RUN_WORDS > len(words):
         return False
-    place, events, is_full = 0, 0, False
     for one in range(touched):
         number = arrays.touched(state)[one]
         outlet = outlets[number]
@@ -351,6 +352,7 @@ def take(state: int) -> bool:
         words[place], words[place + 1] = run.time, run.place
         words[place + 2], words[place + 3] = run.type, run.count
         place += RUN_WORDS
+    counters[TAKEN_TOP] = place
     counters[TAKEN_OUTLETS] = touched
     counters[TAKEN_RUNS] = count
     counters[TAKEN_EVENTS] = events

@@ -346,7 +346,7 @@ SUMMARIES_FREE = 27  # first free summary, or -1
 WISH = 28  # what a summary lacked: grown before the next instant
 LEVEL = 32  # every group's mark is to be this at least
 TAKING = 33  # whether what was written is to be taken once all is done
-TAKEN_OUTLETS = 34  # what there is in ``taken``: outlets,
+TAKEN_OUTLETS = 34  # what the advance left in ``taken``: outlets,
 TAKEN_RUNS = 35  # runs behind them,
 TAKEN_EVENTS = 36  # of so many events in all,
 TAKEN_FULL = 37  # whether some outlet lacks room for a quarter more than that again,
@@ -364,6 +364,7 @@ DROPPED = 48  # repeats, ever
 LEAST = 49  # times of all that came: TIME_MAX and TIME_MIN before the first
 GREATEST = 50
 ENTERED = 51  # events that arrived, ever
+TAKEN_TOP = 52  # words of ``taken`` that advances have written
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 64
 
