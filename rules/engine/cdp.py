@@ -8,9 +8,7 @@ and reads their matches. The kernels' side is in ``kernels``.
 Law 1: an event enters columns once its type's mark has passed it, in the order of (time, E4);
 older ones, and those of a rule that lags behind, are put in their places.
 
-Law 2: what no rule can use any more goes away, with or without terminators: entries and rows
-older than a rule's mark less its reach, strings that nothing mentions, ids for the recognition
-of repeats.
+Law 2: what no rule can use any more goes away (:mod:`rules.engine.retention`).
 """
 
 from __future__ import annotations
@@ -22,11 +20,9 @@ from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,
-    TIME_MIN,
     EventBatch,
     EventType,
     Int64s,
-    Kind,
 )
 from matcher.single import Row, Single
 from rules.collector import collector_paused
@@ -41,21 +37,17 @@ from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
-from rules.engine.kernels.memory import sweep
 from rules.engine.linker import LinkedRule, Linker
 from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.pending import Pending, times_of
+from rules.engine.retention import Retention
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
-from rules.engine.storage import codes_in, held_in
+from rules.engine.storage import held_in
 from rules.engine.switching import fill
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
-
-HORIZON_EVENTS = 1024
-"""Horizons are computed anew once this many events have come since the last time, or as many as
-rules look back in accesses: that costs a time in proportion to them."""
 
 
 class CdpEngine:
@@ -72,12 +64,11 @@ class CdpEngine:
         self._arrays = growth.new_arrays()
         self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
         self._pending = Pending(self._arrays, self._linker.tables, self._writer)
+        self._retention = Retention(self._linker, self._pending, self._strings, self._writer.texts)
         self._linker.show(self._arrays)
-        self._horizon = TIME_MIN
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred = Deferred()
         self._clock: list[str] = []  # rules whose terminator is the Timer
-        self._horizon_due = HORIZON_EVENTS  # once so many events have come
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -96,7 +87,7 @@ class CdpEngine:
     @property
     def horizon(self) -> int:
         """No rule sees events earlier than this any more."""
-        return self._horizon
+        return self._retention.horizon
 
     @property
     def duplicates(self) -> int:
@@ -168,7 +159,7 @@ class CdpEngine:
         self._writer.texts.resume(kept.texts)
         self._writer.sources.resume(kept.sources)
         self._pending.resume(kept.repeats)
-        self._set_horizons(TIME_MAX)
+        self._retention.set_horizons(self._arrays, TIME_MAX)
 
     # --- rules -----------------------------------------------------------------------------
 
@@ -284,8 +275,7 @@ class CdpEngine:
         linker.show(self._arrays)
         self._pending.fit()
         growth.fit_scratch(self._arrays, linker)
-        self._set_horizons(TIME_MAX)
-        self._forget_strings()
+        self._retention.follow(self._arrays)
 
     # --- events ----------------------------------------------------------------------------
 
@@ -391,9 +381,8 @@ class CdpEngine:
         found = self._outlets.taken()
         if self._chooser is not None:
             self._choose(self._chooser)
-        if self._arrays.counters[layout.ENTERED] >= self._horizon_due:
-            self._set_horizons(TIME_MAX)
-            self._forget_strings()
+        if self._arrays.counters[layout.ENTERED] >= self._retention.due:
+            self._retention.follow(self._arrays)
         return found
 
     def _run_clock(self, old: Int64s, groups: Groups) -> None:
@@ -409,37 +398,8 @@ class CdpEngine:
                 self.evaluate()
                 self._deferred.keep(self._arrays)
                 self._pending.arrived()
-                self._set_horizons(stop)
+                self._retention.set_horizons(self._arrays, stop)
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""
         return self._catalogue.mark_of_type(self._linker.tables.event_types[number].name)
-
-    # --- forgetting ------------------------------------------------------------------------
-
-    def _set_horizons(self, until: int) -> None:
-        """Say, for every access and type, from when on events may still be of use (Law 2).
-
-        Instants from ``until`` on are still to be evaluated, whatever the marks say.
-        """
-        horizons = self._linker.horizons(until)
-        accesses = self._linker.tables.accesses.array[: len(horizons.accesses)]
-        if (horizons.accesses < accesses["horizon"]).any():
-            # A rule that looks farther back must not find entries whose rows are gone already.
-            sweep(self._arrays.state, int(self._arrays["counters"][layout.LISTS_TOP]))
-        accesses["horizon"] = horizons.accesses
-        self._linker.tables.types.array["horizon"][: len(horizons.types)] = horizons.types
-        self._horizon = horizons.least
-        self._pending.forget_before(horizons.least)
-
-    def _forget_strings(self) -> None:
-        """Forget strings, and texts of ids, that neither rules nor events mention."""
-        events = max(HORIZON_EVENTS, self._linker.looks)
-        self._horizon_due = self._arrays.counters[layout.ENTERED] + events
-        if self._strings.wants_sweep:
-            self._strings.forget(self._codes(Kind.STRING) | self._linker.constants())
-        if self._writer.texts.wants_sweep:
-            self._writer.texts.forget(self._codes(None))
-
-    def _codes(self, kind: Kind | None) -> set[int]:
-        return codes_in(self._arrays, self._linker.tables, self._pending, kind)

@@ -19,10 +19,11 @@ from matcher.model import (
 )
 from matcher.rows import batch_of_events
 from matcher.single import Row
-from rules.engine import cdp, clock, duplicates, growth, interner
+from rules.engine import clock, duplicates, growth, interner, retention
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.naive import NaiveEngine
+from rules.engine.outlets import Outlets
 
 SECOND = MICROSECONDS
 A = EventType.of("A", k="int", v="float")
@@ -74,7 +75,7 @@ def test_detections_that_nobody_looked_at_keep_their_strings(monkeypatch: pytest
     engine._strings._sweep_above = engine._writer.texts._sweep_above = 100
     engine.deploy(rules.load(SCHEMAS + "define Seen(s: string) from B(k = 1) as b where s = b.s"))
     kept, expected = [], []
-    for number in range(5 * cdp.HORIZON_EVENTS):
+    for number in range(5 * retention.HORIZON_EVENTS):
         name = f"n{number}"
         events = [Event("B", number * SECOND, "s", f"id{name}", {"k": 1, "s": name}, 0)]
         engine.push(batch_of_events(B, events))
@@ -345,13 +346,18 @@ def test_whatever_must_grow_changes_no_result(seed: int, monkeypatch: pytest.Mon
         " within 1 s from p and last B(k = $k) as b within 1 s from q where k = $k consuming q"
     )
     usual = engine_of(text)
-    asked, grow = set(), growth.grow
+    asked, grow, begin_anew = set(), growth.grow, Outlets.begin_anew
 
     def noting(arrays: growth.Arrays, status: int) -> None:
         asked.add(status)
         grow(arrays, status)
 
+    def noting_anew(outlets: Outlets) -> None:
+        asked.add(layout.GROW_TAKEN)
+        begin_anew(outlets)
+
     monkeypatch.setattr(growth, "grow", noting)
+    monkeypatch.setattr(Outlets, "begin_anew", noting_anew)
     cramped = engine_of(text)
     for name in ("heap", "lists", "runs", "triggers", "queue", "deferred", "consumed", "taken"):
         cramped._arrays[name] = np.zeros(1, cramped._arrays[name].dtype)
