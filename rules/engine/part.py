@@ -1,14 +1,14 @@
 """One part of rules that are spread over several engines: see :mod:`rules.engine.parts`.
 
-Law: a part is asked before anything is given to it. What it would take to evaluate rules here is
-what they do, and to take in the types that none of its rules has used so far: rules that look at
-the same events belong together, as far as no part gets much more to do than another.
+Law: what it takes to evaluate rules here is what they do, and to take in the types that none of
+its rules has used so far. So rules that look at the same events belong together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 import networkx as nx
 import numpy as np
@@ -19,7 +19,9 @@ from rules.engine.cdp import CdpEngine
 from rules.engine.engine import Detections
 from rules.pattern import Rule, RuleSet
 
-TYPE_WEIGHT = 1
+Group: TypeAlias = tuple[Rule, ...]
+"""Rules that have to stay together."""
+TYPE_WEIGHT = 4
 """To take in the events of a type, as a multiple of what a clause of a rule takes."""
 
 
@@ -46,8 +48,14 @@ class Part:
     def load(self, group: Iterable[Rule] = ()) -> int:
         """How much there is to do, roughly, for its rules and others."""
         group = tuple(group)
-        types = self.used.keys() | frozenset[str]().union(*map(used_by, group))
+        types = self.used.keys() | types_of(group)
         return self._work + sum(map(weight, group)) + TYPE_WEIGHT * len(types)
+
+    @staticmethod
+    def alone(group: Iterable[Rule]) -> int:
+        """The load of rules without any others."""
+        group = tuple(group)
+        return sum(map(weight, group)) + TYPE_WEIGHT * len(types_of(group))
 
     def deploy(self, rules: RuleSet, since: int | None, version: int) -> None:
         """Add rules."""
@@ -72,7 +80,7 @@ class Part:
     def is_tied(self, group: Sequence[Rule]) -> bool:
         """Whether rules have to do with its composite events, or it with theirs."""
         defined = {rule.defines.name for rule in group}
-        used = frozenset[str]().union(*map(used_by, group))
+        used = types_of(group)
         mine = self.defined.keys()
         return not (mine.isdisjoint(defined | used) and defined.isdisjoint(self.used.keys()))
 
@@ -133,7 +141,7 @@ class Part:
         return found
 
 
-def together(rules: Sequence[Rule]) -> list[tuple[Rule, ...]]:
+def together(rules: Sequence[Rule]) -> list[Group]:
     """Rules that have to do with each other's composite events, those with most to do first."""
     ties: nx.Graph[str] = nx.Graph()
     defined = {rule.defines.name for rule in rules}
@@ -149,6 +157,19 @@ def together(rules: Sequence[Rule]) -> list[tuple[Rule, ...]]:
     return sorted(
         map(tuple, groups.values()), key=lambda group: (-sum(map(weight, group)), group[0].name)
     )
+
+
+def alike(groups: Iterable[Group]) -> list[list[Group]]:
+    """Groups of rules by the types that they use, in the groups' order."""
+    found: dict[frozenset[str], list[Group]] = {}
+    for group in groups:
+        found.setdefault(types_of(group), []).append(group)
+    return list(found.values())
+
+
+def types_of(rules: Iterable[Rule]) -> frozenset[str]:
+    """The names of the types that rules use."""
+    return frozenset[str]().union(*map(used_by, rules))
 
 
 def used_by(rule: Rule) -> frozenset[str]:

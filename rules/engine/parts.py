@@ -21,26 +21,30 @@ in the first part.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from matcher.errors import SchemaError
-from matcher.model import EventBatch
+from matcher.model import EventBatch, Int64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.engine.merged import Merged
-from rules.engine.part import Part, together, used_by
+from rules.engine.part import Group, Part, alike, together, types_of
 from rules.engine.pending import times_of
 from rules.engine.taken import Taken
 from rules.pattern import TIMER, Rule, RuleSet
 
 AtOnce: TypeAlias = Callable[[Callable[[Part], None], Sequence[Part]], Iterable[None]]
 """Runs a function on every part; the results in the parts' order."""
+EVEN = 1.25
+"""A part may have so many times its share to do, if that lets rules that look at the same events
+stay together."""
 FEW = 256
 """So much to do, beside what the part with most has, is not worth to wake others: see
 :meth:`Part.expected`."""
@@ -101,20 +105,34 @@ class PartedEngine:
     def deploy(self, rules: RuleSet, *, since: int | None = None, version: int = 0) -> None:
         """Add rules that hold from ``since``; RuleErrors when they are refused."""
         self._catalogue.deploy(rules, since, version)
-        for group in together(rules.rules):
-            part = self._part_for(group)
-            new = frozenset[str]().union(*map(used_by, group)) - part.used.keys()
+        for group, home in self._homes(together(rules.rules)):
+            part = self._part_for(group, home)
+            new = types_of(group) - part.used.keys()
             part.deploy(replace(rules, rules=group), since, version)
             self._give_pending(part, new)
             self._part_of.update(dict.fromkeys((rule.name for rule in group), part))
         self._place_rules()
 
-    def _part_for(self, group: Sequence[Rule]) -> Part:
+    def _homes(self, groups: Sequence[Group]) -> Iterator[tuple[Group, Part | None]]:
+        """Groups of rules, and the part for all that look at the same events, if it would not have
+        much more than its share to do.
+        """
+        bundles = [(some, tuple(chain(*some))) for some in alike(groups)]
+        load = sum(part.load() for part in self._parts)
+        load += sum(Part.alone(rules) for _, rules in bundles)
+        for some, rules in bundles:
+            home = min(self._parts, key=lambda part: part.load(rules))
+            is_kept = home.load(rules) * len(self._parts) <= EVEN * load
+            for group in some:
+                yield group, home if is_kept else None
+
+    def _part_for(self, group: Group, home: Part | None) -> Part:
         """The part that rules which have to stay together belong to (Law 3)."""
         tied = [part for part in self._parts if part.is_tied(group)]
         if not tied:
-            is_of_clock = all(used_by(rule) == {TIMER.name} for rule in group)
-            return self._parts[0] if is_of_clock else min(self._parts, key=lambda p: p.load(group))
+            if types_of(group) == {TIMER.name}:
+                return self._parts[0]
+            return home or min(self._parts, key=lambda part: part.load(group))
         part = max(tied, key=Part.load)
         for other in tied:
             if other is not part:
@@ -196,9 +214,11 @@ class PartedEngine:
             for one, places in zip(found, self._places, strict=True)
             if isinstance(one, Taken)
         ]
-        if len(some) < 2:
-            return some[0][0] if some else NOTHING
-        return Merged(some)
+        if not some:
+            return NOTHING
+        # Rules with most to do were deployed first: a part's own order need not be that of all.
+        is_in_order = len(some) == 1 and _is_rising(some[0][1])
+        return some[0][0] if is_in_order else Merged(some)
 
     def _forget(self) -> None:
         """Forget pending events that a mark has passed, and ids that nothing can see."""
@@ -209,6 +229,11 @@ class PartedEngine:
         horizons = [part.engine.horizon for part in self._parts if part.rules]
         if horizons:
             self._repeats.forget(min(horizons))
+
+
+def _is_rising(places: Int64s) -> bool:
+    """Whether each place is beyond the one before."""
+    return bool((places[1:] > places[:-1]).all())
 
 
 def _left(waiting: _Waiting, mark: int) -> _Waiting:

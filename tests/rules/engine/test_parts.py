@@ -191,7 +191,14 @@ def test_rules_that_look_at_the_same_events_are_together_while_that_leaves_parts
     )
     engine = in_parts(count=2)
     engine.deploy(rules.load(text))
-    assert list(engine.parts) == [("r0", "r2", "r4", "r5", "r7"), ("r1", "r3", "r6")]
+    assert list(map(set, engine.parts)) == [{"r0", "r2", "r4", "r5", "r6", "r7"}, {"r1", "r3"}]
+    more = "".join(f"event {name}(n: int)\n" for name in "EF") + "".join(
+        f"rule s{place}: define S{place}(n: int) from E() as a"
+        f" and each F() as b within {place + 1} s from a where n = b.n\n"
+        for place in range(14)
+    )
+    engine.deploy(rules.load(more))
+    assert [len(names) for names in engine.parts] == [11, 11]
 
 
 @pytest.mark.parametrize(("count", "woken"), [(10, 0), (3_000, 1)])
@@ -275,6 +282,19 @@ def test_the_order_of_one_instant_is_that_of_the_file() -> None:
     engine.push(batch_of(ruleset.schemas["A"], [{"n": 1}], source="s", times=[7]))
     found = engine.advance(8)
     assert [event.data["n"] for event in found.events()] == [4, 1, 3, 0, 2]
+
+
+def test_the_order_is_that_of_the_file_where_one_part_alone_detects() -> None:
+    text = """event A(n: int) event B(n: int)
+rule light: define X(n: int) from A() as a where n = a.n
+rule heavy: define Y(n: int) from A() as a and each B() as b within 9 s from a where n = b.n
+"""
+    ruleset = rules.load(text)
+    engine = in_parts(count=1)
+    engine.deploy(ruleset)
+    engine.push(batch_of(ruleset.schemas["B"], [{"n": 1}], source="s", times=[3]))
+    engine.push(batch_of(ruleset.schemas["A"], [{"n": 2}], source="t", times=[5]))
+    assert [event.type for event in engine.advance(10).events()] == ["X", "Y"]
 
 
 @pytest.mark.parametrize("engine", ["cdp", "aip", "naive"])
