@@ -70,9 +70,9 @@ class Configuration:
 
     @property
     def links(self) -> tuple[str, ...]:
-        """The endpoints of the brokers to be linked to."""
+        """The endpoints of the brokers to be linked to, each once."""
         links: tuple[str, ...] = self.values["link"]
-        return links
+        return tuple(dict.fromkeys(links))
 
     @property
     def strategy(self) -> str | None:

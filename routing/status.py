@@ -3,7 +3,8 @@
 A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
 for evaluation because a source's link is lost, or because a source has not moved its promise for
 STALLED_AFTER_S; *running* otherwise. ``held_by`` names the sources that its mark stands at, and the
-types by which they hold it. In a network a rule that another broker evaluates is *elsewhere*.
+types by which they hold it. In a network a rule that another broker evaluates is *elsewhere*,
+unless it waits, which all know.
 """
 
 from __future__ import annotations
@@ -160,10 +161,10 @@ class Overview:
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
         """One rule: what it is, and whether it runs."""
         place = self.place(deployed)
-        absent = [] if place else self.absent(deployed)
+        absent = self.absent(deployed)
         holders = [] if place or absent else self.holders(deployed, now)
         stalled = any(one.stalls for one in holders) and self.pending(deployed, mark)
-        state = "elsewhere" if place else "waiting" if absent else "running"
+        state = "waiting" if absent else "elsewhere" if place else "running"
         needs = self._deployments.needs(deployed.rule.name)
         facts = {
             "name": deployed.rule.name,

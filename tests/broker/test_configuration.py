@@ -61,6 +61,7 @@ def test_a_broker_may_be_linked_to_several_others_or_none(tmp_path):
     file = written(tmp_path, "[network]\nlink = ['tcp://a:1', 'ipc:///b']\n")
     assert load(file, {}, {}).links == ("tcp://a:1", "ipc:///b")
     assert load(file, {"REXMQ_LINK": "tcp://c:1"}, {}).links == ("tcp://c:1",)
+    assert load(None, {}, {"link": ("tcp://c:1", "tcp://c:1")}).links == ("tcp://c:1",)
     assert load(None, {}, {}).links == ()
     assert load(None, {"REXMQ_LINK": ""}, {}).links == ()
 
