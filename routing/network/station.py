@@ -18,6 +18,9 @@ for. Such a type's mark is also bounded by what was answered.
 
 Law 6: after an input only what it may have changed is looked at: the types of which somebody has
 said something else, and the rules that use them. After another plan that is everything.
+
+Law 7: what sinks are told of a rule, here and elsewhere, is its outlook, which may lie beyond its
+mark (outlook).
 """
 
 from __future__ import annotations
