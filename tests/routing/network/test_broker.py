@@ -14,8 +14,10 @@ from matcher.model import TIME_MAX, Event
 from routing.config import NodeConfig
 from routing.effects import Log
 from routing.messages import (
+    Amended,
     Answered,
     Asked,
+    Awaited,
     Confirmed,
     Flow,
     Known,
@@ -516,6 +518,10 @@ def amiss() -> list[object]:
         Answered((), 99, Confirmed(1)),
         Answered(("b8",), 99, Confirmed(1)),
         Want(("define", "Temp(depth > 1)", "Temp", "Smoke", "Fire")),
+        Want(("Temp",), 2**62, (), 2**62 - 1),  # a change of what was never told
+        Amended(2**62, *[((), ())] * 5),
+        Amended(1, ((99,), ()), *[((), ())] * 4),
+        Awaited((("Temp", 2**62), ("nothing", 0))),
     ]
 
 
