@@ -49,12 +49,14 @@ def in_order(tables: Sequence[pa.Table], order: Sequence[str]) -> list[pa.Record
     if not sum(table.num_rows for table in tables):
         return []
     table = pa.concat_tables(tables, promote_options="default")
-    keys = [(name, "ascending") for name in order if name in table.schema.names]
+    names = table.schema.names
+    keys = [(name, "ascending") for name in order if name in names]
     if (ID, "ascending") in keys:  # nothing but ids can be null beside others
         table = table.append_column(_NAMED, pc.is_valid(table.column(ID)))
         keys.insert(keys.index((ID, "ascending")), (_NAMED, "ascending"))
     places = pc.sort_indices(table, sort_keys=keys)
-    ordered: list[pa.RecordBatch] = table.take(places).combine_chunks().to_batches(ROWS_ORDERED)
+    rows = table.select(names).take(places).combine_chunks()
+    ordered: list[pa.RecordBatch] = rows.to_batches(ROWS_ORDERED)
     return ordered
 
 

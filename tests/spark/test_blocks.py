@@ -10,6 +10,7 @@ from spark_frames import composite_events, form_of, wide_rows
 
 from broker.spark.blocks import BUCKET, EVENTS, FIRST, LAST, Packing, Portion
 from broker.spark.cells import CELL, Cell, cells_of, slices
+from broker.spark.columns import in_order
 from broker.spark.frames import Form
 from broker.spark.look import QUANTILES, Share
 from broker.spark.portions import columns_of, portions_of
@@ -101,3 +102,11 @@ def test_cells_find_what_the_whole_finds():
         many += len(whole) > 0 and cells > 1
     assert fired > CASES // 3
     assert many > CASES // 5
+
+
+def test_rows_are_put_in_order_with_those_without_an_id_first_and_may_be_again():
+    table = pa.table({"time": [2, 1, 1], "id": ["a", "b", None]})
+    (once,) = in_order([table.slice(0, 1), table.slice(1)], ("time", "id"))
+    (again,) = in_order([pa.Table.from_batches([once])], ("time", "id"))
+    assert once.to_pydict() == {"time": [1, 1, 2], "id": [None, "b", "a"]}
+    assert again.equals(once)
