@@ -85,8 +85,7 @@ written says how many seeds each point has.
 
 What that takes is about this much CPU time. Runs of 4 and of 24 seconds of the default scenario
 were measured, with one seed, beside a dozen other programs; the rest is in proportion to published
-events times brokers, so what grows as windows fill is left out. Of `push-pull-mt` only the first 4
-seconds were measured, which took 1.3 times as long as with `distributed-mt`: its row is a guess.
+events times brokers, so what grows as windows fill is left out.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |
@@ -94,7 +93,7 @@ seconds were measured, which took 1.3 times as long as with `distributed-mt`: it
 | `distributed-st` | 51 s | 330: 7 h | 9 h |
 | `distributed-mt` | 285 s | 330: 37 h | 50 h |
 | `push-pull-st` | 150 s | 330: 19 h | 26 h |
-| `push-pull-mt` | 380 s | 330: 50 h | 65 h |
+| `push-pull-mt` | 430 s | 330: 56 h | 76 h |
 | `adaptive` | 70 s | 330: 9 h | 12 h |"""
 
 
