@@ -27,7 +27,7 @@ from simulator.hosts import BrokerHost, join
 from simulator.lanes import Lane, Quality
 from simulator.simulation import Simulation
 
-HEARTBEAT_S = 0.2
+HEARTBEAT_S = 0.5
 
 
 class World:
