@@ -11,7 +11,7 @@ from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.deployment import Deployed
-from routing.messages import Flow, Known, RuleFacts
+from routing.messages import Flow, Known, RuleFacts, Want
 from routing.network.knowledge import rules_of
 from routing.network.places import Division
 from routing.network.relaying import DividedRouter
@@ -57,7 +57,8 @@ class Net:
         made.partners = set(made.branches)
         for neighbour in made.branches:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]
-            made.want(neighbour, tuple(sorted(set().union(*(self.wants[one] for one in beyond)))))
+            texts = set().union(*(self.wants[one] for one in beyond))
+            made.want(neighbour, Want(tuple(sorted(texts))))
         made.index(SCHEMAS, DEFINING)
         made.follow_division(self.division)
         return made
