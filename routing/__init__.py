@@ -6,7 +6,8 @@ only move bytes and time (docs/protocol.md). What they say is in ``messages``, h
 ``wire`` and ``columns``, what they want done in ``effects``. Each state of a node has one owner:
 ``link`` (who is connected), ``sources`` and ``advertisements`` (who publishes what, and promises),
 ``deployment``, ``watermark`` and ``detection`` (rules, marks, engine), ``sinks`` with
-``subscriptions``, ``parcel`` and ``holdback`` (who gets what, in which order), ``credit`` (who may
-send). How brokers are joined into a network is in :mod:`routing.overlay`, what they do
-there together in :mod:`routing.network`. Push and pull of thesis chapter 7 will live here too.
+``subscriptions``, ``parcel``, ``joining`` and ``holdback`` (who gets what, in which order),
+``credit`` (who may send). How brokers are joined into a network is in :mod:`routing.overlay`, what
+they do there together in :mod:`routing.network`. Push and pull of thesis chapter 7 will live here
+too.
 """

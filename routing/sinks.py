@@ -25,6 +25,7 @@ from routing.deployment import Deployed, Deployments
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.holdback import HoldBack
+from routing.joining import Joined
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.parcel import Parcel, join
@@ -80,9 +81,13 @@ class Sink:
         self._queue.append(parcel)
         self._queued += parcel.events
 
-    def must_hold(self, parcel: Parcel) -> bool:
-        """Whether some composite events of a parcel are not due yet, or come after held ones."""
-        return len(self._held) > 0 or max(map(greatest_time, parcel.batches)) >= self.mark
+    def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
+        """Whether some composite events of a parcel are not due yet, come after held ones, or have
+        no common order yet (``is_joined``).
+        """
+        if len(self._held) or (is_joined and self.rules):
+            return True
+        return max(map(greatest_time, parcel.batches)) >= self.mark
 
     def hold(self, parcel: Parcel, places: Int64s) -> None:
         """Hold composite events back, with the places of their rules. ``release`` must follow."""
@@ -299,8 +304,9 @@ class Sinks:
         """Queue composite events, and what the rules' new marks release."""
         for sink in self._composite.values():
             sink.mark = min(due_mark(deployed) for deployed in sink.rules)
+        is_joined = isinstance(detections, Joined)
         for sink, parcel in self._wanted(detections.batches, detections.order):
-            if sink.must_hold(parcel):
+            if sink.must_hold(parcel, is_joined=is_joined):
                 sink.hold(parcel, self._places(parcel.batches))
             else:
                 sink.offer(parcel)

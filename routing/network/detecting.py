@@ -19,11 +19,12 @@ from typing import Any
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.deployment import Deployed
+from routing.joining import joined
 from routing.messages import SinkTree
 from routing.network.divided import DividedDetection
 from routing.network.processing import Generation, Processing
 from routing.network.recovery import chosen
-from routing.network.router import CLOSED, joined
+from routing.network.router import CLOSED
 from routing.network.sink_trees import Kinds
 from routing.network.station import Division, Station
 from rules.engine.engine import Detections

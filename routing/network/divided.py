@@ -17,12 +17,13 @@ from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from routing.config import Ordering
 from routing.deployment import Deployed
 from routing.detection import Detection
+from routing.joining import joined
 from routing.network.arrival import ArrivalStation
 from routing.network.ledger import Ledger
 from routing.network.outbox import parts_of
 from routing.network.recovery import horizons
 from routing.network.relaying import DividedRouter
-from routing.network.router import CLOSED, joined
+from routing.network.router import CLOSED
 from routing.network.station import Division, Station
 from routing.order import greatest_time, in_sequence
 from routing.sources import Source, Standing

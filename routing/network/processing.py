@@ -23,10 +23,11 @@ from dataclasses import dataclass
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.deployment import Deployed
+from routing.joining import joined
 from routing.messages import Flow, Forward, Want
 from routing.network.recovery import horizons, needed
 from routing.network.relaying import DividedRouter
-from routing.network.router import CLOSED, joined
+from routing.network.router import CLOSED
 from routing.network.station import Division, Station
 from routing.network.wanting import type_named
 from routing.overlay.trees import Tree

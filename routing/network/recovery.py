@@ -21,6 +21,7 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.deployment import Deployed
+from routing.joining import Joined
 from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
@@ -137,4 +138,5 @@ def _chosen(detections: Detections, masks: Sequence[Bools | None]) -> Detections
     stays = np.concatenate(kept)
     places: Int64s = np.cumsum(stays) - 1  # of what stays, in the concatenated batches
     order = detections.order[stays[detections.order]]
-    return Detections(tuple(batches), places[order])
+    kind = Joined if isinstance(detections, Joined) else Detections
+    return kind(tuple(batches), places[order])

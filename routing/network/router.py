@@ -18,12 +18,13 @@ import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from routing.deployment import Deployed
+from routing.joining import joined
 from routing.messages import Flow, Want
 from routing.network.branch import Branch
 from routing.network.covering import maximal_of_type
 from routing.network.wanting import type_of
 from routing.overlay.trees import Tree
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import Detections
 
 CLOSED = TIME_MAX
 """The promise of a source that has closed."""
@@ -223,14 +224,3 @@ class Router:
             if branch.has_flows:
                 for flow in branch.take_flows():
                     yield branch.neighbour, flow
-
-
-def joined(found: Sequence[Detections]) -> Detections:
-    """Detections one after another."""
-    if len(found) <= 1:
-        return found[0] if found else NOTHING
-    starts = np.cumsum([0, *map(len, found)])
-    return Detections(
-        tuple(batch for one in found for batch in one.batches),
-        np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
-    )

@@ -86,6 +86,26 @@ def test_a_rule_joins_events_of_two_brokers_for_a_sink_of_a_third() -> None:
     ]
 
 
+def test_what_two_messages_bring_at_once_has_the_order_of_the_rules() -> None:
+    network = Network(3)
+    network.connect("t", "b3").advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    sink = network.connect("k", "b1")
+    smoky = "rule smoky: define Smoky(room: string) from Smoke() as s where room = s.room"
+    network.connect("m", "b2").deploy(f"{smoky}\n{HOT}")
+    sink.subscribe("Smoky()")
+    sink.subscribe("Hot()")
+    network.run(0.2)
+    network.take_lines()
+    wire = network.mesh.wires["b2", b"b1"]
+    wire.delay_s = 0.2
+    network.publish("t", 'Temp@5("a", 50)', 6)
+    wire.delay_s = 0.005  # what comes now is held back until what was sent before has come
+    network.publish("s", 'Smoke@5("a")', 6)
+    network.run(0.2)
+    assert network.take_lines() == ['k: Smoky@5("a") <- s#1', 'k: Hot@5("a") <- t#1']
+
+
 def test_a_source_that_closes_holds_nothing_up() -> None:
     network = furnished()
     network.publish("t", 'Temp@1("a", 50)')
