@@ -40,6 +40,7 @@ from routing.messages import (
 )
 from routing.outgoing import Outgoing
 from routing.requests import Asked, Requests
+from routing.silence import excused
 
 NO_RETRY = frozenset(
     {Code.VERSION, Code.BAD_NAME, Code.PROTOCOL, Code.SCHEMA, Code.BAD_EVENT, Code.QUEUE_FULL}
@@ -155,6 +156,7 @@ class Conversation:
         if self._state not in (State.GREETING, State.READY):
             return
         self._now = now
+        self._heard_at = excused(self._heard_at, self.timer_at, now)
         self.timer_at = now + self._tick_s
         silence_s = self._broker_heartbeat_s * self._config.heartbeats_missed_max
         if now - self._heard_at > silence_s:

@@ -44,6 +44,7 @@ from routing.messages import (
     Welcome,
 )
 from routing.service import Service
+from routing.silence import excused
 from routing.sources import Standing
 from routing.status import time_or_none
 
@@ -124,9 +125,11 @@ class Node(Service):
 
     def handle_timer(self, now: float) -> None:
         """Do what is due: heartbeats, lost clients, silent sources, ticks of Timer."""
+        due = self._ticked_at + self._config.heartbeat_s / 2
         self._now = self._ticked_at = now
         self._rates.tick(now)
         for link in self._links:
+            link.heard_at = excused(link.heard_at, due, now)
             if link.is_silent(now):
                 self._expel(link.peer, Code.SILENT, f"nothing heard for {link.timeout_s:g} s")
             elif now - link.sent_at >= self._config.heartbeat_s / 2:

@@ -46,6 +46,7 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
+from routing.silence import excused
 
 
 class State(enum.Enum):
@@ -216,6 +217,9 @@ class Channel:
             return
         if self._state is State.CLOSED:
             return
+        due = self.next_timer()
+        if due is not None:
+            self._heard_at = excused(self._heard_at, due, now)
         if now >= self._heard_at + self._silence_s:
             self._fall(f"nothing heard for {self._silence_s:g} s")
             return
