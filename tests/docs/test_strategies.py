@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 from networks import run, sharp, write
 
 from routing.network import strategy
@@ -11,6 +12,7 @@ from simulator.checkers import check
 PAGE = Path(__file__).parents[2] / "docs" / "strategies.md"
 
 
+@pytest.mark.usefixtures("own_strategies")
 def test_the_example_detects_what_one_engine_does(tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     exec(compile(code, str(PAGE), "exec"), {})
@@ -29,4 +31,4 @@ def test_the_example_detects_what_one_engine_does(tmp_path: Path) -> None:
 
 def test_the_page_has_all_strategies() -> None:
     listed = set(re.findall(r"^\| `([a-z-]+)` \|", PAGE.read_text(), re.MULTILINE)) - {"strategy"}
-    assert listed == set(strategy.names()) - {"sifted-centre", "mine"}
+    assert listed == set(strategy.names())

@@ -107,16 +107,18 @@ def test_a_table_says_how_many_seeds_its_points_have(
 ) -> None:
     monkeypatch.setattr(writing, "draw", lambda title, outcome, file: False)
     words = ["reproduce", "thesis-7.12", "--size", "quick", "--out", str(tmp_path)]
-    assert main([*words, "--runs", "7"]) == 0
-    told, count = capfd.readouterr(), 2 * len(strategy.names())
+    one_point = len(strategy.names())
+    runs, count = one_point + 1, 2 * one_point
+    assert main([*words, "--runs", str(runs)]) == 0
+    told = capfd.readouterr()
     assert f"rexmq: {count} of {count} runs are missing: about " in told.err
-    assert "rexmq: 7 of 7: " in told.err
+    assert f"rexmq: {runs} of {runs}: " in told.err
     assert str(tmp_path / "distribution-study.md") in told.out
     _, first, last = csv.reader((tmp_path / "thesis-7.12.csv").open())
     assert first[1] == "1"
     assert last[1] == f"1; {'; '.join(f'{name} 0' for name in strategy.names()[1:])}"
     assert main(words) == 0
-    assert f"{count - 7} of {count} runs are missing" in capfd.readouterr().err
+    assert f"{count - runs} of {count} runs are missing" in capfd.readouterr().err
     assert main([*words, "--runs", "0"]) == 0
     assert f"rexmq: 0 of {count} runs are missing: about 0 hours" in capfd.readouterr().err
     assert len((tmp_path / "study.jsonl").read_text().splitlines()) == count

@@ -565,6 +565,7 @@ class Another(Centralized):
     name = "mine"
 
 
+@pytest.mark.usefixtures("own_strategies")
 def test_strategies_are_known_by_name() -> None:
     register(Mine)
     register(Mine)
