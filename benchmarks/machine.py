@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from benchmarks.report import Row
+from benchmarks.report import Row, seconds_of
 from matcher.model import AnyArray
 
 ENTRIES = 1 << 25
@@ -38,10 +38,10 @@ def state(before: str, quick: bool) -> list[Row]:
     return [
         Row(
             f"{label}a read of {circle.nbytes >> 10:,} KiB, at random",
-            _least(lambda: _follow(circle, reads)) / reads,
+            _nanoseconds(lambda: _follow(circle, reads), reads),
             "ns",
         ),
-        Row(f"{label}a step of a loop of Python", _least(lambda: _count(steps)) / steps, "ns"),
+        Row(f"{label}a step of a loop of Python", _nanoseconds(lambda: _count(steps), steps), "ns"),
     ]
 
 
@@ -68,12 +68,6 @@ def _count(steps: int) -> int:
     return total
 
 
-def _least(action: Callable[[], object]) -> float:
-    """Nanoseconds of CPU time; the first run is to warm up."""
-    action()
-    spent = []
-    for _ in range(REPEATS):
-        begun = time.process_time_ns()
-        action()
-        spent.append(time.process_time_ns() - begun)
-    return min(spent)
+def _nanoseconds(action: Callable[[], object], steps: int) -> float:
+    """Of CPU time, for each step of an action that takes so many."""
+    return seconds_of(action, repeats=REPEATS, clock=time.process_time) / steps * 1e9

@@ -22,12 +22,13 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.apart import Outcome, outcome_of
-from benchmarks.report import Row, table
+from benchmarks.report import Row, seconds_of, table
 from benchmarks.spark_log import LOGGED, used
 
 RULES = """
@@ -43,6 +44,8 @@ where area = $a, before = Before.value, after = Now.value
 AREAS = 1_000
 PACE_US = 100_000
 """The time between two rows, in microseconds."""
+timed = partial(seconds_of, repeats=2)
+"""Starting costs too much for more."""
 
 
 def rules(count: int) -> str:
@@ -62,17 +65,6 @@ def record(session: Any, rows: int, path: str) -> Any:
     )
     made.write.mode("overwrite").parquet(path)
     return session.read.parquet(path)
-
-
-def timed(work: Callable[[], object], runs: int = 2) -> float:
-    """The seconds of the best of so many runs, after one that is not counted."""
-    work()
-    seconds = []
-    for _ in range(runs):
-        begun = time.perf_counter()
-        work()
-        seconds.append(time.perf_counter() - begun)
-    return min(seconds)
 
 
 # --- what is measured --------------------------------------------------------------------------
@@ -122,7 +114,7 @@ def backtest(session: Any, rows: int, folder: str) -> dict[str, float]:
     pipeline.make_events(session, data_folder(), Path(folder))
     events = pipeline.read_events(session, Path(folder))
     count = sum(frame.count() for frame in events.values())
-    seconds = timed(lambda: detect(events, pipeline.RULES).count(), 1)
+    seconds = timed(lambda: detect(events, pipeline.RULES).count(), repeats=1)
     return {"the flights rules over the year, s": seconds, "events": count}
 
 
@@ -140,7 +132,7 @@ def stream_detection(session: Any, rows: int, folder: str) -> dict[str, float]:
             writer = found.writeStream.format("noop").option("checkpointLocation", place)
             writer.trigger(availableNow=True).start().awaitTermination()
 
-    return {"detect_stream, rows/s": rows / timed(work, 1)}
+    return {"detect_stream, rows/s": rows / timed(work, repeats=1)}
 
 
 def bare(session: Any, rows: int, folder: str) -> dict[str, float]:
