@@ -25,7 +25,7 @@ from routing.network.recovery import from_due_on
 from routing.network.router import CLOSED, Router
 from routing.network.station import Station
 from routing.overlay.trees import Tree
-from rules.engine.engine import NOTHING, Detections
+from rules.engine.engine import Detections
 
 
 class DividedRouter(Router):
@@ -89,12 +89,9 @@ class DividedRouter(Router):
         self, station: Station, detected: Detections, due: Mapping[str, int], *, marked: bool = True
     ) -> Detections | None:
         """Tell what a station has detected, or what marks have moved; gives what is news here."""
-        if len(detected):
-            self.tell(station, detected, station.news if marked else (), due)
-        elif station.news:
-            self.tell(station, NOTHING, station.news if marked else (), due)
-        else:
+        if not (len(detected) or station.news):
             return None
+        self.tell(station, detected, station.news if marked else (), due)
         return self.news(detected)
 
     def pass_detected(

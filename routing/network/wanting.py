@@ -94,6 +94,7 @@ def known_interest(text: str, schema: EventType | None) -> Interest | None:
 @lru_cache(maxsize=65_536)
 def _predicate_of(text: str, schema: EventType) -> Predicate:
     """A filter that fits its type, as fragments ask for events."""
-    found = interest(0, text, {schema.name: schema}).filter
+    found = known_interest(text, schema)
     assert found is not None
-    return Predicate.of(schema, found.conditions, CANDIDATE)
+    assert found.filter is not None
+    return Predicate.of(schema, found.filter.conditions, CANDIDATE)
