@@ -1,10 +1,11 @@
 """Content-based matching on a GPU beside the processor, on the workloads of ``matching``.
 
-For each scenario: ``auto`` on one thread of the processor in batches of 256, as the baseline; CCM
-one event at a time (latency) and one behind the other (rate), launched anew and by graphs; the
-batched matcher in batches of 1 to 4,096, end to end and its kernels alone; deployment; memory on
-the device. Events are encoded beforehand, interface sets come out. Elapsed time, since a device
-does not use the processor's.
+For each scenario: ``auto`` on one thread of the processor, as the baseline; CCM one event at a
+time (latency), one behind the other (rate) and its kernel alone, launched anew and by graphs; the
+batched matcher in batches of 1 to 4,096, end to end, and its kernels alone, launched anew and by
+a graph; what ``--device auto`` makes of it. Of each deployment, until the first answer, and memory
+on the device. Events are encoded beforehand, interface sets come out. Elapsed time, since a device
+does not use the processor's; the least of some runs, of single events percentiles.
 
 A part that fails costs its own figures, and each row is told on standard error as soon as it is
 there: what goes wrong on a device may end the process.
@@ -18,13 +19,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from benchmarks.matching import SCENARIOS, SEED, Scenario, events_of, filters_of
-from benchmarks.report import Row, attempted, table
+from benchmarks.pace import percentiles
+from benchmarks.report import Row, attempted, seconds_of, table
 from matcher.choose import AutoMatcher
 from matcher.encoded import EncodedEvents
 from matcher.gpu.batched import BatchedMatcher
@@ -37,8 +39,11 @@ from matcher.tabled import TableMatcher
 NAMES = ("100k", "1M", "1M, 10 names", "1M, Zipf names", "1M, 16 attributes", "1M typed filters")
 BATCHES = (1, 16, 64, 256, 1_024, 4_096)
 PROCESSOR_BATCH = 256
-SINGLES = 1_000
-US = 1e6
+BATCHES_MAX = 1_000
+"""Batches, and single events, that a figure is made of at most."""
+LAUNCHES = 50
+"""Launches of the kernels alone that are timed together."""
+REPEATS = 3
 Deployed = TypeVar("Deployed", bound=TableMatcher)
 
 
@@ -61,7 +66,7 @@ def measure(scenario: Scenario, events: int, few: bool) -> Iterator[Row]:
     rng = np.random.default_rng(SEED)
     filters, mixed = filters_of(scenario, rng), events_of(scenario, events, rng)
     label = f"gpu matching/{scenario.name}"
-    work = Work(label, filters, mixed)
+    work = Work(label, filters, mixed, *((1, 2) if few else (REPEATS, LAUNCHES)))
     parts: dict[str, Callable[[], Iterator[Row]]] = {
         "cpu auto": lambda: on_processor(work),
         "CCM, launched": lambda: by_ccm(work, "launched", recorded=False),
@@ -78,13 +83,17 @@ def measure(scenario: Scenario, events: int, few: bool) -> Iterator[Row]:
 
 @dataclass(slots=True)
 class Work:
-    """One scenario, and what the processor takes for it once that is known."""
+    """One scenario, how often it is measured, and the processor's figures once they are known:
+    of one event by what they are, as "p50".
+    """
 
     label: str
     filters: FilterBatch
     events: MixedEvents
+    repeats: int = REPEATS
+    launches: int = LAUNCHES
     processor_rate: float | None = None
-    processor_us: float | None = None
+    processor_us: dict[str, float | None] = field(default_factory=dict)
 
     def deploy(self, matcher: Deployed) -> tuple[Deployed, EncodedEvents, float]:
         """The matcher with all filters, the events, and seconds until the first answer."""
@@ -99,84 +108,94 @@ class Work:
         of = f"{self.label}/{name}"
         return Row(of, value, "events/s", "cpu auto", self.processor_rate, note)
 
+    def rate(self, matcher: TableMatcher, encoded: EncodedEvents, batch: int) -> float:
+        """Events a second of elapsed time, in BATCHES_MAX batches at most."""
+        starts = range(0, len(encoded), batch)[:BATCHES_MAX]
+        batches = [encoded.take(slice(at, at + batch)) for at in starts]
+
+        def all_of_them() -> None:
+            for one in batches:
+                matcher.match(one)
+
+        return sum(map(len, batches)) / seconds_of(all_of_them, repeats=self.repeats)
+
+    def kernels_alone(self, name: str, again: Callable[[int], None], events: int) -> Row:
+        """The same launch for so many events again and again, nothing being copied."""
+        seconds = seconds_of(lambda: again(self.launches), repeats=self.repeats) / self.launches
+        return self.rate_row(f"{name}, kernels alone, {events:,} at once", events / seconds)
+
+    def settled(self, name: str, matcher: TableMatcher, seconds: float) -> Iterator[Row]:
+        """What there is before events come."""
+        of = f"{self.label}/{name}"
+        yield Row(f"{of}, deployment", seconds, "s", note="until the first answer")
+        if (size := matcher.figures.get("device bytes")) is not None:
+            yield Row(f"{of}, device memory", int(size) / 1e6, "MB")
+
+    def one_event(self, name: str, matcher: TableMatcher, encoded: EncodedEvents) -> Iterator[Row]:
+        """What one event takes, by itself."""
+        some = range(min(BATCHES_MAX, len(encoded)))
+        singles = [encoded.take(slice(place, place + 1)) for place in some]
+        matcher.match(singles[0])
+        actions = [lambda one=one: matcher.match(one) for one in singles]
+        for row in percentiles(f"{self.label}/{name}, one event", actions):
+            beside = self.processor_us.get(which(row))
+            yield (
+                row
+                if beside is None
+                else replace(row, baseline_name="cpu auto", baseline_value=beside)
+            )
+
+
+def which(row: Row) -> str:
+    """What a row says of one event."""
+    return row.name.rpartition(", ")[2]
+
 
 def on_processor(work: Work) -> Iterator[Row]:
     """The baseline."""
-    matcher, encoded, _ = work.deploy(AutoMatcher())
-    work.processor_rate = rate(matcher, encoded, PROCESSOR_BATCH)
-    work.processor_us = latency(matcher, encoded, 50)
-    of = f"{work.label}/cpu auto"
-    yield Row(f"{of}, batches of {PROCESSOR_BATCH}", work.processor_rate, "events/s")
-    yield Row(f"{of}, one event, p50", work.processor_us, "us")
+    name = "cpu auto"
+    matcher, encoded, seconds = work.deploy(AutoMatcher())
+    yield from work.settled(name, matcher, seconds)
+    work.processor_rate = work.rate(matcher, encoded, PROCESSOR_BATCH)
+    of = f"{work.label}/{name}, batches of {PROCESSOR_BATCH}"
+    yield Row(of, work.processor_rate, "events/s")
+    alone = list(work.one_event(name, matcher, encoded))
+    yield from alone
+    work.processor_us = {which(row): row.value for row in alone}
 
 
 def by_ccm(work: Work, name: str, *, recorded: bool) -> Iterator[Row]:
-    """CCM: one event by itself, and one behind the other."""
-    matcher, encoded, _ = work.deploy(CcmMatcher(recorded=recorded))
-    of = f"{work.label}/CCM, {name}"
-    value = latency(matcher, encoded, 50)
-    yield Row(f"{of}, one event, p50", value, "us", "cpu auto", work.processor_us)
-    yield Row(f"{of}, one event, p99", latency(matcher, encoded, 99), "us")
-    some = encoded.take(slice(0, SINGLES))
-    yield work.rate_row(f"CCM, {name}, pipelined", rate(matcher, some, len(some)))
+    """CCM: one event by itself, one behind the other, and its kernel alone."""
+    name = f"CCM, {name}"
+    matcher, encoded, seconds = work.deploy(CcmMatcher(recorded=recorded))
+    yield from work.settled(name, matcher, seconds)
+    yield from work.one_event(name, matcher, encoded)
+    some = encoded.take(slice(0, BATCHES_MAX))
+    yield work.rate_row(f"{name}, pipelined", work.rate(matcher, some, len(some)))
+    yield work.kernels_alone(name, matcher.launch_again(encoded.take(slice(0, 1))), 1)
 
 
 def by_batches(work: Work) -> Iterator[Row]:
-    """The batched matcher: deployment, memory, batches of all sizes, kernels alone."""
+    """The batched matcher: batches of all sizes, and its kernels alone."""
+    name = "batched"
     matcher, encoded, seconds = work.deploy(BatchedMatcher())
-    of = f"{work.label}/batched"
-    yield Row(f"{of}, deployment", seconds, "s", note="until the first answer")
-    yield Row(f"{of}, device memory", int(matcher.figures["device bytes"]) / 1e6, "MB")
+    yield from work.settled(name, matcher, seconds)
+    yield from work.one_event(name, matcher, encoded)
     for batch in BATCHES:
         if batch <= len(encoded):
-            value = rate(matcher, encoded, batch)
-            yield work.rate_row(f"batched, batches of {batch}", value)
-    yield kernels_alone(work, matcher, encoded)
+            value = work.rate(matcher, encoded, batch)
+            yield work.rate_row(f"{name}, batches of {batch:,}", value)
+    some = encoded.take(slice(0, BATCHES[-1]))
+    for how, recorded in (("launched", False), ("by graph", True)):
+        again = matcher.launch_again(some, recorded=recorded)
+        yield work.kernels_alone(f"{name}, {how}", again, len(some))
 
 
 def by_choice(work: Work) -> Iterator[Row]:
     """``--device auto``: where it went, and what came of it."""
     matcher, encoded, _ = work.deploy(PlacedMatcher())
     for batch in (1, BATCHES[-1]):
-        rate(matcher, encoded, batch)
+        work.rate(matcher, encoded, batch)
     note = f"device from {matcher.figures['device from events']} events"
-    value = rate(matcher, encoded, BATCHES[-1])
-    yield work.rate_row(f"auto, batches of {BATCHES[-1]}", value, note)
-
-
-def kernels_alone(work: Work, matcher: BatchedMatcher, encoded: EncodedEvents) -> Row:
-    """The batched kernels without copies back: the same launch again and again."""
-    again = matcher.launch_again(encoded.take(slice(0, BATCHES[-1])))
-    repeats = 3 if len(encoded) < SINGLES else 50
-    seconds = timed(lambda: again(repeats)) / repeats
-    count = min(len(encoded), BATCHES[-1])
-    return work.rate_row(f"batched, kernels alone, {count} events", count / seconds)
-
-
-def rate(matcher: TableMatcher, encoded: EncodedEvents, batch: int) -> float:
-    """Events a second of elapsed time, once over all of them, at most SINGLES batches."""
-    starts = range(0, len(encoded), batch)[:SINGLES]
-    batches = [encoded.take(slice(at, at + batch)) for at in starts]
-    matcher.match(batches[0])
-
-    def all_of_them() -> None:
-        for one in batches:
-            matcher.match(one)
-
-    return sum(map(len, batches)) / timed(all_of_them)
-
-
-def latency(matcher: TableMatcher, encoded: EncodedEvents, percentile: int) -> float:
-    """Microseconds that one event takes, by itself."""
-    spent = []
-    for place in range(min(SINGLES, len(encoded))):
-        one = encoded.take(slice(place, place + 1))
-        spent.append(timed(lambda one=one: matcher.match(one)))  # type: ignore[misc]
-    return float(np.percentile(spent, percentile)) * US
-
-
-def timed(action: Callable[[], object]) -> float:
-    """Seconds of elapsed time."""
-    begun = time.perf_counter()
-    action()
-    return time.perf_counter() - begun
+    value = work.rate(matcher, encoded, BATCHES[-1])
+    yield work.rate_row(f"auto, batches of {BATCHES[-1]:,}", value, note)

@@ -56,11 +56,13 @@ class BatchedMatcher(TableMatcher):
     def _run(self, events: EncodedEvents, begin: int, found: Found) -> tuple[int, int]:
         return self._tables.run(events, begin, found)
 
-    def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
-        """A function that computes the same for these events so many times, without copying
-        anything: for benchmarks.
+    def launch_again(
+        self, events: EncodedEvents, *, recorded: bool = False
+    ) -> Callable[[int], None]:
+        """A function that computes the same for these events so many times, copying nothing, by
+        a graph where ``recorded``: for benchmarks. At most EVENTS_MAX events.
         """
-        return self._tables.launch_again(events)
+        return self._tables.launch_again(events, recorded)
 
     def _bytes(self) -> int:
         return self._tables.host_bytes
@@ -141,12 +143,14 @@ class DeviceTables:
         table = self._table
         return max(len(table.vocabulary.terms), 1), 2 * (table.interfaces.size // 64 + 1)
 
-    def launch_again(self, events: EncodedEvents) -> Callable[[int], None]:
-        """As ``BatchedMatcher.launch_again``; at most EVENTS_MAX events."""
+    def launch_again(self, events: EncodedEvents, recorded: bool) -> Callable[[int], None]:
+        """As ``BatchedMatcher.launch_again``."""
         launch, part = self._launches[0], slice(0, min(len(events), EVENTS_MAX))
         terms, words = self._widths
         filters = self._synchronised(events)
         compute = launch.repeated(filters, events, part, terms, words)
+        if recorded:
+            compute = self.device.recorded(compute, launch.lane)
 
         def again(times: int) -> None:
             for _ in range(times):

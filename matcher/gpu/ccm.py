@@ -50,6 +50,12 @@ class CcmMatcher(PcmMatcher):
         super().__init__()
         self._evaluation = _Evaluation(on or device(), recorded, memset)
 
+    def launch_again(self, event: EncodedEvents) -> Callable[[int], None]:
+        """A function that evaluates one event so many times, copying nothing: for benchmarks."""
+        with self._evaluation.lock:
+            self._evaluation.synchronise(self, event, False)
+            return self._evaluation.launch_again(self, event.cells)
+
     def _insert(self, slots: Int64s) -> None:
         super()._insert(slots)
         self._evaluation.changed(self, slots)
@@ -170,21 +176,49 @@ class _Evaluation:
             return self.evaluate(matcher, events, some)
         return [(place.interfaces, place.found[1 : 1 + place.found[0]].copy()) for place in used]
 
+    def launch_again(self, matcher: CcmMatcher, cells: Int64s) -> Callable[[int], None]:
+        """As ``CcmMatcher.launch_again``; both copies are clean after each call."""
+        place, lane = self._ring[0], self._lane
+        place.fill(matcher, cells)
+        self._upload(place)
+        turns = [self._repeatable(partial(self._compute, place, turn)) for turn in range(2)]
+        self._copies.clear(lane)
+
+        def again(times: int) -> None:
+            for number in range(times):
+                turns[number % 2]()
+            self._copies.clear(lane)
+            lane.wait()
+
+        return again
+
     def _lay_out(self) -> None:
         """Make the places of the ring anew, with clean copies to begin with."""
         self._next = 0
         lengths = (self._attributes, self._room, self._copies.interfaces)
         self._ring = [_Place(self.device, *lengths) for _ in range(RING)]
         for turn, place in enumerate(self._ring):
-            work = partial(self._launch, place, turn % 2)
-            place.work = self.device.recorded(work, self._lane) if self._graphs else work
+            place.work = self._repeatable(partial(self._launch, place, turn % 2))
         self._copies.clear(self._lane)
 
+    def _repeatable(self, work: Callable[[], None]) -> Callable[[], None]:
+        return self.device.recorded(work, self._lane) if self._graphs else work
+
     def _launch(self, place: _Place, turn: int) -> None:
-        on, lane, copies = self.device, self._lane, self._copies
-        on.upload(place.inputs, 0, place.input, lane)
-        on.upload(place.size, 0, place.count, lane)
+        on, lane = self.device, self._lane
+        self._upload(place)
         on.clear(place.matched, 1, lane)
+        self._compute(place, turn)
+        on.download(place.interfaces, self._copies.of(turn)[1], lane)
+        on.download(place.found, place.matched, lane)
+
+    def _upload(self, place: _Place) -> None:
+        self.device.upload(place.inputs, 0, place.input, self._lane)
+        self.device.upload(place.size, 0, place.count, self._lane)
+
+    def _compute(self, place: _Place, turn: int) -> None:
+        """The kernel, on an event that is on the device."""
+        on, lane, copies = self.device, self._lane, self._copies
         mine, other = copies.of(turn), copies.of(1 - turn)
         if self._memset:
             for buffer in mine:
@@ -195,8 +229,6 @@ class _Evaluation:
         grid = (self._longest, self._attributes) if self._graphs else place.grid
         tables = (place.size, place.inputs, lists, arena, filters, *mine, *other)
         on.launch(ccm, grid, THREADS, lane, *tables, self._room, place.matched, *texts)
-        on.download(place.interfaces, mine[1], lane)
-        on.download(place.found, place.matched, lane)
 
 
 class _Place:

@@ -129,6 +129,23 @@ def test_texts_are_followed_through_growth_and_forgetting(monkeypatch: pytest.Mo
         assert found.filter_lists() == expected.filter_lists(), f"batch {batch}"
 
 
+@pytest.mark.parametrize("name", MATCHERS)
+def test_what_is_computed_again_and_again_for_a_benchmark_changes_no_answer(name: str) -> None:
+    rng = random.Random(4)
+    matcher, oracle = MATCHERS[name](), make("naive")
+    for identifier in range(6):
+        filter_ = random_filter(rng, NAMES)
+        for one in (oracle, matcher):
+            one.add(identifier, identifier, filter_)
+    events = MixedEvents.of([{"a": 1, "b": rng.choice(TEXTS)} for _ in range(3)])
+    expected = oracle.match(events, filters=True)
+    for times in (1, 2):
+        assert isinstance(matcher, BatchedMatcher | CcmMatcher)
+        matcher.launch_again(matcher.encode(events).take(slice(0, 1)))(times)
+        found = matcher.match(events, filters=True)
+        assert found.filter_lists() == expected.filter_lists()
+
+
 def test_either_place_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choice, "TRIAL_EVENTS", 4)
     monkeypatch.setattr(choice, "TRIES", 1)
@@ -171,9 +188,12 @@ def test_a_matcher_without_a_form_for_devices_is_named() -> None:
 
 
 def test_the_benchmark_runs() -> None:
-    rows = gpu_matching.run(quick=True)
+    rows = list(gpu_matching.run(quick=True))
     names = [row.name for row in rows]
-    assert any("kernels alone" in name for name in names)
+    for name in ("CCM, launched", "CCM, by graph", "batched, launched", "batched, by graph"):
+        assert any(f"{name}, kernels alone" in one for one in names)
+    beside = [row for row in rows if row.name.endswith("one event, p50")]
+    assert [row.ratio is None for row in beside] == [True, False, False, False]
     assert all(row.value > 0 for row in rows), names
 
 
