@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from threading import Barrier, Thread
 
 import numpy as np
@@ -40,7 +40,7 @@ def one_pass(matcher: TableMatcher, encoded: EncodedEvents, *, filters: bool = F
     return np.diff(ends)
 
 
-def percentiles(label: str, actions: list) -> Iterator[Row]:  # type: ignore[type-arg]
+def percentiles(label: str, actions: Sequence[Callable[[], object]]) -> Iterator[Row]:
     """The median, the 99th percentile and the most of the time that each action takes."""
     gc.disable()
     spent = []
