@@ -71,7 +71,7 @@ def printed(folder: Path, *command: str) -> list[str]:
 def test_a_client_in_the_standard_library_gets_what_detect_finds(recorded):
     files = ("rules.tesla", "events.jsonl")
     found = printed(recorded, "-m", "broker", "detect", "--rules", files[0], "--events", files[1])
-    with BrokerProcess("--heartbeat-s", "0.5") as broker:
+    with BrokerProcess() as broker:
         address = broker.endpoint.removeprefix("tcp://")
         alone = ("-E", "-S", str(EXAMPLE))  # no package that is installed can be imported
         delivered = printed(recorded, *alone, address, *files, "Fire", "Alarm(many > 2)")
