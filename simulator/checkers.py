@@ -30,9 +30,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     composite ones it is asked that they can be true.
     """
     experiment = outcome.experiment
-    for client in experiment.clients:
-        for refusal in client.refusals:
-            yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
+    yield from refusals(experiment)
     for manager in experiment.managers:
         if not manager.is_done:
             yield f"{manager.name}: it has had no answer"
@@ -47,6 +45,13 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             lines = differences(_within(experiment, expected), _within(experiment, got))
         for line in lines:
             yield f"sink {name}: {line}"
+
+
+def refusals(experiment: Experiment) -> Iterator[str]:
+    """What brokers refused of what clients asked for or published, and why."""
+    for client in experiment.clients:
+        for refusal in client.refusals:
+            yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
 
 
 def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:

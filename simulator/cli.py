@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from simulator import scenario, sweep
-from simulator.checkers import check
-from simulator.drawing import DrawingError, draw, sketch_of
+from simulator.checkers import check, refusals
+from simulator.drawing import DrawingError, draw, refuse_picture, sketch_of
 from simulator.experiment import Experiment
 from simulator.report import summary, write_deliveries, write_tables
 from simulator.simulation import Replay, Trace
@@ -63,10 +63,17 @@ def _sweep(document: Mapping[str, Any], file: Path, wanted: Wanted) -> int:
 
 def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
     with ExitStack() as stack:
+        # What cannot be written is said before the run, which may take hours.
+        if wanted.out is not None:
+            wanted.out.mkdir(parents=True, exist_ok=True)
+        if wanted.picture is not None:
+            refuse_picture(wanted.picture)
+        output = wanted.deliveries and wanted.deliveries.open("wb")
+        deliveries = stack.enter_context(output) if output else None
         trace = _trace(wanted, stack)
         outcome = Experiment(read, trace).run()
-        if wanted.deliveries is not None:
-            write_deliveries(outcome, stack.enter_context(wanted.deliveries.open("wb")))
+        if deliveries is not None:
+            write_deliveries(outcome, deliveries)
         differences = []
         if isinstance(trace, Replay) and trace.difference is not None:
             differences.append(f"{wanted.replay}: {trace.difference}")
@@ -79,6 +86,9 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
         found = check(outcome)
         print(f"check   {'as the oracle' if not found else f'{len(found)} differences'}")
         differences += found
+    else:
+        for line in refusals(outcome.experiment):
+            print(f"rexmq: {line}", file=sys.stderr)
     if wanted.replay is not None and len(differences) == 0:
         print("replay  the same")
     for line in differences:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,12 @@ NAMES_MAX = 60
 """With more brokers than that only those that evaluate rules are named."""
 SPRUNG_MAX = 400
 """With more brokers than that they are left where scaling puts them."""
+FORMS = (".png", ".svg", ".pdf")
 LINK, TREE, PLAIN, EVALUATES, FORWARDS = "#c4c4c4", "#3b78b5", "#f4f4f4", "#f2a33c", "#a0457a"
 
 
 class DrawingError(ValueError):
-    """There is nothing to draw with."""
+    """There is nothing to draw with, or on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +117,24 @@ def _clients(experiment: Experiment) -> dict[str, str]:
     }
 
 
+def refuse_picture(file: Path) -> None:
+    """Raise DrawingError for a file that :func:`draw` could not write a picture to."""
+    if file.suffix not in FORMS:
+        raise DrawingError(f"{file}: expected a name that ends in {', '.join(FORMS)}")
+    if not file.parent.is_dir():
+        raise DrawingError(f"{file}: there is no folder {file.parent}")
+    if find_spec("matplotlib") is None:
+        raise DrawingError("drawing needs matplotlib: install rexmq[plots]")
+
+
 def draw(sketch: Sketch, delays: nx.Graph, file: Path) -> None:
-    """Draw it to ``file``, whose ending says the form; DrawingError without matplotlib.
+    """Draw it to ``file``, whose ending says the form; DrawingError as of refuse_picture.
 
     ``delays``: the network, whose edges have ``delay_s``; near brokers lie near each other.
     """
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise DrawingError("drawing needs matplotlib: install rexmq[plots]") from None
+    refuse_picture(file)
+    from matplotlib.figure import Figure
+
     places = _places(delays)
     side = 6.0 + min(6.0, len(places) / 20)
     figure = Figure((side * 1.25, side), layout="constrained")

@@ -17,13 +17,15 @@ import numpy as np
 
 import rules.engine
 from matcher.errors import EventError
-from matcher.model import MICROSECONDS, EventBatch
+from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
 from routing.messages import Confirmed
 from routing.network import strategy
 from routing.network.broker import Broker
 from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
+from rules.parser import parse_filter
+from rules.subscription import parse_subscription
 from simulator import recordings
 from simulator import scenario as scenario_file
 from simulator.changes import RuleBook, checked, declared, steps_of
@@ -73,6 +75,7 @@ class Experiment:
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         known = {schema.name: schema for _, one in self.recordings for schema in one.types}
         self._rulesets = list(checked(self._steps, known))
+        self._refuse_bad_filters(known)
         self.book = RuleBook()
         start = self.first_time - scenario.lead_s
         self.simulation = Simulation(scenario.seed, start, trace)
@@ -206,6 +209,23 @@ class Experiment:
             raise ScenarioError(
                 f"{scenario.file}: engine: expected one of {expected}, found {scenario.engine!r}"
             )
+
+    def _refuse_bad_filters(self, published: Mapping[str, EventType]) -> None:
+        """Raise RuleErrors for a filter that the types which sinks meet will not do for.
+
+        One to a type that nobody knows by then waits, so it is only read.
+        """
+        begun = [
+            found.schemas
+            for step, found in zip(self._steps, self._rulesets, strict=True)
+            if step.at_s is None and found is not None
+        ]
+        known = {**published, **(begun[0] if begun else {})}
+        for number, sink in enumerate(self.scenario.sinks, 1):
+            for place, text in enumerate(sink.subscribe, 1):
+                file = f"{self.scenario.file}: sink[{number}].subscribe[{place}]"
+                if parse_filter(text, file=file).type.text in known:
+                    parse_subscription(text, known, file=file)
 
     def _used_brokers(self) -> Mapping[str, None]:
         """The brokers that have clients, in order."""

@@ -71,6 +71,49 @@ def test_bad_rules_are_shown_at_their_place(written) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("filter_", "message"),
+    [
+        ("Fire(temp > 'x')", "sink[1].subscribe[1]:1:"),
+        ("Temp(value > ", "sink[1].subscribe[1]:1:"),
+        ("Temp(smell > 1)", "no attribute smell"),
+        ("Later(", "sink[1].subscribe[1]:1:"),
+    ],
+)
+def test_a_bad_filter_is_shown_at_its_place_before_anything_runs(written, filter_, message) -> None:
+    done = rexmq("simulate", written(SMALL.replace("Fire(temp > 45)", filter_)))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_brokers_refuse_on_the_way_is_said_without_a_check_too(written) -> None:
+    later = "define Later(area: string) from Smoke() as s where area = s.area"
+    change = '[[change]]\nat_s = 1.0\nbroker = "b2"\nrules = "later.tesla"\n'
+    text = SMALL.replace("Fire(temp > 45)", "Later(area > 3)") + change
+    done = rexmq("simulate", written(text, **{"later.tesla": later}))
+    assert done.returncode == 0
+    assert "rexmq: k1: refused: subscription 1 ends" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "message"),
+    [
+        ("--draw", "network.gif", "expected a name that ends in .png, .svg, .pdf"),
+        ("--draw", "none/network.png", "there is no folder"),
+        ("--deliveries", "none/got.jsonl", "No such file"),
+        ("--out", "scenario.toml", "File exists"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_run(written, option, name, message) -> None:
+    path = written()
+    done = rexmq("simulate", path, option, path.parent / name)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert message in done.stderr
+
+
 def test_the_documented_scenario_runs(written) -> None:
     page = (ROOT / "docs" / "scenarios.md").read_text()
     text = page.split("```toml\n")[1].split("```")[0]
