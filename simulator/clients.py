@@ -20,6 +20,7 @@ from routing.messages import Confirmed, Delivery, Refused, Rejected
 from routing.session import Lost, Result, Session
 from simulator.hosts import BrokerHost, Driver
 from simulator.lanes import Frames, Lane, Quality
+from simulator.moments import Moments
 from simulator.simulation import Simulation
 
 RETRY_S = 0.5
@@ -198,12 +199,19 @@ class Arrival(Struct, frozen=True, eq=False, gc=False):
 
 
 class Sink(Client):
-    """Subscribes, and takes whatever comes at once."""
+    """Subscribes, and takes whatever comes at once.
 
-    def __init__(self, place: Place, name: str, filters: Sequence[str]) -> None:
+    ``keeps``: what is delivered is kept whole, as ``arrivals``; else there are only ``moments``.
+    """
+
+    def __init__(
+        self, place: Place, name: str, filters: Sequence[str], *, keeps: bool = True
+    ) -> None:
         super().__init__(place, name)
         self.filters = tuple(filters)
         self.arrivals: list[Arrival] = []
+        self.moments = Moments()
+        self._keeps = keeps
 
     def start(self) -> None:
         """Connect and subscribe."""
@@ -213,9 +221,12 @@ class Sink(Client):
         self._driver.settle()
 
     def take(self, result: Result) -> None:
-        """Keep what is delivered."""
+        """Take what is delivered, and grant as much credit."""
         if isinstance(result, Delivery):
-            self.arrivals.append(Arrival(self._simulation.now, result))
+            now = self._simulation.now
+            self.moments.note(now, result)
+            if self._keeps:
+                self.arrivals.append(Arrival(now, result))
             self.session.consume(len(result))
 
 

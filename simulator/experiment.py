@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 import rules.engine
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch, EventType
@@ -63,9 +61,14 @@ class Outcome:
 
 
 class Experiment:
-    """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError."""
+    """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError.
 
-    def __init__(self, scenario: Scenario, trace: Trace | None = None) -> None:
+    ``keeps_deliveries``: sinks keep what they are delivered, for checkers and whoever writes it.
+    """
+
+    def __init__(
+        self, scenario: Scenario, trace: Trace | None = None, *, keeps_deliveries: bool = True
+    ) -> None:
         self.scenario = scenario
         self._refuse_what_is_not_there()
         made = None
@@ -88,7 +91,9 @@ class Experiment:
         }
         self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
         self.sinks = {
-            sink.name: Sink(self._place(sink.broker), sink.name, sink.subscribe)
+            sink.name: Sink(
+                self._place(sink.broker), sink.name, sink.subscribe, keeps=keeps_deliveries
+            )
             for sink in (*scenario.sinks, *_subscribers(made))
         }
         self.managers = list(self._managers())
@@ -185,12 +190,7 @@ class Experiment:
         What timers bring beyond the last event is none (S13): they never end.
         """
         last = round(self.last_time * MICROSECONDS)
-        delivered = sum(
-            int(np.count_nonzero(batch.time <= last))
-            for sink in self.sinks.values()
-            for arrival in sink.arrivals
-            for batch in arrival.delivery.batches
-        )
+        delivered = sum(sink.moments.count_until(last) for sink in self.sinks.values())
         published = sum(source.published for source in self.sources)
         floods = sum(
             sum(one.version for one in host.broker.overlay.states) for host in self._running()

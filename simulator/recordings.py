@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -78,8 +79,8 @@ class Recording:
         ones = _Ones(self.batches)
         moments = np.maximum.accumulate(times)
         rest = np.append(np.minimum.accumulate(times[::-1])[::-1], end)
-        starts = np.flatnonzero(np.append(True, moments[1:] != moments[:-1])).tolist()
-        for first, last in zip(starts, [*starts[1:], len(times)], strict=True):
+        starts = np.flatnonzero(np.append(True, moments[1:] != moments[:-1]))
+        for first, last in _spans(starts, len(times)):
             promise = int(rest[last])
             if last - first == 1:
                 batches: tuple[EventBatch, ...] = (ones.at(int(owners[first]), int(rows[first])),)
@@ -102,6 +103,15 @@ class Recording:
         return tuple(
             self.batches[owner].take(rows[owners == owner]) for owner in np.unique(owners).tolist()
         )
+
+
+def _spans(starts: Int64s, end: int) -> Iterator[tuple[int, int]]:
+    """From each place to the next, the last up to ``end``; lists are made of few at a time."""
+    for part in range(0, len(starts), AT_ONCE):
+        places = starts[part : part + AT_ONCE + 1].tolist()
+        if part + AT_ONCE >= len(starts):
+            places.append(end)
+        yield from pairwise(places)
 
 
 class _Ones:

@@ -13,9 +13,8 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
-from matcher.model import MICROSECONDS, Int64s
+from matcher.model import Int64s
 from matcher.printing import json_lines
-from simulator.clients import Sink
 from simulator.experiment import Experiment, Outcome
 
 SINK_COLUMNS = ("sink", "broker", "events", "delay_ms_mean", "delay_ms_p50", "delay_ms_p99")
@@ -32,9 +31,7 @@ def summary(outcome: Outcome) -> str:
         "simulated seconds": f"{outcome.ended_at - experiment.simulation.start:.3f}",
         "settled": "yes" if outcome.settled else "no",
         "events published": sum(source.published for source in experiment.sources),
-        "events delivered": sum(
-            len(arrival.delivery) for sink in experiment.sinks.values() for arrival in sink.arrivals
-        ),
+        "events delivered": sum(len(sink.moments) for sink in experiment.sinks.values()),
         "delay, mean": _milliseconds(delays(experiment)),
         "messages between brokers": sum(lane.messages for lane in lanes),
         "bytes between brokers": sum(lane.bytes for lane in lanes),
@@ -76,7 +73,7 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
 
 def _sink_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
     for name, sink in outcome.experiment.sinks.items():
-        found = _delays_of(sink, outcome.experiment.measured_from) / 1e3
+        found = sink.moments.delays(outcome.experiment.measured_from) / 1e3
         figures = [""] * 3
         if len(found):
             parts = (found.mean(), *np.quantile(found, (0.5, 0.99)))
@@ -96,17 +93,8 @@ def delays(experiment: Experiment) -> Int64s:
 
     The time of a composite event is that of the last primitive event that it took (7.4).
     """
-    found = [_delays_of(sink, experiment.measured_from) for sink in experiment.sinks.values()]
-    return np.concatenate(found) if found else np.empty(0, np.int64)
-
-
-def _delays_of(sink: Sink, since: float) -> Int64s:
-    found = [
-        round(arrival.moment * MICROSECONDS) - batch.time
-        for arrival in sink.arrivals
-        if arrival.moment >= since
-        for batch in arrival.delivery.batches
-    ]
+    since = experiment.measured_from
+    found = [sink.moments.delays(since) for sink in experiment.sinks.values()]
     return np.concatenate(found) if found else np.empty(0, np.int64)
 
 
