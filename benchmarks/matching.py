@@ -286,9 +286,11 @@ def typed_batches(scenario: Scenario, mixed: MixedEvents) -> Iterator[EventBatch
 
 def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterator[Row]:
     """Twice the events on two threads beside one thread: in seconds of the clock, which needs two
-    free cores, and in seconds of each thread's own, which shows what sharing memory costs.
+    free cores, and in seconds of each thread's own, which shows what sharing memory costs. Two
+    processes on the same tables share nothing else: what they gain more is what the interpreter's
+    lock and the threads' common heap cost.
 
-    One and two threads take turns, each long enough for both cores to wake up; the least counts.
+    All take turns, each long enough for both cores to wake up; the least counts.
     """
     batches = [encoded.take(slice(at, at + BATCH)) for at in range(0, len(encoded), BATCH)]
     turns = 1
@@ -301,12 +303,13 @@ def threads(matcher: TableMatcher, encoded: EncodedEvents, label: str) -> Iterat
         return time.thread_time() - begun
 
     turns = max(1, round(THREAD_SECONDS * len(encoded) / THREAD_EVENTS / clocked(work, 1)[0]))
-    one, two = zip(
-        *((clocked(work, 1), clocked(work, 2)) for _ in range(THREAD_ROUNDS)), strict=True
-    )
-    (alone, own), (both, shared) = (map(min, zip(*of, strict=True)) for of in (one, two))
-    yield Row(f"{label}/two threads", 2 * alone / both, "times one thread")
-    yield Row(f"{label}/two threads, each by its own time", own / shared, "times one alone")
+    ways = ((1, False), (2, False), (2, True))
+    rounds = [[clocked(work, n, apart=apart) for n, apart in ways] for _ in range(THREAD_ROUNDS)]
+    least = [tuple(map(min, zip(*of_way, strict=True))) for of_way in zip(*rounds, strict=True)]
+    (alone, own), *two = least
+    for name, (both, shared) in zip(("two threads", "two processes"), two, strict=True):
+        yield Row(f"{label}/{name}", 2 * alone / both, "times one thread")
+        yield Row(f"{label}/{name}, each by its own time", own / shared, "times one alone")
 
 
 # --- workloads ---------------------------------------------------------------------------------

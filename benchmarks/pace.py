@@ -1,4 +1,4 @@
-"""How long matching takes: batches of events, single actions, threads.
+"""How long matching takes: batches of events, single actions, threads and processes.
 
 Law: what disturbs a measurement, other programs and other machines on the same host above all,
 only ever adds to it. So each batch counts with the least time of several passes; a pass goes over
@@ -10,7 +10,10 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing import get_context
+from queue import SimpleQueue
 from threading import Barrier, Thread
+from typing import Any
 
 import numpy as np
 
@@ -54,21 +57,24 @@ def percentiles(label: str, actions: Sequence[Callable[[], object]]) -> Iterator
     yield Row(f"{label}, longest", max(spent) / 1e3, "us")
 
 
-def clocked(work: Callable[[], float], count: int) -> tuple[float, float]:
+def clocked(work: Callable[[], float], count: int, *, apart: bool = False) -> tuple[float, float]:
     """Seconds from when so many threads begin together until all are done, and the least of what
-    they say themselves.
+    they say themselves; ``apart``: processes, which have the memory of this one between them.
     """
-    ready, said = Barrier(count + 1), list[float]()
+    fork = get_context("fork")
+    make: Any = fork.Process if apart else Thread
+    ready: Any = (fork.Barrier if apart else Barrier)(count + 1)
+    said: Any = (fork.SimpleQueue if apart else SimpleQueue)()
 
-    def thread() -> None:
+    def one_of_them() -> None:
         ready.wait()
-        said.append(work())
+        said.put(work())
 
-    running = [Thread(target=thread) for _ in range(count)]
+    running = [make(target=one_of_them) for _ in range(count)]
     for one in running:
         one.start()
     ready.wait()
     begun = time.perf_counter()
     for one in running:
         one.join()
-    return time.perf_counter() - begun, min(said)
+    return time.perf_counter() - begun, min(said.get() for _ in running)
