@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from matcher.model import TIME_MAX, TIME_MIN
+from matcher.model import TIME_MAX
 from routing.advertisements import Advertisements, KnownType
 from routing.deployment import Deployed, Deployments, Ended
 from routing.detection import Detection
 from routing.link import Link
 from routing.sinks import Sink, Sinks
-from routing.sources import Source, Sources, Standing
+from routing.sources import FAR, Source, Sources, Standing
 from rules.pattern import TIMER
 
 STALLED_AFTER_S = 5.0
@@ -57,7 +57,7 @@ class Holder:
 
 def time_or_none(mark: int | None) -> int | None:
     """A mark as it is shown: None for none and for those of before and after everything."""
-    return None if mark in (None, TIME_MIN, TIME_MAX) else mark
+    return None if mark is None or not -FAR < mark < FAR else mark
 
 
 def client_facts(link: Link, now: float) -> Facts:

@@ -26,7 +26,7 @@ Words = Annotated[list[str] | None, typer.Argument(hidden=True)]
 # To register a command, add its name here, at the place that it shall have in the help. Its
 # module broker/cli/<name>.py holds EXAMPLE, a command line, and either `command`, a function
 # whose docstring is the help, or `commands`, a dict of such functions by the second word, with
-# the module's docstring as the help of the group.
+# the module's docstring as the help of the group, and EXAMPLES for each of them.
 COMMANDS = (
     "check",
     "format",
@@ -104,7 +104,7 @@ def options(version: Version = False) -> None:
 
 def _register(app: typer.Typer, name: str) -> None:
     module = importlib.import_module(f"broker.cli.{name}")
-    epilog = f"\b\nExample: {module.EXAMPLE}"  # \b: as it stands, not filled into lines
+    epilog = _epilog(module.EXAMPLE)
     if not hasattr(module, "commands"):
         app.command(name, epilog=epilog)(guarded(module.command))
         return
@@ -112,8 +112,12 @@ def _register(app: typer.Typer, name: str) -> None:
         help=module.__doc__, epilog=epilog, no_args_is_help=True, rich_markup_mode=None
     )
     for word, function in module.commands.items():
-        group.command(word, epilog=epilog)(guarded(function))
+        group.command(word, epilog=_epilog(module.EXAMPLES[word]))(guarded(function))
     app.add_typer(group, name=name)
+
+
+def _epilog(example: str) -> str:
+    return f"\b\nExample: {example}"  # \b: as it stands, not filled into lines
 
 
 def _register_later(app: typer.Typer, name: str, summary: str) -> None:

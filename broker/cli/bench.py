@@ -37,8 +37,8 @@ def command(
     A measure that fails has a row that says so and the exit status 1; what else was measured is
     printed and written all the same, as it is when this is interrupted.
 
-    ``rexmq bench calibrate`` is apart from them: it measures what the engine ``auto`` takes the
-    parts of a detection to cost, and writes it where ``auto`` finds it (--costs, else REXMQ_COSTS,
+    `rexmq bench calibrate` is apart from them: it measures what the engine `auto` takes the
+    parts of a detection to cost, and writes it where `auto` finds it (--costs, else REXMQ_COSTS,
     else rexmq/costs.toml in the user's configuration folder).
     """
     from broker.cli.outcome import UsageError

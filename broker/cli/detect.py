@@ -29,7 +29,7 @@ def command(
     events: Annotated[
         list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
     ],
-    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="FILE")] = None,
     engine: Annotated[
         str, typer.Option("--engine", metavar="auto|cdp|aip|naive", help="Which engine detects.")
     ] = "auto",

@@ -23,7 +23,7 @@ def command(
         list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
     ],
     rule: Annotated[str, typer.Option("--rule", metavar="NAME", help="The rule.")],
-    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    more_events: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="FILE")] = None,
     event: Annotated[
         str | None,
         typer.Option("--event", metavar="ID", help="The terminator, as ID or SOURCE#ID."),

@@ -76,4 +76,11 @@ def remove(
         manager.remove(name)
 
 
+EXAMPLES = {
+    "add": EXAMPLE,
+    "list": "rexmq rule list --json",
+    "show": "rexmq rule show fire",
+    "remove": "rexmq rule remove fire",
+}
+
 commands = {"add": add, "list": list_rules, "show": show, "remove": remove}

@@ -90,7 +90,8 @@ def _network_lines(network: Mapping[str, Any]) -> Iterator[str]:
     for broker, fragments in network.get("fragments", {}).items():
         yield f"\nfragments at {broker}:"
         for rule, lines in fragments.items():
-            yield from (f"  {rule}: {line}" for line in lines)
+            # Where all goes to one broker that is for no rule in particular.
+            yield from (f"  {rule}: {line}" if rule else f"  {line}" for line in lines)
 
 
 def rules_page(rules: Sequence[Mapping[str, Any]]) -> str:

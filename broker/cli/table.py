@@ -7,7 +7,9 @@ from typing import Any
 
 
 def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
-    """The rows under their columns' names; what a row lacks, or is None, shows as ``-``."""
+    """The rows under their columns' names; what a row lacks, or is None, shows as ``-``, and a bool
+    as yes or no.
+    """
     cells = [list(columns)]
     cells += [[_cell(row.get(column)) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -20,6 +22,8 @@ def table(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
 def _cell(value: Any) -> str:
     if value is None or value in ("", [], ()):
         return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:g}"
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -88,6 +88,11 @@ def test_every_command_has_help_with_an_example(name):
     assert f"Example: rexmq {name}" in done.stdout
 
 
+@pytest.mark.parametrize("word", ["add", "list", "show", "remove"])
+def test_every_command_about_rules_has_an_example_of_its_own(word):
+    assert f"Example: rexmq rule {word}" in rexmq("rule", word, "--help").stdout
+
+
 @pytest.mark.parametrize("name", ["keys"])
 def test_what_comes_later_says_so(name):
     done = rexmq(name, "--some", "words")

@@ -97,7 +97,8 @@ def test_brokers_come_up_work_together_and_go(capsys, scenario):
             publisher.close()
             assert subscriber.receive(10).data == {"value": 50.0}
             for name, endpoint in endpoints.items():
-                page = shown_when(r"^third +True +b1, b2$", capsys, endpoint)
+                page = shown_when(r"^third +yes +b1, b2$", capsys, endpoint)
+                assert "\n  send all Temp()" in page
                 assert page.startswith(f"broker {name}: ")
                 assert "network: strategy centralized, the rules' root is " in page
                 shown_when(r"^hot +Hot +running ", capsys, endpoint)  # as the root tells it
