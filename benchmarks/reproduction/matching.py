@@ -28,9 +28,11 @@ from benchmarks.reproduction.matching_claims import (
     of_names,
 )
 from benchmarks.reproduction.methods import (
+    CCM,
     CORES,
     DISTINCT,
     MAKERS,
+    MEMSET,
     METHODS,
     OCM,
     OCM_1,
@@ -159,7 +161,11 @@ class Sweep:
         table = with_speedups(Table((self.parameter, *map(ms, METHODS)), tuple(rows)))
         charts = (
             Chart(tuple(map(ms, METHODS)), "ms an event", (self.log_x, True)),
-            Chart(tuple(map(speedup, (OCM_1, OCM))), "times SFF's speed", (self.log_x, False)),
+            Chart(
+                tuple(speedup(one) for one in (OCM_1, OCM, CCM) if one in METHODS),
+                "times SFF's speed",
+                (self.log_x, False),
+            ),
         )
         return Outcome(table, charts, self.claims(table))
 
@@ -247,12 +253,13 @@ def table_4_2(quick: bool) -> Outcome:
     default, zipf = DEFAULT, replace(DEFAULT, zipf=1.0)
     if quick:
         default, zipf = filters(default, QUICK_FILTERS), filters(zipf, QUICK_FILTERS)
-    plain, skewed = (measure(one, tuple(MAKERS), quick) for one in (default, zipf))
+    methods = tuple(method for method in MAKERS if method != MEMSET)
+    plain, skewed = (measure(one, methods, quick) for one in (default, zipf))
     columns = ("method", "default [ms]", "Zipf [ms]", "deployment [ms]", "size [MB]")
     rows = tuple(
         (method, plain[method].event, skewed[method].event, plain[method].deployment,
          plain[method].size)
-        for method in MAKERS
+        for method in methods
     )  # fmt: skip
     one, many = plain[OCM_1].event, plain[OCM].event
     sff = plain[SFF]
@@ -288,10 +295,30 @@ def table_4_2(quick: bool) -> Outcome:
             f"{by_default:.3g}x to {by_zipf:.3g}x",
             by_zipf < by_default and all(skewed[m].event > plain[m].event for m in METHODS),
         ),
-        Claim("CCM takes 0.139 ms, with Zipf names 2.06 ms, 7x less than SFF", ON_GPU, None),
+        by_ccm(plain, skewed),
     )
     chart = Chart(("default [ms]", "Zipf [ms]"), "ms an event", (False, True))
     return Outcome(Table(columns, rows), (chart,), claims)
+
+
+def by_ccm(plain: dict[str, Measured], skewed: dict[str, Measured]) -> Claim:
+    """What table 4.2 has of CCM, by default and with Zipf names."""
+    published = "CCM takes 0.139 ms, with Zipf names 2.06 ms, 7x less than SFF"
+    if CCM not in plain:
+        return Claim(published, ON_GPU, None)
+    times = [of[CCM].event for of in (plain, skewed)]
+    gains = [of[SFF].event / of[CCM].event for of in (plain, skewed)]
+    measured = "{:.3g} ms, {:.3g} ms; {:.3g}x and {:.3g}x less".format(*times, *gains)
+    return Claim(published, measured, min(gains) > 6)
+
+
+def of_resetting(matching: dict[str, float]) -> Claim:
+    """What resetting inside the kernel gains, by the milliseconds that methods match in."""
+    published = "resetting inside the kernel makes CCM 30 % faster"
+    if MEMSET not in matching:
+        return Claim(published, ON_GPU, None)
+    gain = matching[MEMSET] / matching[CCM]
+    return Claim(published, f"{gain:.3g} times as fast", gain > 1.15)
 
 
 def figure_4_6(quick: bool) -> Outcome:
@@ -301,7 +328,8 @@ def figure_4_6(quick: bool) -> Outcome:
     wanted, events = filters_of(scenario, rng), events_of(scenario, 50 if quick else 300, rng)
     singles = [events.take(slice(place, place + 1)) for place in range(len(events))]
     rows = []
-    for method in METHODS:
+    methods = [method for method in MAKERS if method != DISTINCT]
+    for method in methods:
         matcher = MAKERS[method]()
         matcher.add_all(wanted)
         matcher.match(events)
@@ -318,14 +346,14 @@ def figure_4_6(quick: bool) -> Outcome:
         rows.append((method, *(spent / len(singles) * 1e3).tolist()))
     lines = ("encoding [ms]", "matching [ms]", "reading out [ms]")
     table = Table(("method", *lines), tuple(rows))
-    _, into, matching, out = rows[list(METHODS).index(OCM_1)]
+    _, into, matching, out = rows[methods.index(OCM_1)]
     claims = (
         Claim(
             "the cost of the matching itself dominates that of moving data in and out (12 %)",
             f"OCM on one thread: {100 * (into + out) / (into + matching + out):.2g} % around it",
             matching > into + out,
         ),
-        Claim("resetting inside the kernel makes CCM 30 % faster", ON_GPU, None),
+        of_resetting({method: matched for method, _, matched, _ in rows}),
     )
     return Outcome(table, (Chart(lines, "ms an event", (False, True)),), claims)
 

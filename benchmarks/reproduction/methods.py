@@ -1,4 +1,4 @@
-"""The matchers of chapter 4 that run on the CPU, and ours, under the thesis's names."""
+"""The matchers of chapter 4, and ours, under the thesis's names; CCM where there is a GPU."""
 
 from __future__ import annotations
 
@@ -7,22 +7,40 @@ from collections.abc import Callable
 
 from matcher.choose import AutoMatcher
 from matcher.counting import CountingMatcher
+from matcher.gpu.device import NoDevice, device
 from matcher.pcm import PcmMatcher
 from matcher.tabled import TableMatcher
 
 CORES = os.cpu_count() or 1
 SFF, OCM_1, OCM, AUTO = "SFF", "OCM, 1 thread", f"OCM, {CORES} threads", "auto"
+CCM, MEMSET = "CCM", "CCM, reset by memset"
 DISTINCT = "OCM, 1 thread, each constraint once"
-METHODS: dict[str, Callable[[], TableMatcher]] = {
+Makers = dict[str, Callable[[], TableMatcher]]
+
+
+def on_device() -> Makers:
+    """CCM, and as it was before it reset inside the kernel; neither without a GPU."""
+    try:
+        if device().simulated:
+            return {}
+    except NoDevice:
+        return {}
+    from matcher.gpu.ccm import CcmMatcher
+
+    return {CCM: CcmMatcher, MEMSET: lambda: CcmMatcher(memset=True)}
+
+
+_ON_DEVICE = on_device()
+METHODS: Makers = {
     SFF: CountingMatcher,
     OCM_1: PcmMatcher,
     OCM: lambda: PcmMatcher(threads=CORES),
+    **{name: made for name, made in _ON_DEVICE.items() if name == CCM},
     AUTO: AutoMatcher,
 }
-
 """Those of all figures."""
-MAKERS = {**METHODS, DISTINCT: lambda: CountingMatcher(plain=True)}
-"""And one of a table alone."""
+MAKERS: Makers = {**METHODS, **_ON_DEVICE, DISTINCT: lambda: CountingMatcher(plain=True)}
+"""And those of one table or figure alone."""
 
 
 def ms(method: str) -> str:

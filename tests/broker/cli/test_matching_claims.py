@@ -1,13 +1,22 @@
 """What chapter 4 says of its figures holds where tables bear it out, and only there."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.reproduction import matching_claims as claims
+from benchmarks.reproduction import methods
 from benchmarks.reproduction.experiment import Claim, Table
-from benchmarks.reproduction.matching import SWEEPS, with_speedups
-from benchmarks.reproduction.methods import CORES, METHODS, SFF, ms
+from benchmarks.reproduction.matching import (
+    SWEEPS,
+    figure_4_6,
+    of_resetting,
+    table_4_2,
+    with_speedups,
+)
+from benchmarks.reproduction.methods import CCM, CORES, MAKERS, MEMSET, METHODS, OCM_1, SFF, ms
+from matcher.gpu.device import NoDevice
 
 Line = tuple[float, ...]
 
@@ -57,3 +66,34 @@ def test_every_figure_is_judged_by_its_first_and_last_point_too(sweep) -> None:
     ends = (float(sweep.points[0]), float(sweep.points[-1]))
     told = sweep.claims(table(ends, (1.0, 2.0), (1.0, 2.0)))
     assert any(claim.holds is not None for claim in told)
+
+
+def test_ccm_has_lines_of_its_own_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(methods, "device", lambda: SimpleNamespace(simulated=False))
+    assert list(methods.on_device()) == [CCM, MEMSET]
+
+    def without() -> None:
+        raise NoDevice("there is none")
+
+    for other in (lambda: SimpleNamespace(simulated=True), without):
+        monkeypatch.setattr(methods, "device", other)
+        assert methods.on_device() == {}
+
+
+def test_what_is_said_of_ccm_is_judged_where_it_is_measured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(METHODS, CCM, METHODS[OCM_1])  # in its place, for there is no GPU
+    for of in (claims.of_attributes, claims.of_interfaces):
+        slow, fast = (of(table((1, 9), (8, 150), (1, last)))[-1] for last in (90, 10))
+        assert (slow.holds, fast.holds) == (False, True)
+        assert fast.measured == "CCM / SFF: 8 to 15"
+    for name in (CCM, MEMSET):
+        monkeypatch.setitem(MAKERS, name, METHODS[OCM_1])
+    for figure in (table_4_2, figure_4_6):
+        outcome = figure(quick=True)
+        assert CCM in outcome.table.column("method")
+        assert outcome.claims[-1].holds is not None
+    slower = of_resetting({CCM: 1.0, MEMSET: 1.3})
+    assert (slower.measured, slower.holds) == ("1.3 times as fast", True)
+    assert of_resetting({CCM: 1.0, MEMSET: 1.1}).holds is False
