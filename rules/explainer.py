@@ -278,7 +278,7 @@ class Explainer:
         ]
         considered = self._consideration.considered(clause, scope, decided, (Fate.VIOLATES,))
         count = considered.counts.get(Fate.VIOLATES, 0)
-        because = f"{count} must not be" if count else "there is none"
+        because = f"{count} {'is' if count == 1 else 'are'} there" if count else "there is none"
         return replace(step, because=because, considered=considered)
 
     def _terminator(self, terminator: Occurrence, scope: Scope) -> Step:

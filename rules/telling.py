@@ -31,7 +31,7 @@ PASSED, FAILED, UNSEEN = "ok", "NO", "--"
 _COUNTED: Mapping[Fate, str] = {
     Fate.CHOSEN: "chosen",
     Fate.COUNTED: "counted",
-    Fate.VIOLATES: "must not be",
+    Fate.VIOLATES: "that must not be",
     Fate.PASSED_OVER: "fit but passed over",
     Fate.TAKEN: "in the match already",
     Fate.SIMULTANEOUS: "not strictly earlier",
@@ -43,7 +43,7 @@ _COUNTED: Mapping[Fate, str] = {
 _SINGLE: Mapping[Fate, str] = {
     Fate.CHOSEN: "chosen",
     Fate.COUNTED: "counted",
-    Fate.VIOLATES: "must not be",
+    Fate.VIOLATES: "it must not be",
     Fate.PASSED_OVER: "fits, but another was chosen",
     Fate.TAKEN: "is in the match already (S1, S6)",
     Fate.SIMULTANEOUS: "is not strictly earlier, in a cycle of rules (S12)",

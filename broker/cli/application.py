@@ -62,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         application()(args=arguments, prog_name="rexmq")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else outcome.REFUSED
+    except OSError as error:  # help that cannot be printed
+        status = outcome.report(error)
+        assert status is not None, "an OSError is always told"
+        return status
     return outcome.DONE
 
 
@@ -143,7 +147,8 @@ def guarded(function: Callable[..., None]) -> Callable[..., None]:
     def run(*positional: Any, **named: Any) -> None:
         try:
             function(*positional, **named)
-            sys.stdout.flush()
+            with outcome.writing(None):
+                sys.stdout.flush()
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except (Exception, KeyboardInterrupt) as error:

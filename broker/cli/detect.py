@@ -75,7 +75,7 @@ def command(
     from time import perf_counter
 
     from broker import costs
-    from broker.cli.outcome import one_of
+    from broker.cli.outcome import one_of, writing
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
@@ -103,7 +103,7 @@ def command(
     detector = deployed(engine, checked, threads, costs.of_this_machine(os.environ))
     names = {event_type.name for event_type in printed}
     style = {"full_cause": cause == "full", "seconds": time == "seconds"}
-    with _sink(form, output, printed, style) as sink:
+    with writing(output), _sink(form, output, printed, style) as sink:
         progress = detect(detector, recorded, names, sink, perf_counter)
     _report_bad(recorded)
     if stats:

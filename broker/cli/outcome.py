@@ -6,15 +6,20 @@ most commands never load.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 DONE = 0
 REFUSED = 1
 WRONG_USAGE = 2
 UNREACHABLE = 3
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""What the system says when it takes no more of a file."""
 INTERRUPTED = 130
 """What a shell reports of a process that SIGINT ended."""
 
@@ -26,6 +31,17 @@ class UsageError(Exception):
 def end(number: int, frame: FrameType | None) -> None:
     """A handler of signals: end as Ctrl-C does, so that nothing that was started is left behind."""
     raise SystemExit(128 + number)
+
+
+@contextmanager
+def writing(file: Path | None) -> Iterator[None]:
+    """Let an error of writing, which does not know its file, name it (None: standard output)."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM and error.filename is None:
+            error.filename = "standard output" if file is None else str(file)
+        raise
 
 
 def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
@@ -62,8 +78,8 @@ def _statuses() -> tuple[tuple[tuple[type[BaseException], ...], int], ...]:
 
 
 def _message(error: BaseException) -> str:
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return str(error)
 
 

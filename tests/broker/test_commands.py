@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +88,41 @@ def test_every_command_has_help_with_an_example(name):
     done = rexmq(name, "--help")
     assert done.returncode == 0
     assert f"Example: rexmq {name}" in done.stdout
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    ("output", "named"),
+    [(name, name) for name in ("o.jsonl", "o.parquet", "o.csv", "o.arrow", "o.jsonl.gz")]
+    + [(None, "standard output")],
+)
+def test_a_full_disk_is_said_with_the_file_that_is_not_whole(tmp_path, output, named):
+    rules, events = tmp_path / "hot.tesla", tmp_path / "events.jsonl"
+    rules.write_text(SCHEMA + RULE)
+    events.write_text('{"type": "Reading", "time": 1, "data": {"area": "a", "value": 50}}\n')
+    words = ["detect", "--rules", str(rules), "--events", str(events)]
+    with open("/dev/full", "w") as full:
+        if output is not None:
+            (tmp_path / output).symlink_to("/dev/full")
+            words += ["--output", str(tmp_path / output)]
+        done = subprocess.run(
+            [sys.executable, "-m", "broker", *words],
+            stdout=subprocess.PIPE if output else full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert re.search(rf"^rexmq: .*{named}: .*No space left on device$", done.stderr, re.MULTILINE)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_help_that_cannot_be_printed_is_no_traceback():
+    with open("/dev/full", "w") as full:
+        words = [sys.executable, "-m", "broker", "--help"]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "rexmq: No space left on device\n")
 
 
 @pytest.mark.parametrize("word", ["add", "list", "show", "remove"])
