@@ -1,5 +1,5 @@
-"""What grows without a pause: arrays that grow at their end, for kernels to read, and the places
-of what is in them by identifier. Room is doubled, so that an append is cheap whatever there is.
+"""Arrays that grow at their end without a pause, for kernels to read. Room is doubled, so that an
+append is cheap whatever there is.
 
 Law: growing takes the same short time whatever there is. Beyond MOVED_MIN bytes the pages of memory
 are moved to where there is room for more of them, and what is in them is not touched; doubling a
@@ -16,9 +16,7 @@ from __future__ import annotations
 import math
 import mmap
 import sys
-from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -30,10 +28,6 @@ MOVED_MIN = 1 << 18
 """Bytes of an array whose pages are moved."""
 AHEAD = 1 << 16
 """Bytes behind the rows in use whose pages are asked for at once."""
-SHARDS = 1_024
-"""Dictionaries that what comes one by one is spread over."""
-TOGETHER_MAX = 2**14
-"""Words in one dictionary: to double it takes a third of a millisecond."""
 _PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 _LARGE = getattr(mmap, "MADV_HUGEPAGE", None)
 _SMALL = getattr(mmap, "MADV_NOHUGEPAGE", None)
@@ -48,66 +42,6 @@ def with_room(array: AnyArray, rows: int) -> AnyArray:
     larger = np.zeros((max(rows, 2 * len(array), ROOM_MIN), *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-class Places:
-    """Places by identifier: a dictionary that can grow by one without a pause.
-
-    What comes at once is in one dictionary. What comes one by one is in another one, and beyond
-    TOGETHER_MAX spread over SHARDS others, because a dictionary moves all that it has whenever it
-    doubles.
-    """
-
-    def __init__(self) -> None:
-        self._at_once: dict[int, int] = {}
-        self._together: dict[int, int] = {}
-        self._one_by_one: list[dict[int, int]] = [{} for _ in range(SHARDS)]
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __contains__(self, identifier: int) -> bool:
-        return (
-            identifier in self._at_once
-            or identifier in self._together
-            or identifier in self._shard(identifier)
-        )
-
-    def __getitem__(self, identifier: int) -> int:
-        place = self._together.get(identifier)
-        if place is None:
-            place = self._shard(identifier).get(identifier)
-        return self._at_once[identifier] if place is None else place
-
-    def __iter__(self) -> Iterator[int]:
-        """The places, in no order."""
-        every = (self._at_once, self._together, *self._one_by_one)
-        return chain.from_iterable(map(dict.values, every))
-
-    def add(self, identifier: int, place: int) -> None:
-        """Add an identifier that is not there."""
-        few = len(self._together) < TOGETHER_MAX
-        (self._together if few else self._shard(identifier))[identifier] = place
-        self._size += 1
-
-    def add_all(self, identifiers: Sequence[int], places: Iterable[int]) -> None:
-        """Add identifiers that are not there."""
-        self._at_once.update(zip(identifiers, places, strict=True))
-        self._size += len(identifiers)
-
-    def pop(self, identifier: int) -> int:
-        """Take an identifier out; KeyError when it is not there."""
-        place = self._together.pop(identifier, None)
-        if place is None:
-            place = self._shard(identifier).pop(identifier, None)
-        if place is None:
-            place = self._at_once.pop(identifier)
-        self._size -= 1
-        return place
-
-    def _shard(self, identifier: int) -> dict[int, int]:
-        return self._one_by_one[identifier % SHARDS]
 
 
 class Growing:

@@ -22,9 +22,10 @@ from matcher.growing import Growing, with_room
 from matcher.kernels.layout import FREE, STATE
 from matcher.kernels.pcm import pcm_insert_all, pcm_match, pcm_remove
 from matcher.model import Int64s
+from matcher.numbering import Numbering
 from matcher.table import COUNT, INTERFACE
 from matcher.tabled import Found, TableMatcher
-from matcher.vocabulary import TYPE_SORT, Numbering
+from matcher.vocabulary import TYPE_SORT
 
 ARENA_MIN = 64
 

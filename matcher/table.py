@@ -5,7 +5,7 @@ matcher built on it keeps slots alone. A slot, and the run of rows that a filter
 again.
 
 Law 2: an operand is brought into the form in which events are encoded, so that equal numbers
-have equal words (matcher.vocabulary, Law 4). Many filters are packed as arrays, one filter
+have equal words (matcher.vocabulary, Law 3). Many filters are packed as arrays, one filter
 without any: both give the same rows.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from matcher.constraint import OPERATORS, SPELLING, Constraint, Filter, Operator, Sort
 from matcher.errors import FilterError
-from matcher.growing import Growing, Places
+from matcher.growing import Growing
 from matcher.kernels.layout import (
     APART,
     BY_FLOAT,
@@ -32,7 +32,9 @@ from matcher.kernels.layout import (
 )
 from matcher.mixed import FLOAT, STRING, FilterBatch
 from matcher.model import AnyArray, Int64s
-from matcher.vocabulary import ORDER, SORTS, TEST_OF, TYPE_SORT, Numbering, Vocabulary
+from matcher.numbering import Numbering, Places
+from matcher.texts import ORDER, TEST_OF
+from matcher.vocabulary import SORTS, TYPE_SORT, Vocabulary
 
 RELATIONS = {
     Operator.EQUAL: SAME,

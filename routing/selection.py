@@ -20,7 +20,7 @@ from matcher.choose import make
 from matcher.constraint import Filter
 from matcher.growing import with_room
 from matcher.model import EventBatch, Int64s
-from matcher.vocabulary import Numbering
+from matcher.numbering import Numbering
 from routing.parcel import Numbers
 from rules.sketch import sketch_of
 from rules.subscription import Subscription

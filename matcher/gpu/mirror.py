@@ -51,7 +51,7 @@ class Mirror:
 
 
 class TextMirror:
-    """What kernels read of texts (:data:`matcher.vocabulary.Texts`), which only ever grows until
+    """What kernels read of texts (:data:`matcher.encoded.Texts`), which only ever grows until
     the vocabulary begins anew with other arrays.
     """
 

@@ -11,7 +11,6 @@ from conformance.test_matchers import NUMBERS, TEXTS, agree, history, random_fil
 from benchmarks import gpu_matching
 from benchmarks.matching import Scenario
 from benchmarks.report import Row
-from matcher import vocabulary
 from matcher.choose import make
 from matcher.constraint import OPERATORS, Constraint, Filter, Operator
 from matcher.gpu import batched, ccm, choice
@@ -117,7 +116,7 @@ def test_a_large_batch_goes_in_several_launches(
 
 
 def test_texts_are_followed_through_growth_and_forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary, "TEXTS_MAX", 40)
+    monkeypatch.setattr("matcher.texts.TEXTS_MAX", 40)
     matcher, oracle = BatchedMatcher(), make("naive")
     for number, operator in enumerate(["=", "prefix", "contains", "<"]):
         for one in (oracle, matcher):

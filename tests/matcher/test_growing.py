@@ -1,12 +1,9 @@
 """Arrays and dictionaries that grow keep what is in them (matcher.growing)."""
 
-from random import Random
-
 import numpy as np
 import pytest
 
-from matcher import growing
-from matcher.growing import MOVED_MIN, Growing, Places
+from matcher.growing import MOVED_MIN, Growing
 
 BEYOND = 4 * MOVED_MIN // 16
 """Rows of two numbers that have to be moved more than once."""
@@ -31,32 +28,6 @@ def test_an_array_that_somebody_looks_at_is_copied() -> None:
     assert (seen == np.arange(20).reshape(-1, 2)).all()
     assert (array.rows[1:10] == seen[1:]).all()
     assert len(array.rows) >= 2 * BEYOND
-
-
-@pytest.mark.parametrize("together", [growing.TOGETHER_MAX, 100])
-def test_places_are_a_dictionary(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growing, "TOGETHER_MAX", together)
-    seed = 5
-    random, places, expected = Random(seed), Places(), dict[int, int]()
-    for place in range(3_000):
-        identifier = random.choice([random.randrange(-500, 500), random.randrange(2**62)])
-        if identifier in expected:
-            assert places[identifier] == expected[identifier]
-            if random.random() < 0.5:
-                assert places.pop(identifier) == expected.pop(identifier)
-        elif place % 100 == 0:
-            several = {10**9 + 10 * place + more: more for more in range(10)}
-            places.add_all(list(several), several.values())
-            expected |= several
-        else:
-            places.add(identifier, place)
-            expected[identifier] = place
-        assert len(places) == len(expected)
-    assert sorted(places) == sorted(expected.values())
-    assert all(identifier in places for identifier in expected)
-    assert 10**18 + 1 not in places
-    with pytest.raises(KeyError):
-        places.pop(10**18 + 1)
 
 
 @pytest.mark.parametrize("room", [0, BEYOND])

@@ -1,16 +1,13 @@
 """Words and texts: what is remembered, forgotten and stale."""
 
 import random
-from collections import Counter
 
 import pytest
 
-from matcher import vocabulary
 from matcher.choose import AutoMatcher, make
 from matcher.constraint import OPERATORS, Constraint, Filter, Sort
 from matcher.indexed import GATHERED_MIN
 from matcher.mixed import FilterBatch, MixedEvents
-from matcher.vocabulary import Numbering
 
 EVENTS = MixedEvents.of([{"a": "abc"}, {"a": 2.0, "b": "x"}])
 
@@ -55,30 +52,8 @@ def test_events_of_several_types_are_answered_in_their_own_order_however_they_ar
             assert again.interface_lists() == expected[first:last][1:3]
 
 
-def test_words_are_spread_when_they_become_many(monkeypatch):
-    monkeypatch.setattr("matcher.vocabulary.TOGETHER_MAX", 3)
-    seed = 6
-    rng, words, uses = random.Random(seed), Numbering[str](), Counter[str]()
-    numbers: dict[str, int] = {}
-    for _ in range(2_000):
-        word = f"w{rng.randrange(12)}"
-        if rng.random() < 0.5:
-            number, new = words.use(word)
-            assert new == (uses[word] == 0), seed
-            assert numbers.setdefault(word, number) == number
-            uses[word] += 1
-        elif uses[word]:
-            uses[word] -= 1
-            assert words.release(numbers[word]) == (None if uses[word] else word)
-            if not uses[word]:
-                del numbers[word]
-        assert sorted(words) == sorted(numbers)
-        assert all(words.number(one) == numbers.get(one) for one in uses)
-        assert len(words) <= 12
-
-
 def test_texts_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr(vocabulary, "TEXTS_MAX", 8)
+    monkeypatch.setattr("matcher.texts.TEXTS_MAX", 8)
     matcher = make("index")
     matcher.add(1, 1, Filter.of(("a", "prefix", "t1"), ("a", ">", "t11")))
     for first in range(0, 60, 3):
