@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matcher import pieces
+from matcher.arrowcolumns import BadRows, times_of_column, without
 from matcher.errors import BadEvent, SchemaError
 from matcher.intake import Chunk, Glance, Intake, Place
 from matcher.model import Attribute, EventBatch, EventType, Kind
@@ -29,13 +30,10 @@ from matcher.tabular import (
     SEQUENCE,
     TIME,
     TYPE,
-    BadRows,
     arrow_schema,
     from_arrow,
     named_type,
-    times_of_column,
     to_arrow,
-    without,
 )
 from matcher.times import rfc3339
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from matcher.arrowcolumns import BadRows, times_of_column, without
 from matcher.errors import SchemaError
 from matcher.intake import Chunk, Glance, Intake, Place
 from matcher.model import EventBatch
-from matcher.tabular import TIME, BadRows, from_arrow, times_of_column, without
+from matcher.tabular import TIME, from_arrow
 
 ROWS = 65_536
 """Rows of a piece, at most."""

@@ -5,28 +5,31 @@ may have ``type``, ``source``, ``sequence`` and ``id``; ``cause`` is written and
 What a row leaves out follows from its number, as with JSON lines: ``sequence`` is the row's
 number, from 1, ``id`` the sequence number, ``source`` the file's name.
 
-Reading checks whole columns. Each gives its values and, where there is one, the rows that are
-bad with the reason; those rows are then raised or skipped together (tesla.md E5).
+What Arrow holds of an attribute becomes a column in :mod:`matcher.arrowcolumns`; rows that are
+found bad there are raised or skipped together (tesla.md E5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matcher.errors import BadEvent, SchemaError
+from matcher.arrowcolumns import (
+    BadRows,
+    ints_of,
+    kind_of,
+    strings_of,
+    times_of_column,
+    values_of_column,
+)
+from matcher.errors import SchemaError
 from matcher.intake import Intake, Place
 from matcher.model import (
-    MICROSECONDS,
     Attribute,
-    Bools,
-    Column,
     EventBatch,
     EventIds,
     EventType,
@@ -35,17 +38,13 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.printed import printed_causes, printed_ids
-from matcher.rows import INT_MAX, id_texts
-from matcher.times import of_float_seconds, time_of, times_of
+from matcher.rows import id_texts
 
 TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
 """Columns that are no attributes."""
 
-BadRows: TypeAlias = list[tuple[Int64s, str]]
-"""Rows that are refused, from 0, with the reason."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
-_TICKS: Mapping[str, int] = {"s": MICROSECONDS, "ms": 1000, "us": 1}
 
 
 # --- writing ---------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ def from_arrow(
     bad = [] if bad is None else bad
     time = times_of_column(columns.get(TIME), table.num_rows, bad)
     values = tuple(
-        _attribute_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
+        values_of_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
         for attribute in event_type.attributes
     )
     numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
@@ -185,7 +184,7 @@ def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> E
     """The schema that the columns' types mean (E5)."""
     attributes = []
     for key, column in columns.items():
-        kind = _kind_of(column.type)
+        kind = kind_of(column.type)
         if kind is None:
             raise SchemaError(
                 f"{file}: column {key} of event {name} is of type {column.type}; expected "
@@ -195,138 +194,6 @@ def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> E
     return EventType(name, tuple(attributes))
 
 
-def _attribute_column(
-    attribute: Attribute, column: pa.Array | None, rows: int, bad: BadRows
-) -> Column:
-    """The values of an attribute; rows that do not fit are added to ``bad`` and hold anything."""
-    everywhere = np.arange(rows)
-    if column is None:
-        bad.append((everywhere, f"attribute {attribute.name} is missing"))
-        return _blank(attribute.kind, rows)
-    kind = _kind_of(column.type)
-    expected = f"attribute {attribute.name}: expected {attribute.kind.value}, found"
-    if column.null_count:
-        bad.append((np.flatnonzero(_mask(column.is_null())), f"{expected} null"))
-    if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
-        found = kind.value if kind else str(column.type)
-        bad.append((everywhere, f"{expected} {found}"))
-        return _blank(attribute.kind, rows)
-    return _READERS[attribute.kind](attribute, column, bad)
-
-
-def _ints(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
-    if pa.types.is_uint64(column.type):
-        beyond = _mask(pc.greater(_filled(column, 0), pa.scalar(INT_MAX, pa.uint64())))
-        if beyond.any():
-            bad.append(
-                (np.flatnonzero(beyond), f"attribute {attribute.name}: an int beyond 64 bits")
-            )
-    numbers: Int64s = _filled(column, 0).to_numpy().astype(np.int64, copy=False)
-    return numbers
-
-
-def _floats(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
-    numbers: npt.NDArray[np.float64] = _filled(column, 0).to_numpy().astype(np.float64, copy=False)
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        bad.append(
-            (np.flatnonzero(~finite), f"attribute {attribute.name}: expected a finite float")
-        )
-    return numbers
-
-
-def _bools(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
-    return _mask(_filled(column, False))
-
-
-def _strings(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
-    return _strings_of(column, f"attribute {attribute.name}", bad)
-
-
-_READERS: Mapping[Kind, Callable[[Attribute, pa.Array, BadRows], Column]] = {
-    Kind.INT: _ints,
-    Kind.FLOAT: _floats,
-    Kind.BOOL: _bools,
-    Kind.STRING: _strings,
-}
-
-
-def _strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
-    """A text column, nulls being empty; rows that are not UTF-8 are added to ``bad``."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.cast(pa.string()).fill_null("").dictionary_encode()
-    try:
-        values = tuple(column.dictionary.to_pylist())
-    except UnicodeDecodeError:
-        broken, texts = _decoded(column.cast(pa.binary()).to_pylist())
-        bad.append((broken, f"{what}: text that is not UTF-8"))
-        return StringColumn.from_strings(texts)
-    if None in values or len(set(values)) != len(values):  # Arrow allows what StringColumn bars
-        return StringColumn.from_strings([text or "" for text in column.to_pylist()])
-    codes = _filled(column.indices, 0).to_numpy().astype(np.int32, copy=False)
-    return StringColumn(codes, values if len(column) == 0 or values else ("",))
-
-
-def times_of_column(column: pa.Array | None, rows: int, bad: BadRows) -> Int64s:
-    """Times in microseconds; rows without one are added to ``bad`` and hold 0."""
-    if column is None or pa.types.is_null(column.type):
-        bad.append((np.arange(rows), "no time"))
-        return np.zeros(rows, np.int64)
-    if pa.types.is_timestamp(column.type) and not column.null_count:
-        times = _of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
-        if times is not None:
-            return times
-    if pa.types.is_floating(column.type) and not column.null_count:
-        times = of_float_seconds(column.cast(pa.float64()).to_numpy())
-        if times is not None:
-            return times
-    values = _time_values(column)
-    whole = times_of(values) if rows and None not in values else None
-    return _times_one_by_one(values, bad) if whole is None else whole
-
-
-def _of_ticks(ticks: Int64s, unit: str) -> Int64s | None:
-    """Ticks of a unit in microseconds; None where one does not fit, or is finer."""
-    if unit == "ns":  # as Spark's Parquet files have them
-        return None if (ticks % 1_000).any() else ticks // 1_000
-    factor = _TICKS[unit]
-    fits = len(ticks) == 0 or np.abs(ticks // 2).max() < INT_MAX // 2 // factor
-    return ticks * factor if fits else None
-
-
-def without(times: Int64s, bad: BadRows) -> Int64s:
-    """The times of the rows that are not bad."""
-    if not bad:
-        return times
-    keep = np.ones(len(times), np.bool_)
-    for rows, _ in bad:
-        keep[rows] = False
-    return times[keep]
-
-
-def _time_values(column: pa.Array) -> list[Any]:
-    if not pa.types.is_timestamp(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    # As exact decimals of a second: Python's datetimes end with the year 9999 and with
-    # microseconds, Arrow's timestamps do not.
-    digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[column.type.unit]
-    ticks = column.view(pa.int64()).to_pylist()
-    return [None if tick is None else Decimal(tick).scaleb(-digits) for tick in ticks]
-
-
-def _times_one_by_one(values: Sequence[Any], bad: BadRows) -> Int64s:
-    times = np.zeros(len(values), np.int64)
-    for row, value in enumerate(values):
-        try:
-            if value is None:
-                raise BadEvent("no time")
-            times[row] = time_of(value)
-        except BadEvent as error:
-            bad.append((np.array([row]), error.reason))
-    return times
-
-
 def _ids(
     columns: Mapping[str, pa.Array], numbers: Int64s, default_source: str, bad: BadRows
 ) -> EventIds:
@@ -334,7 +201,7 @@ def _ids(
     source = StringColumn.constant(default_source, len(numbers))
     if SOURCE in columns and not pa.types.is_null(columns[SOURCE].type):
         given = _text_column(SOURCE, columns[SOURCE])
-        source = _strings_of(given.fill_null(default_source), SOURCE, bad)
+        source = strings_of(given.fill_null(default_source), SOURCE, bad)
     if ID not in columns or pa.types.is_null(columns[ID].type):
         return EventIds(source, sequence)
     texts = _text_column(ID, columns[ID])
@@ -343,7 +210,7 @@ def _ids(
         texts = pc.coalesce(texts, decimals)
     if texts.equals(decimals):
         return EventIds(source, sequence)
-    return EventIds(source, sequence, id_texts(_strings_of(texts, ID, bad).tolist(), sequence))
+    return EventIds(source, sequence, id_texts(strings_of(texts, ID, bad).tolist(), sequence))
 
 
 def _sequence(column: pa.Array, rows: Int64s, bad: BadRows) -> Int64s:
@@ -351,13 +218,11 @@ def _sequence(column: pa.Array, rows: Int64s, bad: BadRows) -> Int64s:
         raise SchemaError(f"column {SEQUENCE} is of type {column.type}; expected integers")
     attribute = Attribute(SEQUENCE, Kind.INT)
     filled = pc.coalesce(column, pa.array(rows)) if column.null_count else column
-    numbers = _ints(attribute, filled, bad)
-    assert not isinstance(numbers, StringColumn)
-    return numbers.astype(np.int64, copy=False)
+    return ints_of(attribute, filled, bad)
 
 
 def _text_column(name: str, column: pa.Array) -> pa.Array:
-    kind = _kind_of(column.type)
+    kind = kind_of(column.type)
     if kind not in (Kind.STRING, Kind.INT):
         raise SchemaError(f"column {name} is of type {column.type}; expected text")
     texts = column.cast(pa.string())
@@ -388,48 +253,7 @@ def _check_named_type(column: pa.Array, type_name: str, file: str) -> None:
         )
 
 
-def _kind_of(arrow_type: pa.DataType) -> Kind | None:
-    types = pa.types
-    if types.is_dictionary(arrow_type):
-        arrow_type = arrow_type.value_type
-        return Kind.STRING if _kind_of(arrow_type) is Kind.STRING else None
-    if types.is_boolean(arrow_type):
-        return Kind.BOOL
-    if types.is_integer(arrow_type):
-        return Kind.INT
-    if types.is_floating(arrow_type):
-        return Kind.FLOAT
-    is_text = types.is_string, types.is_large_string, types.is_string_view
-    return Kind.STRING if any(test(arrow_type) for test in is_text) else None
-
-
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _blank(kind: Kind, rows: int) -> Column:
-    if kind is Kind.STRING:
-        return StringColumn.constant("", rows)
-    dtypes = {Kind.INT: np.int64, Kind.FLOAT: np.float64, Kind.BOOL: np.bool_}
-    blank: Column = np.zeros(rows, dtypes[kind])
-    return blank
-
-
-def _filled(column: pa.Array, value: int | bool) -> pa.Array:
-    """The column with a value for its nulls; itself, not a copy, where there are none."""
-    return column.fill_null(value) if column.null_count else column
-
-
-def _mask(column: pa.Array) -> Bools:
-    mask: Bools = column.to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _decoded(texts: Sequence[bytes | None]) -> tuple[Int64s, list[str]]:
-    """The rows that are not UTF-8, and all rows as text."""
-    decoded = [(text or b"").decode("utf-8", "replace") for text in texts]
-    pairs = zip(texts, decoded, strict=True)
-    broken = [row for row, (text, new) in enumerate(pairs) if (text or b"") != new.encode()]
-    return np.array(broken, np.int64), decoded

@@ -1,0 +1,209 @@
+"""Arrays of Arrow as columns of ours, numbers not copied where they need not be.
+
+Law: whole columns are checked, not values. Each function gives the values and adds to ``bad`` the
+rows that do not fit, with the reason; these hold anything, and are raised or skipped together
+(tesla.md E5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matcher.errors import BadEvent
+from matcher.model import (
+    MICROSECONDS,
+    Attribute,
+    Bools,
+    Column,
+    Int64s,
+    Kind,
+    StringColumn,
+)
+from matcher.rows import INT_MAX
+from matcher.times import of_float_seconds, time_of, times_of
+
+BadRows: TypeAlias = list[tuple[Int64s, str]]
+"""Rows that are refused, from 0, with the reason."""
+_TICKS: Mapping[str, int] = {"s": MICROSECONDS, "ms": 1000, "us": 1}
+
+
+def kind_of(arrow_type: pa.DataType) -> Kind | None:
+    """The kind that a type of Arrow means; None for one that no kind holds."""
+    types = pa.types
+    if types.is_dictionary(arrow_type):
+        arrow_type = arrow_type.value_type
+        return Kind.STRING if kind_of(arrow_type) is Kind.STRING else None
+    if types.is_boolean(arrow_type):
+        return Kind.BOOL
+    if types.is_integer(arrow_type):
+        return Kind.INT
+    if types.is_floating(arrow_type):
+        return Kind.FLOAT
+    is_text = types.is_string, types.is_large_string, types.is_string_view
+    return Kind.STRING if any(test(arrow_type) for test in is_text) else None
+
+
+def values_of_column(
+    attribute: Attribute, column: pa.Array | None, rows: int, bad: BadRows
+) -> Column:
+    """The values of an attribute; rows that do not fit are added to ``bad`` and hold anything."""
+    everywhere = np.arange(rows)
+    if column is None:
+        bad.append((everywhere, f"attribute {attribute.name} is missing"))
+        return _blank(attribute.kind, rows)
+    kind = kind_of(column.type)
+    expected = f"attribute {attribute.name}: expected {attribute.kind.value}, found"
+    if column.null_count:
+        bad.append((np.flatnonzero(_mask(column.is_null())), f"{expected} null"))
+    if kind is not attribute.kind and (kind, attribute.kind) != (Kind.INT, Kind.FLOAT):
+        found = kind.value if kind else str(column.type)
+        bad.append((everywhere, f"{expected} {found}"))
+        return _blank(attribute.kind, rows)
+    return _READERS[attribute.kind](attribute, column, bad)
+
+
+def ints_of(attribute: Attribute, column: pa.Array, bad: BadRows) -> Int64s:
+    """The ints of a column, nulls being 0."""
+    if pa.types.is_uint64(column.type):
+        beyond = _mask(pc.greater(_filled(column, 0), pa.scalar(INT_MAX, pa.uint64())))
+        if beyond.any():
+            bad.append(
+                (np.flatnonzero(beyond), f"attribute {attribute.name}: an int beyond 64 bits")
+            )
+    numbers: Int64s = _filled(column, 0).to_numpy().astype(np.int64, copy=False)
+    return numbers
+
+
+def _floats(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
+    numbers: npt.NDArray[np.float64] = _filled(column, 0).to_numpy().astype(np.float64, copy=False)
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        bad.append(
+            (np.flatnonzero(~finite), f"attribute {attribute.name}: expected a finite float")
+        )
+    return numbers
+
+
+def _bools(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
+    return _mask(_filled(column, False))
+
+
+def _strings(attribute: Attribute, column: pa.Array, bad: BadRows) -> Column:
+    return strings_of(column, f"attribute {attribute.name}", bad)
+
+
+_READERS: Mapping[Kind, Callable[[Attribute, pa.Array, BadRows], Column]] = {
+    Kind.INT: ints_of,
+    Kind.FLOAT: _floats,
+    Kind.BOOL: _bools,
+    Kind.STRING: _strings,
+}
+
+
+def strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
+    """A text column, nulls being empty; rows that are not UTF-8 are added to ``bad``."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.cast(pa.string()).fill_null("").dictionary_encode()
+    try:
+        values = tuple(column.dictionary.to_pylist())
+    except UnicodeDecodeError:
+        broken, texts = _decoded(column.cast(pa.binary()).to_pylist())
+        bad.append((broken, f"{what}: text that is not UTF-8"))
+        return StringColumn.from_strings(texts)
+    if None in values or len(set(values)) != len(values):  # Arrow allows what StringColumn bars
+        return StringColumn.from_strings([text or "" for text in column.to_pylist()])
+    codes = _filled(column.indices, 0).to_numpy().astype(np.int32, copy=False)
+    return StringColumn(codes, values if len(column) == 0 or values else ("",))
+
+
+def times_of_column(column: pa.Array | None, rows: int, bad: BadRows) -> Int64s:
+    """Times in microseconds; rows without one are added to ``bad`` and hold 0."""
+    if column is None or pa.types.is_null(column.type):
+        bad.append((np.arange(rows), "no time"))
+        return np.zeros(rows, np.int64)
+    if pa.types.is_timestamp(column.type) and not column.null_count:
+        times = _of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
+        if times is not None:
+            return times
+    if pa.types.is_floating(column.type) and not column.null_count:
+        times = of_float_seconds(column.cast(pa.float64()).to_numpy())
+        if times is not None:
+            return times
+    values = _time_values(column)
+    whole = times_of(values) if rows and None not in values else None
+    return _times_one_by_one(values, bad) if whole is None else whole
+
+
+def _of_ticks(ticks: Int64s, unit: str) -> Int64s | None:
+    """Ticks of a unit in microseconds; None where one does not fit, or is finer."""
+    if unit == "ns":  # as Spark's Parquet files have them
+        return None if (ticks % 1_000).any() else ticks // 1_000
+    factor = _TICKS[unit]
+    fits = len(ticks) == 0 or np.abs(ticks // 2).max() < INT_MAX // 2 // factor
+    return ticks * factor if fits else None
+
+
+def _time_values(column: pa.Array) -> list[Any]:
+    if not pa.types.is_timestamp(column.type):
+        values: list[Any] = column.to_pylist()
+        return values
+    # As exact decimals of a second: Python's datetimes end with the year 9999 and with
+    # microseconds, Arrow's timestamps do not.
+    digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[column.type.unit]
+    ticks = column.view(pa.int64()).to_pylist()
+    return [None if tick is None else Decimal(tick).scaleb(-digits) for tick in ticks]
+
+
+def _times_one_by_one(values: Sequence[Any], bad: BadRows) -> Int64s:
+    times = np.zeros(len(values), np.int64)
+    for row, value in enumerate(values):
+        try:
+            if value is None:
+                raise BadEvent("no time")
+            times[row] = time_of(value)
+        except BadEvent as error:
+            bad.append((np.array([row]), error.reason))
+    return times
+
+
+def without(times: Int64s, bad: BadRows) -> Int64s:
+    """The times of the rows that are not bad."""
+    if not bad:
+        return times
+    keep = np.ones(len(times), np.bool_)
+    for rows, _ in bad:
+        keep[rows] = False
+    return times[keep]
+
+
+def _blank(kind: Kind, rows: int) -> Column:
+    if kind is Kind.STRING:
+        return StringColumn.constant("", rows)
+    dtypes = {Kind.INT: np.int64, Kind.FLOAT: np.float64, Kind.BOOL: np.bool_}
+    blank: Column = np.zeros(rows, dtypes[kind])
+    return blank
+
+
+def _filled(column: pa.Array, value: int | bool) -> pa.Array:
+    """The column with a value for its nulls; itself, not a copy, where there are none."""
+    return column.fill_null(value) if column.null_count else column
+
+
+def _mask(column: pa.Array) -> Bools:
+    mask: Bools = column.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _decoded(texts: Sequence[bytes | None]) -> tuple[Int64s, list[str]]:
+    """The rows that are not UTF-8, and all rows as text."""
+    decoded = [(text or b"").decode("utf-8", "replace") for text in texts]
+    pairs = zip(texts, decoded, strict=True)
+    broken = [row for row, (text, new) in enumerate(pairs) if (text or b"") != new.encode()]
+    return np.array(broken, np.int64), decoded
