@@ -2,9 +2,9 @@
 
 The file is read in chunks of whole lines. A chunk in which every line is one good event, nearly
 every chunk, is decoded in a few calls whatever its length: the envelopes first, then, type by
-type, the attributes, by a decoder made for the type's schema. Where one of these steps refuses
-the chunk, that step alone is taken again line by line, which is slow and exact: it finds the bad
-events, gives each its place and its reason, and goes on with the others.
+type, the attributes (:mod:`matcher.jsondata`). Where one of these steps refuses the chunk, that
+step alone is taken again line by line, which is slow and exact: it finds the bad events, gives
+each its place and its reason, and goes on with the others.
 
 What an event leaves out follows from its line: ``sequence`` is the line's number, ``id`` the
 sequence number, ``source`` the file's name. The extension attribute ``sequence`` carries the
@@ -13,8 +13,6 @@ number an event had at its publisher (E4), so that a recorded file can be replay
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import io
 import itertools
 from collections.abc import Iterator, Sequence
@@ -28,17 +26,17 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from matcher.errors import BadEvent
 from matcher.intake import Chunk, Glance, Intake, Place
+from matcher.jsondata import REFUSED, data_of, rows_of
 from matcher.model import (
     Column,
     EventBatch,
     EventIds,
     EventType,
     Int64s,
-    Kind,
     StringColumn,
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
-from matcher.times import spoken, time_of, times_of
+from matcher.times import time_of, times_of
 
 CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
@@ -77,7 +75,6 @@ class _Stamp(Struct, gc=False):
 _ENVELOPES = msgspec.json.Decoder(_Envelope)
 _EXACT_ENVELOPE = msgspec.json.Decoder(_ExactEnvelope)
 _STAMPS = msgspec.json.Decoder(_Stamp)
-_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 def read(
@@ -151,7 +148,7 @@ class _Reader:
             try:
                 envelope = _EXACT_ENVELOPE.decode(text)
                 time = time_of(_exact_time(envelope.time))
-            except _REFUSED as error:
+            except REFUSED as error:
                 self._refuse(f"not an event: {error}", line)
             except BadEvent as error:
                 self._refuse(error.reason, line)
@@ -181,7 +178,7 @@ class _Reader:
             return known, 0
         for place, envelope in enumerate(envelopes):
             try:
-                return self._intake.infer(name, _data(envelope)), place
+                return self._intake.infer(name, data_of(envelope)), place
             except BadEvent as error:
                 self._refuse(error.reason, int(lines[place]))
         return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
@@ -190,7 +187,7 @@ class _Reader:
         self, event_type: EventType, envelopes: Sequence[Any]
     ) -> tuple[Column, ...] | None:
         """The columns of a chunk's events of one type, or None when one of them is bad."""
-        decoded = _data_rows(event_type, envelopes)
+        decoded = rows_of(event_type, envelopes)
         if decoded is None:
             return None
         rows, surplus = decoded
@@ -211,7 +208,7 @@ class _Reader:
         rows, good = [], []
         for place, envelope in enumerate(envelopes):
             try:
-                data = _data(envelope)
+                data = data_of(envelope)
                 rows.append(values_of(event_type, data))
             except BadEvent as error:
                 self._refuse(error.reason, int(lines[place]), event_type.name)
@@ -292,7 +289,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes, lines: int) -> li
         return None
     try:
         values = decoder.decode_lines(chunk)
-    except _REFUSED:
+    except REFUSED:
         return None
     return values if len(values) == lines else None
 
@@ -311,67 +308,6 @@ def _by_type(
         places = by_type[start:end]
         chosen = [envelopes[place] for place in places.tolist()]
         yield name, (chosen, lines[places], times[places])
-
-
-def _data_rows(event_type: EventType, envelopes: Sequence[Any]) -> tuple[list[Any], int] | None:
-    """The events' attributes as structures, and how many values were surplus; None if one is bad.
-
-    A decoder passes over surplus names without a word, so the first that is tried refuses them,
-    and only where it does are they counted.
-    """
-    decoders = _decoders(event_type)
-    if decoders is None:
-        return None
-    exact, lenient, counting = decoders
-    text = b"[" + b",".join(map(attrgetter("data"), envelopes)) + b"]"
-    with contextlib.suppress(*_REFUSED):
-        return exact.decode(text), 0
-    with contextlib.suppress(*_REFUSED):
-        rows = lenient.decode(text)
-        values = sum(map(len, counting.decode(text)))
-        return rows, values - len(rows) * len(event_type.attributes)
-    return None
-
-
-@functools.lru_cache(maxsize=1024)
-def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
-    """Decoders of lists of a type's data: exact, lenient about surplus names, counting names.
-
-    None when an attribute has a name that such a decoder cannot have.
-    """
-    kinds: dict[Kind, type] = {
-        Kind.INT: int,
-        Kind.FLOAT: float,
-        Kind.BOOL: bool,
-        Kind.STRING: str,
-    }
-    fields = [
-        (f"value_{place}", kinds[attribute.kind])
-        for place, attribute in enumerate(event_type.attributes)
-    ]
-    rename = {field[0]: name for field, name in zip(fields, event_type.names, strict=True)}
-    try:
-        exact, lenient = (
-            msgspec.defstruct("Data", fields, rename=rename, gc=False, forbid_unknown_fields=strict)
-            for strict in (True, False)
-        )
-    except ValueError:
-        return None
-    return (
-        msgspec.json.Decoder(list[exact]),  # type: ignore[valid-type]
-        msgspec.json.Decoder(list[lenient]),  # type: ignore[valid-type]
-        msgspec.json.Decoder(list[dict[str, Raw]]),
-    )
-
-
-def _data(envelope: Any) -> dict[str, object]:
-    try:
-        data = msgspec.json.decode(envelope.data)
-    except _REFUSED as error:
-        raise BadEvent(f"data: {error}") from None
-    if not isinstance(data, dict):
-        raise BadEvent(f"data: expected an object, found {spoken(data)}")
-    return data
 
 
 def _exact_time(raw: Raw | UnsetType) -> object:
