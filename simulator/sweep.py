@@ -14,14 +14,13 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from simulator import scenario
 from simulator.measures import Figure, measured
+from simulator.processes import Processes
 from simulator.scenario import ScenarioError
 
 RUNS_MAX = 100_000
@@ -109,7 +108,7 @@ def rows(
             prepare()
         yield from map(row, todo)
         return
-    with ProcessPoolExecutor(count, get_context("spawn"), prepare) as pool:
+    with Processes(count, prepare) as pool:
         yield from pool.map(row, todo)
 
 

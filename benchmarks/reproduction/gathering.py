@@ -17,17 +17,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import log
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from simulator import scenario, sweep
 from simulator.experiment import Experiment
+from simulator.processes import Processes
 
 Row = Mapping[str, Any]
 SMALL: Mapping[str, Any] = {
@@ -174,7 +174,7 @@ def gather(
         for run in todo:
             yield rows.add(run, sweep.row(run))
         return
-    with ProcessPoolExecutor(count, get_context("spawn"), prepare) as pool:
+    with Processes(count, prepare) as pool:
         under_way = {pool.submit(sweep.row, run): run for run in todo}
         try:
             for done in as_completed(under_way):

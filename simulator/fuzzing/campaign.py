@@ -6,9 +6,7 @@ import re
 import tempfile
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 
 from routing.network import strategy
@@ -18,6 +16,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.case import Case
 from simulator.fuzzing.making import random_case
 from simulator.fuzzing.shrinking import shrink
+from simulator.processes import Processes
 
 AT_ONCE = 8
 """Cases that a process takes at a time."""
@@ -37,7 +36,7 @@ def failures(cases: Iterable[tuple[int, str]], processes: int) -> Iterator[Failu
         found: Iterable[Failure | None] = map(_failure, cases)
         yield from filter(None, found)
         return
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    with Processes(processes) as pool:
         yield from filter(None, pool.map(_failure, cases, chunksize=AT_ONCE))
 
 
