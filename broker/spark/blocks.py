@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from broker.spark.columns import to_bytes
 from broker.spark.frames import BAD, SOURCE, TIME, TYPE
 from broker.spark.mixing import buckets
+from broker.spark.narrowing import narrowed
 from matcher.model import AnyArray, Int64s
 from matcher.sorting import stable_order
 
@@ -160,7 +161,8 @@ class Packing:
                 array = _compact(array) if self.encodes else array.cast(pa.string())
             arrays.append(array)
         # Spark compresses what it shuffles; that is enough, and costs less than doing it here.
-        return to_bytes(pa.record_batch(arrays, names=rows.schema.names), compresses=False)
+        packed = narrowed(pa.record_batch(arrays, names=rows.schema.names))
+        return to_bytes(packed, compresses=False)
 
 
 def _encoded(rows: pa.RecordBatch) -> pa.RecordBatch:

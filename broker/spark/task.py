@@ -24,6 +24,7 @@ from broker.spark.blocks import EVENTS
 from broker.spark.cells import CELL, Cell
 from broker.spark.columns import column_of, from_bytes, in_order, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
+from broker.spark.narrowing import widened
 from broker.spark.request import contents
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
@@ -202,7 +203,7 @@ class Work:
         number = first.column(CELL)[0].as_py()
         first_cell, task = next(one for one in reversed(self.tasks) if one[0] <= number)
         blocks = (
-            from_bytes(block.as_buffer())
+            widened(from_bytes(block.as_buffer()))
             for batch in itertools.chain([first], rows)
             for block in batch.column(EVENTS)
             if block.is_valid

@@ -107,4 +107,6 @@ def test_the_plan_says_how_each_rule_is_cut(spark):
         "one value",
         "pass 1: hot",
         "pass 2: any",
+        "the frame of Temp: read by Spark, for its rows have no sequence numbers and are named "
+        "after what they hold",
     ]
