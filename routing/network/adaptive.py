@@ -76,7 +76,7 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
         plan, now = self._plan, self._ways
         if plan is None or now is None or self._config.ordering is Ordering.ARRIVAL:
             return False  # by arrival, what moves would begin with nothing
-        if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX:
+        if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX or not any(rates.values()):
             return False
         self._chosen = prefer(Weighing(self._facts(plan, rates, seconds, tally)), now)
         return self._chosen != now
@@ -110,4 +110,6 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
             found=found,
             wants=wants,
             seconds=seconds,
+            age=sum(count for count, _ in tally.counts.values()) / sum(rates.values()),
+            time=max(front for _, front in tally.counts.values()),
         )

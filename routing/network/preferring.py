@@ -3,32 +3,38 @@
 Law 1: the search begins where all rules go the same way, for every way that there is, so it never
 finds worse than the best of these. From the cheapest of them it sends one type after another
 another way, as long as that saves something, and for at most so many weighings that they look at
-``PATHS_MAX`` paths in all: one for each broker and tree, each time.
+``PATHS_MAX`` paths in all: one for each broker and tree, each time. It does so twice, from the
+cheapest that pushes and from the cheapest that pulls.
 
-Law 2: ways are left for others only where that saves clearly, a share of ``CLEARLY`` at least: a
-plan has its price. Pulling has to save a share of ``FAR`` over sending: it begins with asking for
-as much as rules reach back, and what it saves comes after that.
+Law 2: what a change costs is a part of what other ways cost (repeating), so of ways that are nearly
+as good those are found that move less. Ways are left for others only where that saves clearly, a
+share of ``CLEARLY`` at least. Pulling has to save a share of ``FAR`` over sending: it goes by how
+rare what was hardly seen will be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from routing.messages import Ways
 from routing.network.weighing import Weighing
 
 PATHS_MAX = 60_000
 CLEARLY = 0.05
-FAR = 0.2
+FAR = 0.1
+Cost = Callable[[Ways], float]
 
 
 def prefer(weighing: Weighing, now: Ways) -> Ways:
-    """The ways to go from now on: these, unless others are clearly better."""
-    found = _refined(weighing, min(_pushing(weighing), key=weighing.cost))
-    pulled = min(_pulling(weighing), key=weighing.cost, default=found)
-    if weighing.cost(pulled) < (1 - FAR) * weighing.cost(found):
-        found = _refined(weighing, pulled)
-    return found if weighing.cost(found) < (1 - CLEARLY) * weighing.cost(now) else now
+    """The ways to go from now on: those of ``now``, unless others are clearly better."""
+
+    def cost(ways: Ways) -> float:
+        return weighing.cost(ways) + weighing.price(now, ways)
+
+    pushed = _refined(weighing, cost, min(_pushing(weighing), key=cost))
+    pulled = _refined(weighing, cost, min(_pulling(weighing), key=cost))
+    found = pulled if cost(pulled) < (1 - FAR) * cost(pushed) else pushed
+    return found if cost(found) < (1 - CLEARLY) * weighing.cost(now) else now
 
 
 def _pushing(weighing: Weighing) -> Iterator[Ways]:
@@ -40,14 +46,13 @@ def _pushing(weighing: Weighing) -> Iterator[Ways]:
 
 def _pulling(weighing: Weighing) -> Iterator[Ways]:
     for found in (weighing.masters, weighing.rarest):
-        if found:
-            masters = tuple(sorted(found.items()))
-            yield Ways(deep=weighing.movable, masters=masters)
-            yield Ways(own=weighing.ownable, deep=weighing.movable, masters=masters)
+        masters = tuple(sorted(found.items()))
+        yield Ways(deep=weighing.movable, masters=masters)
+        yield Ways(own=weighing.ownable, deep=weighing.movable, masters=masters)
 
 
-def _refined(weighing: Weighing, start: Ways) -> Ways:
-    best, least, looked_at = start, weighing.cost(start), 0
+def _refined(weighing: Weighing, cost: Cost, start: Ways) -> Ways:
+    best, least, looked_at = start, cost(start), 0
     is_better = True
     while is_better:
         is_better = False
@@ -56,9 +61,8 @@ def _refined(weighing: Weighing, start: Ways) -> Ways:
                 looked_at += weighing.paths
                 if looked_at > PATHS_MAX:
                     return best
-                cost = weighing.cost(ways)
-                if cost < least:
-                    best, least, is_better = ways, cost, True
+                if (found := cost(ways)) < least:
+                    best, least, is_better = ways, found, True
     return best
 
 

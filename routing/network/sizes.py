@@ -14,20 +14,27 @@ import numpy as np
 from matcher.model import AnyArray, Column, EventBatch, EventIds, EventType, Kind, StringColumn
 from routing import wire
 from routing.messages import Forward, Packet
+from routing.wire.codec import pack
 
 MESSAGE = 29 + 7
 """Bytes of a packet that says nothing, and of the acknowledgements, which several share."""
-MARK = 14
-"""Bytes of the mark of one type or rule."""
 PART = 12
 """Bytes that one tree's part of a message for several takes (sharing), but for its marks."""
 ASKING = 150
 """Bytes of what is asked and answered over one link for the sake of one master."""
-ANSWER = 22
-"""Bytes of an answer of one rule."""
 BATCH = 45
 """Bytes of a batch, but for its events."""
 _VALUES = {Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.STRING: "a string"}
+
+
+def mark_bytes(name: str, time: int) -> int:
+    """Bytes of a mark of a type or rule at that time in microseconds."""
+    return len(pack((name, time)))
+
+
+def answer_bytes(name: str, time: int) -> int:
+    """Bytes of an answer of a rule with a mark at that time in microseconds."""
+    return len(pack((name, 1, time)))
 
 
 @lru_cache(maxsize=4_096)

@@ -6,13 +6,16 @@ on the order of sets, since sums of floats do.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from matcher.model import MICROSECONDS, EventType
+from matcher.model import EventType
 from routing.messages import Ways
+from routing.network.forecast import Forecast
+from routing.network.sizes import event_bytes
 from routing.partition.choosing import Weights
 from routing.partition.placement import Tree, is_unbounded
 from routing.partition.pulling import Pull, masters_of, pull_of
@@ -20,6 +23,8 @@ from rules.pattern import TIMER, Rule
 
 Found = Mapping[str, tuple[float, float]]
 """By rule: bytes of composite events a second, and batches."""
+OPEN = 1 - 1 / math.e
+"""How much of the time windows are open around masters of which one comes in a window."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,9 @@ class Facts:
     """What the root knows of its network.
 
     ``trees``: those that brokers whose sinks want composite events would have; ``published``: by
-    broker; ``rates``: events a second, by type, measured over so many ``seconds``; ``wants``: the
-    types that each broker's sinks want.
+    broker; ``rates``: events a second, by type, measured over so many ``seconds``, and ``age`` the
+    seconds for which events have come; ``wants``: the types that each broker's sinks want;
+    ``time``: that of marks by now, in microseconds.
     """
 
     single: Tree
@@ -40,6 +46,8 @@ class Facts:
     found: Found
     wants: Mapping[str, frozenset[str]]
     seconds: float
+    age: float
+    time: int
 
 
 class Terrain:
@@ -73,6 +81,9 @@ class Terrain:
             for tree in (facts.single, *facts.trees.values())
             for name in tree.depths
         }
+        rates = {name: facts.rates.get(name, 0.0) for name in sorted(self._homes)}
+        self._forecast = Forecast(rates, facts.seconds, facts.age)
+        self._growth = {rule.name: self._forecast.growth(rule) for rule in facts.rules}
         self._beyond_known: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
         self._own_places = {
             root: self._places(tree, self._rules) for root, tree in facts.trees.items()
@@ -126,6 +137,15 @@ class Terrain:
             waiting = (used & self._rules.keys()) - found
         return found
 
+    def _split(self, ways: Ways) -> tuple[set[str], dict[str, set[str]]]:
+        """The types that come along the single tree, and by broker those that its sinks find along
+        its own.
+        """
+        routed = self._above(set(self.types) - (set(ways.own) & set(self.ownable)))
+        own = set(self.types) - routed
+        found = {root: own & self.facts.wants.get(root, frozenset()) for root in self.facts.trees}
+        return routed, {root: wanted for root, wanted in found.items() if wanted}
+
     def _places(self, tree: Tree, deep: Iterable[str]) -> dict[str, str]:
         """Where each type's rules are evaluated, if those of ``deep`` go as deep as they can."""
         places: dict[str, str] = {}
@@ -153,6 +173,11 @@ class Terrain:
         return next(node for node in paths[0] if node in common)
 
     # --- ways through trees ---
+
+    def _events(self, types: Iterable[str]) -> float:
+        """The bytes of all events of some types that one home publishes in a second."""
+        schemas = self.facts.schemas
+        return sum(self._rate[name] * event_bytes(schemas[name]) for name in sorted(types))
 
     def _up(self, tree: Tree, low: str, high: str) -> Iterator[str]:
         """The brokers from one up to the one below another."""
@@ -239,15 +264,8 @@ class Terrain:
     def masters(self) -> Mapping[str, int]:
         """The masters of choosing, if all rules are on the single tree, as deep as they can be."""
         facts = self.facts
-        found = Weights(facts.single, facts.published, facts.rules, facts.rates).choose()
-        return {name: number for name, number in found.items() if self._is_known(name, number)}
-
-    def _is_known(self, rule: str, number: int) -> bool:
-        """Whether what was measured lasted as long as the windows around a master: what is rarer
-        nobody knows, and what a rule is pulled for comes after its windows.
-        """
-        pull = self._pull_of(rule, number)
-        return pull is not None and seconds_of(pull) <= self.facts.seconds
+        rates = {name: self._forecast.rate(name) for name in self._homes}
+        return Weights(facts.single, facts.published, facts.rules, rates).choose()
 
     def _pulls(self, ways: Ways, types: Container[str]) -> dict[str, Pull]:
         """How rules that define some types are pulled, by name."""
@@ -261,30 +279,20 @@ class Terrain:
 
     @cached_property
     def rarest(self) -> Mapping[str, int]:
-        """The rarest master of each rule, where fewer than one is to be expected in a window."""
+        """The rarest master of each rule, where windows are rather shut than open."""
         found = {}
         for rule in self.facts.rules:
-            numbers = masters_of(rule, self.types)
-            pulls = {number: self._pull_of(rule.name, number) for number in numbers}
-            often = {
-                number: self.facts.rates.get(pull.master.type.name, 0.0)
-                for number, pull in pulls.items()
-                if pull is not None
+            awake = {
+                number: self._forecast.awake_for(pull)
+                for number in masters_of(rule, self.types)
+                if (pull := self._pull_of(rule.name, number)) is not None
             }
-            if often:
-                rarest = min(often, key=often.__getitem__)
-                pull = pulls[rarest]
-                is_rare = pull is not None and often[rarest] * seconds_of(pull) < 1
-                if is_rare and self._is_known(rule.name, rarest):
-                    found[rule.name] = rarest
+            rarest = min(awake, key=awake.__getitem__, default=None)
+            if rarest is not None and awake[rarest] < OPEN:
+                found[rule.name] = rarest
         return found
 
     def _pull_of(self, name: str, number: int) -> Pull | None:
         if (name, number) not in self._pulls_known:
             self._pulls_known[name, number] = pull_of(self._by_name[name], number)
         return self._pulls_known[name, number]
-
-
-def seconds_of(pull: Pull) -> float:
-    """The longest window around a master."""
-    return max(one.before + one.after for one in pull.around) / MICROSECONDS

@@ -4,22 +4,21 @@ The law of the model: a source's event moves the marks of all that the source pu
 link on which any of it is forwarded for a tree there goes one message, with the event if a rule
 beyond needs it, and with the marks. What several trees for sinks have on a link goes as one.
 Composite events go where they are wanted; their marks go with them, and over links with whatever
-moves them where others come from the far side (owed). Conditions and windows are not looked into:
-a type is sent whole, or not at all. What is pulled is sent in windows around masters, which come by
-chance; while a window is open, an answer goes wherever a mark would.
+moves them where others come from the far side (owed). Conditions are not looked into: a type
+is sent whole, or not at all. What is pulled is sent in windows around masters, which come by
+chance; while a window is open that lies ahead, an answer goes wherever a mark would.
 """
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from matcher.model import MICROSECONDS
 from routing.messages import Ways
-from routing.network.sizes import ANSWER, ASKING, MARK, MESSAGE, PART, event_bytes
-from routing.network.terrain import Terrain, seconds_of
+from routing.network.repeating import Repeating
+from routing.network.sizes import ASKING, MESSAGE, PART, answer_bytes, mark_bytes
 from routing.partition.placement import Tree
 from routing.partition.pulling import Pull
 
@@ -33,20 +32,14 @@ class _Traffic:
     types: set[str] = field(default_factory=set)
 
 
-class Weighing(Terrain):
+class Weighing(Repeating):
     """What ways cost in a network."""
 
     # --- what it costs ---
 
     def cost(self, ways: Ways) -> float:
         """Bytes a second over all links."""
-        routed = self._above(set(self.types) - (set(ways.own) & set(self.ownable)))
-        own = set(self.types) - routed
-        roots = {
-            root: wanted
-            for root in self.facts.trees
-            if (wanted := own & self.facts.wants.get(root, frozenset()))
-        }
+        routed, roots = self._split(ways)
         wants = self.facts.wants
         company = [root for root in roots if not routed.isdisjoint(wants.get(root, frozenset()))]
         total = self._single(routed, ways, company)
@@ -67,7 +60,7 @@ class Weighing(Terrain):
                 carried[source, node].add(used)
         total += self._pulled(tree, places, pulls, carried)
         for (source, _), types in carried.items():
-            total += self._often[source] * (MESSAGE + MARK * len(types)) + self._events(types)
+            total += self._often[source] * (MESSAGE + self._marks(types)) + self._events(types)
         return total + self._flows(routed, places, company)
 
     def _flows(
@@ -96,7 +89,7 @@ class Weighing(Terrain):
                     at[places[name]].append(name)
                 total += sum(map(self._moves, at.values()))
             else:
-                total += sum(self._batches(name) for name in names) * MARK * self._count(names)
+                total += sum(self._batches(name) for name in names) * self._rule_marks(names)
         return total
 
     def _trees(self, roots: Mapping[str, set[str]], routed: set[str], ways: Ways) -> float:
@@ -116,11 +109,11 @@ class Weighing(Terrain):
             for (source, node), types in carried.items():
                 traffic = links[source, node, tree.fathers[node]]
                 traffic.parts += 1
-                traffic.marks += len(types)
+                traffic.marks += self._marks(types)
                 traffic.types |= types
             total += self._found_for(root, wanted, routed, links)
         for (source, _, _), traffic in links.items():
-            size = MESSAGE + PART * traffic.parts + MARK * traffic.marks
+            size = MESSAGE + PART * traffic.parts + traffic.marks
             total += self._often[source] * size + self._events(traffic.types)
         return total
 
@@ -142,12 +135,12 @@ class Weighing(Terrain):
                 over[node, tree.fathers[node]].append(name)
         for (node, father), names in over.items():
             if not is_mixed and len(names) == len(wanted):
-                total += sum(self._batches(name) for name in names) * MARK * self._count(names)
+                total += sum(self._batches(name) for name in names) * self._rule_marks(names)
                 continue
             for source in self._tellers(names):
                 traffic = links[source, node, father]
                 traffic.parts += 1
-                traffic.marks += sum(source in self._tellers_of[name] for name in names)
+                traffic.marks += self._rule_marks(self._told_by(source, names))
         return total
 
     def _pulled(
@@ -157,26 +150,34 @@ class Weighing(Terrain):
         pulls: Mapping[str, Pull],
         carried: Mapping[tuple[str, str], set[str]],
     ) -> float:
-        """What is asked for, and asking itself, of rules that are pulled."""
+        """What is asked for, and asking and answering, of rules that are pulled."""
         total = 0.0
+        awaited: dict[tuple[str, str], float] = {}
         for name, pull in pulls.items():
             place = places[self._defines[name]]
-            often = self.facts.rates.get(pull.master.type.name, 0.0)
-            asked: dict[str, set[str]] = {}
+            master, forecast = pull.master.type.name, self._forecast
+            asked: dict[tuple[str, str], int] = {}
             for around in pull.around:
-                seconds = (around.before + around.after) / MICROSECONDS
-                share = 1 - math.exp(-often * seconds)
+                share = forecast.awake(master, around.before + around.after)
                 for used, source, node in self._steps(tree, (around.type,), place):
-                    asked.setdefault(node, set()).add(source)
+                    asked[source, node] = max(around.after, asked.get((source, node), 0))
                     if used not in carried.get((source, node), ()):
                         total += share * self._events((used,))
-            share = 1 - math.exp(-often * seconds_of(pull))
-            for sources in asked.values():
-                often_said = sum(self._often[source] for source in sorted(sources))
-                total += often * ASKING + share * often_said * ANSWER
-        return total
+            total += forecast.rate(master) * ASKING * len({node for _, node in asked})
+            for link, after in asked.items():
+                share = forecast.awake(master, after)
+                total += share * self._often[link[0]] * answer_bytes(name, self.facts.time)
+                awaited[link] = max(share, awaited.get(link, 0.0))
+        alone = awaited.keys() - carried.keys()
+        return total + MESSAGE * sum(awaited[link] * self._often[link[0]] for link in sorted(alone))
 
     # --- parts of it ---
+
+    @cached_property
+    def _mark_bytes(self) -> Mapping[str, int]:
+        """By type and by rule."""
+        names = self._homes.keys() | self._by_name.keys()
+        return {name: mark_bytes(name, self.facts.time) for name in names}
 
     def _served(self, tree: Tree, name: str, places: Mapping[str, str]) -> float:
         """What the composite events cost that go up a tree for the rules of a type."""
@@ -187,26 +188,36 @@ class Weighing(Terrain):
             for _ in self._up(tree, places[used], places[name])
         )
 
-    def _events(self, types: Iterable[str]) -> float:
-        schemas = self.facts.schemas
-        return sum(self._rate[name] * event_bytes(schemas[name]) for name in sorted(types))
-
     def _composite(self, name: str) -> float:
         """What the composite events of a type cost over one link."""
-        found = [self.facts.found.get(rule.name, (0.0, 0.0)) for rule in self._rules[name]]
-        return sum(size + MESSAGE * batches for size, batches in found)
+        return sum(size + MESSAGE * batches for size, batches in self._found_of(name))
 
     def _batches(self, name: str) -> float:
-        return sum(self.facts.found.get(rule.name, (0.0, 0.0))[1] for rule in self._rules[name])
+        return sum(batches for _, batches in self._found_of(name))
+
+    def _found_of(self, name: str) -> Iterator[tuple[float, float]]:
+        """Of each rule that defines a type, the bytes and batches that it will find in a second."""
+        for rule in self._rules[name]:
+            size, batches = self.facts.found.get(rule.name, (0.0, 0.0))
+            growth = self._growth[rule.name]
+            yield size * growth, batches * growth
 
     def _moves(self, names: Sequence[str]) -> float:
         """What the marks of some types that are evaluated at one broker cost over one link."""
         total = 0.0
         for source in self._tellers(names):
-            moved = self._count([name for name in names if source in self._tellers_of[name]])
-            total += self._often[source] * (MESSAGE + MARK * moved)
+            moved = self._rule_marks(self._told_by(source, names))
+            total += self._often[source] * (MESSAGE + moved)
         return total
 
-    def _count(self, names: Sequence[str]) -> int:
-        """How many rules define some types."""
-        return sum(len(self._rules[name]) for name in names)
+    def _told_by(self, source: str, names: Iterable[str]) -> Iterator[str]:
+        """The types whose marks the sources of a broker move."""
+        return (name for name in names if source in self._tellers_of[name])
+
+    def _marks(self, types: Iterable[str]) -> int:
+        """The bytes of a mark of each of these types."""
+        return sum(map(self._mark_bytes.__getitem__, types))
+
+    def _rule_marks(self, types: Iterable[str]) -> int:
+        """The same of each rule that defines one of these types."""
+        return sum(self._mark_bytes[rule.name] for name in types for rule in self._rules[name])

@@ -15,7 +15,8 @@ from benchmarks.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Stud
 from benchmarks.reproduction.gathering import Rows, estimate_s, gather, missing
 from broker.cli import main
 from routing.network import strategy
-from simulator import sweep
+from simulator import scenario, sweep
+from simulator.experiment import Experiment
 
 FIGURES = {
     "published": 200,
@@ -86,6 +87,16 @@ def test_traffic_is_what_is_sent() -> None:
     names = ("centralized", "distributed-st", "centralized")
     one, other, again = (gathering.traffic.__wrapped__(name) for name in names)
     assert one == again != other
+
+
+def test_what_chooses_ways_is_run_where_it_does() -> None:
+    assert len(gathering.traffic("adaptive")) == 2 * len(gathering.traffic("centralized"))
+    document = {**gathering.CHOSEN, "strategy": "adaptive"}
+    experiment = Experiment(scenario.of(document, Path("traffic.toml")))
+    end = experiment.run().ended_at
+    brokers = [host.broker.status(end) for host in experiment.brokers.values()]
+    (root,) = (facts for facts in brokers if facts["father"] is None)
+    assert root["network"]["places"] == {}  # all have left the single tree
 
 
 def test_what_is_missing_is_estimated_by_what_is_there(code: dict[str, str]) -> None:

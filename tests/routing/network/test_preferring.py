@@ -10,7 +10,7 @@ import pytest
 from matcher.model import EventType
 from routing.messages import Ways
 from routing.network import preferring
-from routing.network.sizes import MARK, MESSAGE, PART, event_bytes
+from routing.network.sizes import MESSAGE, PART, event_bytes, mark_bytes
 from routing.network.terrain import Facts
 from routing.network.weighing import Weighing
 from routing.partition.placement import tree_of
@@ -23,6 +23,9 @@ RULES = load(
     "rule two: define Y(p: int) from S() as s and last T() within 5 s from s where p = s.p\n",
     file="rules.tesla",
 ).rules
+TIME = 1_600_000_000_000_000
+MARK, RULE_MARK = mark_bytes("T", TIME), mark_bytes("one", TIME)
+"""Of a type; of a rule, whose names are as long here."""
 ROOT, DEEP, OWN = Ways(), Ways(deep=("X", "Y")), Ways(own=("X", "Y"))
 FACTS = Facts(
     single=tree_of("b", {"a": "b", "c": "b"}),
@@ -34,18 +37,20 @@ FACTS = Facts(
     found={"one": (200.0, 2.0)},
     wants={"c": frozenset({"X"})},
     seconds=60.0,
+    age=60.0,
+    time=TIME,
 )
 EVENT = 10 * event_bytes(T)
 
 
 def test_at_the_root_events_go_up_and_composite_events_down() -> None:
     up = 10 * (MESSAGE + MARK) + EVENT
-    down = 200 + 2 * (MESSAGE + MARK)
+    down = 200 + 2 * (MESSAGE + RULE_MARK)
     assert Weighing(FACTS).cost(ROOT) == pytest.approx(up + down)
 
 
 def test_as_deep_as_may_be_only_composite_events_go() -> None:
-    assert Weighing(FACTS).cost(DEEP) == pytest.approx(2 * (200 + 2 * (MESSAGE + MARK)))
+    assert Weighing(FACTS).cost(DEEP) == pytest.approx(2 * (200 + 2 * (MESSAGE + RULE_MARK)))
 
 
 def test_where_sinks_find_for_themselves_what_serves_them_is_evaluated_as_deep() -> None:
@@ -79,10 +84,10 @@ def test_marks_are_told_where_others_come_from_beyond() -> None:
         found={},
     )
     served = 10 * (MESSAGE + MARK) + EVENT + (MESSAGE + MARK) + event_bytes(S)  # for Y, at b
-    told = 10 * (MESSAGE + MARK)  # of X from a to b, where Y is; both come to c over one link
+    told = 10 * (MESSAGE + RULE_MARK)  # of X from a to b, where Y is; both come to c over one link
     assert Weighing(facts).cost(DEEP) == pytest.approx(served + told)
     above = Weighing(replace(facts, wants={"a": frozenset({"X", "Y"})}))
-    told = MESSAGE + MARK  # of Y from b to a, where X is, whenever its terminator S comes
+    told = MESSAGE + RULE_MARK  # of Y from b to a, where X is, whenever its terminator S comes
     assert above.cost(DEEP) == pytest.approx(served + told)
 
 
@@ -95,9 +100,9 @@ def test_marks_are_told_to_sinks_that_have_trees_of_their_own_too() -> None:
         found={},
     )
     mixed = Weighing(facts).cost(Ways(own=("X",), deep=("X", "Y")))
-    tree = 2 * 10 * (MESSAGE + PART + MARK)  # of X, evaluated at a, over two links up to c
+    tree = 2 * 10 * (MESSAGE + PART + RULE_MARK)  # of X, evaluated at a, over two links up to c
     served = 10 * (MESSAGE + MARK) + EVENT + (MESSAGE + MARK) + event_bytes(S)
-    assert mixed == pytest.approx(tree + served + (MESSAGE + MARK))
+    assert mixed == pytest.approx(tree + served + (MESSAGE + RULE_MARK))
 
 
 def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
@@ -105,10 +110,12 @@ def test_a_pulled_rule_costs_what_lies_around_its_masters() -> None:
     facts = replace(FACTS, rules=RULES[1:], rates={"T": 100.0, "S": 0.001}, found={}, wants=wants)
     weighing = Weighing(facts)
     pulled = replace_masters(DEEP, two=0)
-    assert weighing.cost(pulled) < 0.1 * weighing.cost(DEEP)
+    assert weighing.cost(pulled) < 0.15 * weighing.cost(DEEP)
     assert preferring.prefer(weighing, Ways(deep=("Y",))).masters == (("two", 0),)
-    soon = Weighing(replace(facts, seconds=4.0))  # too short for windows of 5 s
-    assert preferring.prefer(soon, Ways(deep=("Y",))).masters == ()
+    soon = Weighing(replace(facts, seconds=4.0))  # what is rare may be less so
+    assert soon.cost(pulled) > 3 * weighing.cost(pulled)
+    sooner = Weighing(replace(facts, seconds=0.1))
+    assert preferring.prefer(sooner, Ways(deep=("Y",))).masters == ()
 
 
 def replace_masters(ways: Ways, **masters: int) -> Ways:
@@ -124,3 +131,14 @@ def test_ways_are_left_only_for_clearly_better_ones() -> None:
     alike = Weighing(replace(FACTS, found={"one": (EVENT + 10 * (MESSAGE + MARK) - 190, 2.0)}))
     assert alike.cost(DEEP) < alike.cost(ROOT)
     assert preferring.prefer(alike, ROOT) == ROOT
+
+
+def test_a_change_costs_what_is_sent_once_more() -> None:
+    weighing = Weighing(replace(FACTS, rules=RULES, age=10.0))  # the other reaches back 5 s
+    assert weighing.price(ROOT, ROOT) == weighing.price(OWN, OWN) == 0
+    assert weighing.price(ROOT, OWN) == 0  # nothing goes over links before X is found at a
+    assert weighing.price(DEEP, ROOT) == pytest.approx(EVENT * 5 / 10)
+    pulled = replace_masters(DEEP, two=0)
+    assert weighing.price(DEEP, pulled) == 0 < weighing.price(pulled, DEEP)
+    older = Weighing(replace(FACTS, rules=RULES, age=100.0))
+    assert older.price(DEEP, ROOT) == pytest.approx(weighing.price(DEEP, ROOT) / 10)
