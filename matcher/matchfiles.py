@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from matcher.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
 from matcher.errors import BadEvent, FilterError, SchemaError
@@ -31,6 +32,7 @@ EVENTS = 4_096
 """Events read at once."""
 PrintedId: TypeAlias = int | str
 _Numbered: TypeAlias = tuple[int, bytes]
+_Int: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 
 
 class _FilterLine(Struct, forbid_unknown_fields=True):
@@ -42,7 +44,7 @@ class _FilterLine(Struct, forbid_unknown_fields=True):
     constraints: list[tuple[str, str, str | bool | int | float]] = []
 
 
-class _EventLine(Struct):
+class _EventLine(Struct, gc=False):
     """One line of a file of events."""
 
     id: str | int | UnsetType = UNSET
@@ -50,8 +52,14 @@ class _EventLine(Struct):
     data: dict[str, Any] = {}
 
 
+class _FittingLine(_EventLine, gc=False):
+    """The same where all values are such as attributes have."""
+
+    data: dict[str, str | bool | _Int | float] = {}
+
+
 _FILTER = msgspec.json.Decoder(_FilterLine)
-_EVENT = msgspec.json.Decoder(_EventLine)
+_EVENT, _FITTING = msgspec.json.Decoder(_EventLine), msgspec.json.Decoder(_FittingLine)
 _REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
@@ -98,7 +106,7 @@ def _untyped(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
     with opened(path) as stream:
         lines = _lines(stream)
         while piece := list(itertools.islice(lines, EVENTS)):
-            read = [_event(line, f"{path}:{number}") for number, line in piece]
+            read = [_event(line, number, path) for number, line in piece]
             ids: list[PrintedId] = [
                 number if isinstance(event.id, UnsetType) else event.id
                 for event, (number, _) in zip(read, piece, strict=True)
@@ -107,7 +115,11 @@ def _untyped(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
             yield ids, MixedEvents.of(rows, [event.type or "" for event in read])
 
 
-def _event(line: bytes, place: str) -> _EventLine:
+def _event(line: bytes, number: int, path: Path) -> _EventLine:
+    """An event; where the decoder that is made for good ones refuses it, another says why."""
+    with suppress(*_REFUSED):
+        return _FITTING.decode(line)
+    place = f"{path}:{number}"
     try:
         event: _EventLine = _EVENT.decode(line)
         inferred_type(event.type or "", event.data)  # refuses values of no kind

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import TypeAlias
+from itertools import chain, compress
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from matcher.constraint import Constraint, Filter, Operator
+from matcher.constraint import INT_MAX, INT_MIN, Constraint, Filter, Operator
 from matcher.model import (
     AnyArray,
     Column,
@@ -59,15 +59,25 @@ class Cells:
     def of(cls, rows: Sequence[Sequence[tuple[str, Value]]]) -> Cells:
         """The cells of rows of names and values; ValueError for an int beyond 64 bits."""
         flat = list(chain.from_iterable(rows))
-        numbers: dict[str, int] = {}
-        kinds = np.array([_KIND_OF_TYPE[type(value)] for _, value in flat], np.uint8)
-        return cls(
-            offsets_of(list(map(len, rows))),
-            StringColumn.from_strings([name for name, _ in flat]),
-            kinds,
-            np.array([_word(value, numbers) for _, value in flat], np.int64),
-            tuple(numbers),
-        )
+        lengths = list(map(len, rows))
+        return cls.of_flat(lengths, [name for name, _ in flat], [value for _, value in flat])
+
+    @classmethod
+    def of_flat(cls, lengths: Sequence[int], names: list[str], values: list[Value]) -> Cells:
+        """The same of rows of these lengths, their names and values one row after the other."""
+        kinds = np.array([_KIND_OF_TYPE[type(value)] for value in values], np.uint8)
+        words, texts = np.empty(len(values), np.int64), tuple[str, ...]()
+        for kind in np.flatnonzero(np.bincount(kinds)).tolist():
+            places = np.flatnonzero(kinds == kind)
+            own: list[Any] = list(compress(values, (kinds == kind).tolist()))
+            if kind == STRING:
+                column = StringColumn.from_strings(own)
+                words[places], texts = column.codes, column.values
+            elif kind == FLOAT:
+                words[places] = np.array(own, np.float64).view(np.int64)
+            else:
+                words[places] = _ints(own)
+        return cls(offsets_of(lengths), StringColumn.from_strings(names), kinds, words, texts)
 
     def value(self, place: int) -> Value:
         """The value of one cell."""
@@ -107,7 +117,9 @@ class MixedEvents:
         cls, rows: Sequence[Mapping[str, Value]], types: Sequence[str] | None = None
     ) -> MixedEvents:
         """Events by their attributes, and their types where they have any."""
-        cells = Cells.of([tuple(row.items()) for row in rows])
+        values = chain.from_iterable(row.values() for row in rows)
+        names = chain.from_iterable(rows)
+        cells = Cells.of_flat(list(map(len, rows)), list(names), list(values))
         return cls(cells, None if types is None else StringColumn.from_strings(types))
 
     @classmethod
@@ -193,12 +205,12 @@ def offsets_of(lengths: Sequence[int] | AnyArray) -> Int64s:
     return offsets
 
 
-def _word(value: Value, texts: dict[str, int]) -> int:
-    if isinstance(value, str):
-        return texts.setdefault(value, len(texts))
-    if isinstance(value, float):
-        return int(np.float64(value).view(np.int64))
-    return int(value)
+def _ints(values: list[int]) -> Int64s:
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        beyond = next(value for value in values if not INT_MIN <= value <= INT_MAX)
+        raise ValueError(f"an int beyond 64 bits: {beyond}") from None
 
 
 def _words(column: Column, texts: dict[str, int]) -> Int64s:
