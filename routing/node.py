@@ -180,7 +180,7 @@ class Node(Service):
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
         if len(self._links) >= self._config.clients_max:
-            raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients")
+            raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         self._welcome(peer, message)
         self._settle()
 

@@ -191,7 +191,8 @@ class Sinks:
         if message.number in sink.interests:
             raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
         if len(sink.interests) >= subscriptions_max:
-            raise Refusal(Code.LIMIT, f"more than {subscriptions_max} subscriptions")
+            bound = f"{subscriptions_max} subscriptions (subscriptions_max)"
+            raise Refusal(Code.LIMIT, f"more than {bound}")
         added = interest(message.number, message.filter, schemas)
         sink.interests.add(added)
         self._sinks[peer] = sink

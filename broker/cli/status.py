@@ -23,6 +23,8 @@ NETWORK = {
     "trees": ("root", "epoch", "father", "children", "complete"),
     "links": ("neighbour", "link", "buffered"),
 }
+FILTERS_SHOWN = 3
+"""Of a sink with more subscriptions the others are counted."""
 TIMES = frozenset({"promise", "latest", "mark", "since"})
 
 
@@ -108,7 +110,9 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in TIMES & set(row):
         shown[name] = None if row[name] is None else time_text(row[name])
     if "subscriptions" in row:
-        shown["filters"] = [one["filter"] for one in row["subscriptions"]]
+        filters = [one["filter"] for one in row["subscriptions"]]
+        more = len(filters) - FILTERS_SHOWN
+        shown["filters"] = filters[:FILTERS_SHOWN] + ([f"{more:,} more"] if more > 0 else [])
     if "held_by" in row:
         shown["held_by"] = [_holder(one) for one in row["held_by"]]
     if "neighbours" in row:
