@@ -7,13 +7,13 @@ running broker cannot change, with a warning.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 from collections.abc import Callable
 from types import FrameType
 
 from broker import costs
+from broker.ageing import Ageing
 from broker.clock import Clock
 from broker.configuration import Configuration
 from broker.errors import ConfigurationError
@@ -55,7 +55,8 @@ class Service:
         except BaseException:
             transport.close(0)
             raise
-        self._host.when_woken = self._reload_if_wanted
+        self._ageing = Ageing(self._host.wake)
+        self._host.when_woken = self._take_wake
 
     def run(self, when_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``stop``; then say goodbye to the clients.
@@ -64,15 +65,14 @@ class Service:
         broker is there might send one that still ends the process.
         """
         self._watch_signals()
-        # What is here by now stays: the collector need not look at it while events wait.
-        gc.collect()
-        gc.freeze()
+        self._ageing.begin()
         for endpoint in self.endpoints:
             log("info", "listening", {"endpoint": endpoint})
         when_ready()
         try:
             self._host.run()
         finally:
+            self._ageing.end()
             self._ignore_signals()
             self._host.close("the broker stops")
             log("info", "stopped")
@@ -100,6 +100,10 @@ class Service:
 
     def _handle_reload(self, number: int, frame: FrameType | None) -> None:
         self._reload_wanted = True
+
+    def _take_wake(self) -> None:
+        self._ageing.take()
+        self._reload_if_wanted()
 
     def _reload_if_wanted(self) -> None:
         if not self._reload_wanted:

@@ -8,6 +8,8 @@ small detection that touches every operator runs before the broker serves anybod
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from matcher.compiling import is_kept
@@ -25,6 +27,7 @@ READING = EventType.of("Reading", area="string", value="float", count="int")
 RULES = f"""
 event {READING}
 define Simple(area: string) from Reading(value > 1) as r where area = r.area
+define One(n: int) from Reading(count = 1) as r where n = r.count
 define Each(n: int) from Reading(area = $a) as r and each Reading(area = $a) as s
     within 5 s from r and not Reading(value < 0) between r and s where n = s.count
 define Last(v: float) from Reading(value = $v) as r
@@ -33,24 +36,42 @@ define Mean(m: float) from Reading(area = $a) as r
     and $m = Avg(Reading(area = $a).value within 5 s from r) and $m > 0
     and Count(Reading() within 5 s from r) > 0 where m = $m consuming r
 define Again(n: int) from Each() as e and last Simple() as s within 5 s from e where n = e.n
+define Chain(n: int) from Reading(count = 0) as r and each Reading(area = r.area, count >= 0) as s
+    within 5 s from r and each Reading(value < s.value) as t within 5 s from s where n = t.count
 """
+LATER = """
+rule later: define Later(n: int) from Reading(area = $a) as r
+    and last Reading(area = $a) as s within 60 s from r where n = s.count
+"""
+"""It looks farther back than those before, and comes when events have."""
+MANY = 200
+"""So many events that the kernels' tables grow."""
 
 
 def warm_up(engine: str) -> None:
     """Run a small detection on an engine of this name, and throw it away.
 
-    Rules change to automata and back meanwhile: whoever lets the engine choose would else wait for
-    those kernels at its first choice.
+    Rules change to automata and back meanwhile, come and go, tables grow, and what is found is
+    read: whoever was the first to need one of the kernels for that would wait for it.
     """
     detector = make(engine)
     if not isinstance(detector, CdpEngine):  # plain Python
         return
     detector.deploy(load(RULES, file="<warm-up>"))
     for start, incremental in ((0, True), (4, False)):
-        detector.push(_readings(start))
+        detector.push(_readings(start, 4))
         detector.advance((start + 4) * MICROSECONDS)
         detector.switch(dict.fromkeys(detector.marks, incremental))
+    detector.push(_readings(8, 1))
+    detector.push(_named(_readings(9, 1)))
+    detector.push(_readings(10, MANY))
+    found = detector.advance((8 + MANY) * MICROSECONDS)
+    assert len(list(found.events())) == len(found)
+    detector.remove(next(iter(detector.marks)))
+    detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"))
     detector.advance(TIME_MAX)
+    for name in tuple(detector.marks):
+        detector.remove(name)
 
 
 def warm_up_matching() -> None:
@@ -63,9 +84,17 @@ def warm_up_matching() -> None:
         load_kernels()
 
 
-def _readings(start: int) -> EventBatch:
-    numbers = np.arange(start, start + 4)
-    areas = StringColumn((numbers % 2).astype(np.int32), ("a1", "a2"))
-    ids = EventIds(StringColumn.constant("warm-up", 4), numbers)
+def _readings(start: int, count: int) -> EventBatch:
+    numbers = np.arange(start, start + count)
+    places = tuple(f"a{number}" for number in range(max(2, count)))
+    areas = StringColumn((numbers % len(places)).astype(np.int32), places)
+    ids = EventIds(StringColumn.constant("warm-up", count), numbers << 6)
     columns = (areas, numbers.astype(np.float64), numbers)
     return EventBatch(READING, numbers * MICROSECONDS, ids, columns)
+
+
+def _named(batch: EventBatch) -> EventBatch:
+    """The same events with texts for ids, which are numbers nevertheless."""
+    texts = StringColumn.from_strings(batch.ids.printed())
+    ids = EventIds(batch.ids.source, np.zeros(len(batch), np.int64), texts)
+    return replace(batch, ids=ids)

@@ -69,6 +69,8 @@ def describe_cycle(cycle: Sequence[str]) -> str:
 
 def arrange(rules: Sequence[Rule]) -> Arrangement:
     """Rank rules and decide what is strict; TerminatorCycles where rules could never fire."""
+    if _are_apart(rules):
+        return Arrangement(tuple(rules), (1,) * len(rules))
     import networkx as nx  # heavy, and not needed to read rules
 
     used = [uses_of(rule) for rule in rules]
@@ -82,7 +84,7 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
     decided, ordering = [], []
     for rule, of_rule in zip(rules, used, strict=True):
         cycle = cycle_of.get(rule.defines.name, frozenset())
-        if cycle or any(use.strict for use in of_rule):  # seldom
+        if cycle or rule.is_strict:  # seldom
             rule = _decide(rule, cycle)
             of_rule = tuple(use for use in uses_of(rule) if not use.strict)
         decided.append(rule)
@@ -95,6 +97,14 @@ def arrange(rules: Sequence[Rule]) -> Arrangement:
         name: rank for rank, names in enumerate(nx.topological_generations(order)) for name in names
     }
     return Arrangement(tuple(decided), tuple(rank_of[rule.defines.name] for rule in decided))
+
+
+def _are_apart(rules: Sequence[Rule]) -> bool:
+    """Whether no rule uses what another defines, as with most: there is nothing to find out."""
+    defined = {rule.defines.name for rule in rules}
+    return not any(
+        rule.is_strict or any(type_.name in defined for type_ in rule.used_types) for rule in rules
+    )
 
 
 def _graph(rules: Sequence[Rule], uses: Sequence[Sequence[Use]]) -> nx.DiGraph:

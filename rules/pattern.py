@@ -26,6 +26,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
@@ -343,13 +344,17 @@ class Rule:
     alternatives: tuple[Rule, ...] = ()
     used_types: tuple[EventType, ...] = field(init=False, repr=False, compare=False)
     """Every event type the rule reads, terminator first, each once, aggregates included."""
+    is_strict: bool = field(init=False, repr=False, compare=False)
+    """Whether the rule was drawn into a cycle, so that some use sees earlier events alone (S12)."""
 
     def __post_init__(self) -> None:
         types = {type_.name: type_ for type_ in self.opening}
-        for use in uses_of(self):
+        uses = uses_of(self)
+        for use in uses:
             types.setdefault(use.type.name, use.type)
-        # Kept, since brokers ask for it with every event.
+        # Kept, since brokers ask for the first with every event, engines for both with each rule.
         object.__setattr__(self, "used_types", tuple(types.values()))
+        object.__setattr__(self, "is_strict", any(use.strict for use in uses))
 
     @property
     def opening(self) -> tuple[EventType, ...]:
@@ -433,6 +438,17 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return replace(node, operands=tuple(change(item) for item in node.operands))
         case _:
             return node
+
+
+def rewritten(node: Expression, instead: Callable[[Expression], Expression | None]) -> Expression:
+    """The node with ``instead`` of it what that gives, or, where that is None, of what is below it.
+
+    Nothing here refers to itself: it leaves no garbage for the collector, however many rules come.
+    """
+    found = instead(node)
+    if found is not None:
+        return found
+    return with_operands(node, partial(rewritten, instead=instead))
 
 
 _OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from matcher.model import TIME_MAX, EventType, Kind
@@ -35,7 +36,7 @@ from rules.pattern import (
     has_aggregates,
     kind_of,
     nodes_of,
-    with_operands,
+    rewritten,
 )
 from rules.plan import (
     AccessPlan,
@@ -216,30 +217,31 @@ class _Compiler:
         steps: list[Step] = []
         if not has_aggregates(expression):
             return expression, steps
+        return rewritten(expression, partial(self._slot_instead, steps)), steps
 
-        def visit(node: Expression) -> Expression:
-            if not isinstance(node, Aggregate):
-                return with_operands(node, visit)
-            conditions = [visit(item) for item in node.conditions]
-            slot = self.slots
-            self.slots += 1
-            steps.append(
-                self._search(
-                    StepKind.AGGREGATE,
-                    node,
-                    conditions,
-                    CANDIDATE,
-                    slot=slot,
-                    function=node.function,
-                    attribute=node.attribute,
-                    attribute_kind=Kind.INT
-                    if node.attribute is None
-                    else kind_of(node.type, node.attribute),
-                )
+    def _slot_instead(self, steps: list[Step], node: Expression) -> Slot | None:
+        """The slot of an aggregate, and of those in its conditions before; steps fill them."""
+        if not isinstance(node, Aggregate):
+            return None
+        instead = partial(self._slot_instead, steps)
+        conditions = [rewritten(item, instead) for item in node.conditions]
+        slot = self.slots
+        self.slots += 1
+        steps.append(
+            self._search(
+                StepKind.AGGREGATE,
+                node,
+                conditions,
+                CANDIDATE,
+                slot=slot,
+                function=node.function,
+                attribute=node.attribute,
+                attribute_kind=Kind.INT
+                if node.attribute is None
+                else kind_of(node.type, node.attribute),
             )
-            return Slot(slot, node.kind)
-
-        return visit(expression), steps
+        )
+        return Slot(slot, node.kind)
 
 
 # --- the order of steps ----------------------------------------------------------------------
@@ -336,14 +338,12 @@ def concerns_only(node: Expression, event: int) -> bool:
 def _as_candidate(conditions: Iterable[Expression], event: int) -> tuple[Expression, ...]:
     """The conditions of ``event`` as those of a column, which every rule may share."""
 
-    def visit(node: Expression) -> Expression:
-        if isinstance(node, AttributeOf):
-            if node.event != event:
-                return node
-            return AttributeOf(CANDIDATE, node.attribute, node.kind)
-        return with_operands(node, visit)
+    def instead(node: Expression) -> Expression | None:
+        if not isinstance(node, AttributeOf):
+            return None
+        return node if node.event != event else AttributeOf(CANDIDATE, node.attribute, node.kind)
 
-    return tuple(visit(condition) for condition in conditions)
+    return tuple(rewritten(condition, instead) for condition in conditions)
 
 
 def _range(comparisons: Iterable[Known]) -> Range | None:

@@ -45,7 +45,7 @@ from rules.pattern import (
     Policy,
     Slot,
     nodes_of,
-    with_operands,
+    rewritten,
 )
 from rules.plan import IDENTITY, AccessPlan, Probe, RulePlan, Step, StepKind
 from rules.planner import concerns_only, divided
@@ -294,13 +294,13 @@ class _Equals:
         if _events_in(condition) is None:
             return None
 
-        def visit(node: Expression) -> Expression:
+        def instead(node: Expression) -> Expression | None:
             if not isinstance(node, AttributeOf) or node.event in events:
-                return with_operands(node, visit)
+                return None
             known = [one for one in self._equal_to(node) if one.event in events]
             return min(known, key=lambda one: (one.event, one.attribute), default=node)
 
-        restated = visit(condition)
+        restated = rewritten(condition, instead)
         found = _events_in(restated)
         return restated if found is not None and found <= events else None
 

@@ -15,17 +15,17 @@ each rule's own floor. A type that is defined by a rule, and for which no mark w
 counts as not published: its mark is that of its rules. ``Timer`` is a type like others, with the
 mark of the clock.
 
-Law 4: a rule whose composite events no rule uses comes and goes without a look at the others: it
-changes neither their ranks nor what is strict for them nor their groups. All else is arranged
-anew as a whole.
+Law 4: a rule that comes or goes without closing or opening a cycle concerns only the rules over
+its composite events, and these only if its type stands elsewhere then (:mod:`standings`): it
+changes neither what is strict for others nor their ranks or groups. All else is arranged anew as
+a whole.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -33,10 +33,9 @@ from matcher.identity import Key, rule_key
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
 from rules.dependencies import arrange
 from rules.engine.groups import Groups
+from rules.engine.standings import Shape, Standings, subtract
 from rules.errors import Problem, RuleErrors
-from rules.pattern import Rule, RuleSet, uses_of
-
-Counted = TypeVar("Counted")
+from rules.pattern import Rule, RuleSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +62,11 @@ class Deployed:
         return rule_key(self.rule.name, self.version)
 
     @property
+    def types(self) -> tuple[EventType, ...]:
+        """The types that the rule defines and uses; one may be both."""
+        return tuple(dict.fromkeys((self.rule.defines, *self.rule.used_types)))
+
+    @property
     def place(self) -> tuple[int, int]:
         """Where the rule's composite events stand among simultaneous ones (E4, S15)."""
         return self.since, self.position
@@ -81,12 +85,9 @@ class Catalogue:
         self.floor = TIME_MIN
         """The greatest mark named for all types."""
         self._named: dict[str, int] = {}  # the greatest mark named for a type
-        self._used: Counter[str] = Counter()  # by how many rules a type is used
-        self._defined: dict[str, set[str]] = {}  # by type: the names of the rules
+        self._standings = Standings()
         self._changed: dict[str, Deployed] = {}
         self._members: Counter[frozenset[str]] = Counter()  # by group
-        self._ranks: dict[str, int] = {}  # of types that rules define
-        self._reaches: dict[str, frozenset[str]] = {}  # of types that rules define
         self._schemas: dict[str, EventType] = {}
         self._next_position = 0
 
@@ -104,7 +105,7 @@ class Catalogue:
     @property
     def used(self) -> Collection[str]:
         """The names of the types that some rule uses."""
-        return self._used.keys()
+        return self._standings.used
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -160,12 +161,17 @@ class Catalogue:
     def remove(self, name: str) -> Deployed:
         """Remove a rule, and give it back; KeyError when no rule has that name."""
         removed = self._rules[name]
-        self._changed.pop(name, None)
-        if removed.rule.defines.name in self._used:
+        self._standings.drop(removed.rule)
+        changed = None
+        if not removed.rule.is_strict:
+            changed = self._standings.follow([removed.rule.defines.name])
+        if changed is None:
             self._arrange([one for one in self._rules.values() if one is not removed])
         else:
             self._discount(removed)
+            self._stand_anew(changed)
             self._follow_groups()
+        self._changed.pop(name, None)
         return removed
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
@@ -222,7 +228,7 @@ class Catalogue:
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
-        if name in self._defined and name not in self._named:
+        if name in self._standings.defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
         return max(self.floor, self._named.get(name, TIME_MIN))
 
@@ -231,15 +237,15 @@ class Catalogue:
 
     def _refuse_conflicts(self, rules: Sequence[Rule]) -> None:
         """Raise RuleErrors for names in use and for second schemas (Law 1)."""
-        names = set(self._rules)
-        schemas = dict(self._schemas)
+        names: set[str] = set()
+        schemas: dict[str, EventType] = {}
         problems = []
         for rule in rules:
-            if rule.name in names:
+            if rule.name in names or rule.name in self._rules:
                 problems.append(Problem(f"a rule named {rule.name} is already deployed"))
             names.add(rule.name)
-            for schema in _types_of(rule):
-                known = schemas.setdefault(schema.name, schema)
+            for schema in (rule.defines, *rule.used_types):
+                known = self._schemas.get(schema.name) or schemas.setdefault(schema.name, schema)
                 if known != schema:
                     problems.append(
                         Problem(f"rule {rule.name}: event {schema} is already known as {known}")
@@ -248,129 +254,84 @@ class Catalogue:
             raise RuleErrors(problems)
 
     def _admit(self, added: Sequence[Deployed]) -> bool:
-        """Add rules by Law 4; False, and no change, when they must be arranged with the others."""
-        defined = {one.rule.defines.name for one in added}
-        used = {schema.name for one in added for schema in one.rule.used_types}
-        if defined & (used | self._used.keys()) or any(map(_is_strict, added)):
+        """Add rules by Law 4; False, and no change, when all must be arranged together."""
+        if any(one.rule.is_strict for one in added):
             return False
-        ranks: dict[str, int] = {}
+        standings = self._standings
         for one in added:
-            below = max(self._ranks.get(schema.name, 0) for schema in one.rule.used_types)
-            name = one.rule.defines.name
-            ranks[name] = max(ranks.get(name, 0), below + 1)
-        if any(rank > self._ranks.get(name, rank) for name, rank in ranks.items()):
-            return False  # the rules that define the type already would have to follow
-        self._ranks = {**ranks, **self._ranks}
+            standings.add(one.rule)
+        changed = standings.follow({one.rule.defines.name for one in added})
+        if changed is None:
+            for one in added:
+                standings.drop(one.rule)
+            return False
+        self._stand_anew(changed)
         for one in added:
-            name = one.rule.defines.name
-            group = self._group_of(one.rule)
-            self._reaches[name] = self._reaches.get(name, frozenset({name})) | group
-            self._count(replace(one, rank=self._ranks[name], group=group))
-            self._changed[one.rule.name] = self._rules[one.rule.name]
+            self._changed[one.rule.name] = self._count(self._placed(one))
         self._follow_groups()
         return True
 
-    def _group_of(self, rule: Rule) -> frozenset[str]:
-        """The types that a rule uses, through the rules that define them too (Law 3)."""
-        names = _used_names(rule)
-        return names.union(*(self._reaches[name] for name in names if name in self._reaches))
+    def _stand_anew(self, types: Collection[str]) -> None:
+        """Give the rules that define or use types which stand elsewhere now their new places."""
+        if not types:
+            return
+        for name in self._standings.rules_over(types):
+            one = self._rules.get(name)
+            if one is None:
+                continue  # it is being added
+            placed = self._placed(one)
+            if placed is not one:
+                subtract(self._members, one.group)
+                self._changed[name] = self._count(placed)
 
     def _arrange(self, deployed: Sequence[Deployed]) -> None:
-        """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle.
-
-        A rule whose group changes keeps its mark as its floor. A group starts without a mark:
-        the next ``advance`` raises it.
-        """
+        """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle."""
         arrangement = arrange([one.rule for one in deployed])
-        reaches = _reaches(arrangement.rules)
-        self._reaches = reaches
-        arranged = [
-            self._arranged(one, rule, rank, self._group_of(rule))
-            for one, rule, rank in zip(deployed, arrangement.rules, arrangement.ranks, strict=True)
-        ]
-        self._ranks = {one.rule.defines.name: one.rank for one in arranged}
-        self._rules, self._schemas = {}, {}
-        self._used, self._defined, self._members = Counter(), {}, Counter()
-        for one in arranged:
-            self._count(one)
+        self._standings = Standings()
+        for rule in arrangement.rules:
+            self._standings.add(rule)
+        names = (rule.defines.name for rule in arrangement.rules)
+        self._standings.take(dict(zip(names, arrangement.ranks, strict=True)))
+        before, self._rules, self._schemas, self._members = self._rules, {}, {}, Counter()
+        for one, rule in zip(deployed, arrangement.rules, strict=True):
+            placed = self._placed(one if one.rule is rule else replace(one, rule=rule))
+            self._count(placed)
+            if before.get(rule.name) is not placed:
+                self._changed[rule.name] = placed
         self._follow_groups()
 
-    def _arranged(self, one: Deployed, rule: Rule, rank: int, group: frozenset[str]) -> Deployed:
-        """A rule in its new place; the same object if that is the old one."""
-        if one.rule is rule and (one.rank, one.group) == (rank, group):
-            return one
-        floor = self._mark_of(one) if one.rule.name in self._rules else one.floor
-        changed = replace(one, rule=rule, rank=rank, group=group, floor=floor)
-        self._changed[rule.name] = changed
-        return changed
+    def _placed(self, one: Deployed) -> Deployed:
+        """A rule in the place that it has now; the same object if that is the old one.
 
-    def _count(self, one: Deployed) -> None:
-        """Enter a rule, and what it uses and defines."""
+        If its group changes it keeps its mark as its floor. A group starts without a mark: the
+        next ``advance`` raises it.
+        """
+        rank = self._standings.rank(one.rule.defines.name)
+        group = self._standings.group(Shape.of(one.rule))
+        if (one.rank, one.group) == (rank, group):
+            return one
+        floor = self._mark_of(one) if one.group in self.groups.numbers else one.floor
+        return replace(one, rank=rank, group=group, floor=floor)
+
+    def _count(self, one: Deployed) -> Deployed:
+        """Enter a rule, and the schemas that it knows."""
         self._rules[one.rule.name] = one
         self._members[one.group] += 1
-        self._defined.setdefault(one.rule.defines.name, set()).add(one.rule.name)
-        self._used.update(_used_names(one.rule))
-        self._schemas.update((schema.name, schema) for schema in _types_of(one.rule))
+        self._schemas.update((schema.name, schema) for schema in one.types)
+        return one
 
     def _discount(self, one: Deployed) -> None:
-        """Undo ``_count``, and forget the rule, when no rule uses its composite events."""
-        name = one.rule.defines.name
+        """Undo ``_count``, and forget the rule."""
         del self._rules[one.rule.name]
-        _subtract(self._members, [one.group])
-        self._defined[name].remove(one.rule.name)
-        _subtract(self._used, _used_names(one.rule))
-        for schema in _types_of(one.rule):
-            if schema.name not in self._used and not self._defined.get(schema.name):
-                del self._schemas[schema.name]
-        if self._defined.get(name):
-            groups = {self._rules[other].group for other in self._defined[name]}
-            self._reaches[name] = frozenset({name}).union(*groups)
-        else:
-            del self._defined[name], self._ranks[name], self._reaches[name]
+        subtract(self._members, one.group)
+        for schema in one.types:
+            if schema.name not in self.used and schema.name not in self._standings.defined:
+                self._schemas.pop(schema.name, None)
 
     def _follow_groups(self) -> None:
         """Have a mark for each group that has a rule, and for no other."""
         self._type_marks = None
         if self._members.keys() != self.groups.numbers.keys():
             self.groups = self.groups.followed_by(self._members)
-        is_any_defined = not self._defined.keys().isdisjoint(self.groups.types)
+        is_any_defined = not self._standings.defined.isdisjoint(self.groups.types)
         self.is_level = not (self._named or is_any_defined)
-
-
-def _types_of(rule: Rule) -> tuple[EventType, ...]:
-    return (rule.defines, *rule.used_types)
-
-
-def _used_names(rule: Rule) -> frozenset[str]:
-    return frozenset(schema.name for schema in rule.used_types)
-
-
-def _is_strict(one: Deployed) -> bool:
-    """Whether the rule comes from a set in which it was part of a cycle."""
-    return any(use.strict for use in uses_of(one.rule))
-
-
-def _subtract(counter: Counter[Counted], items: Iterable[Counted]) -> None:
-    """Count items one less, and leave out those that are counted no more."""
-    for item in items:
-        counter[item] -= 1
-        if counter[item] == 0:
-            del counter[item]
-
-
-def _reaches(rules: Sequence[Rule]) -> dict[str, frozenset[str]]:
-    """For each defined type, itself and all that its rules use, through rules below them too."""
-    uses: dict[str, set[str]] = {}
-    for rule in rules:
-        uses.setdefault(rule.defines.name, set()).update(_used_names(rule))
-    return {name: _closure(name, uses) for name in uses}
-
-
-def _closure(name: str, uses: Mapping[str, Iterable[str]]) -> frozenset[str]:
-    reached, waiting = {name}, [name]
-    while waiting:
-        for used in uses.get(waiting.pop(), ()):
-            if used not in reached:
-                reached.add(used)
-                waiting.append(used)
-    return frozenset(reached)

@@ -212,21 +212,24 @@ class CdpEngine:
 
     def remove(self, name: str) -> None:
         """Remove a rule; KeyError when no rule has that name."""
-        self._catalogue.remove(name)
+        removed = self._catalogue.remove(name)
         if name in self._clock:
             self._clock.remove(name)
         self._deferred.forget(linked.number for linked in self._linker.linked[name])
         for access in self._linker.unlink(name):
             forget_access(self._arrays.state, access)
-        self._forget_types()
+        self._forget_types([type_.name for type_ in removed.types])
         self._rearrange()
 
-    def _forget_types(self) -> None:
-        """Give back the events of types that no rule uses any more; all memory with the last."""
-        for number in self._linker.tables.unused_types(self._catalogue.used):
+    def _forget_types(self, names: Sequence[str]) -> None:
+        """Give back the events of these types if no rule uses them any more; all memory with the
+        last rule.
+        """
+        tables = self._linker.tables
+        for number in tables.unused_types(names, self._catalogue.used):
             forget_rows(self._arrays.state, number)
             self._pending.forget(number)
-        for number in self._linker.tables.forget_types(self._catalogue.schemas):
+        for number in tables.forget_types(names, self._catalogue.schemas):
             self._outlets.forget(number)
             self._equal.clear()
         if not self._linker.linked:
@@ -271,7 +274,8 @@ class CdpEngine:
         catalogue, linker = self._catalogue, self._linker
         changed = (*catalogue.take_changed(), *linked_anew)
         sources = linker.refresh(changed, catalogue.used, catalogue.groups)
-        self._writer.sources.place_rules(sources)
+        if sources is not None:
+            self._writer.sources.place_rules(sources)
         linker.show(self._arrays)
         self._pending.fit()
         growth.fit_scratch(self._arrays, linker)

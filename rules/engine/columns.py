@@ -10,7 +10,7 @@ others.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Kind
@@ -107,13 +107,14 @@ class ColumnTables:
             self.width = max(self.width, layout.HEADER + len(type_.attributes))
         return number
 
-    def unused_types(self, used: Collection[str]) -> tuple[int, ...]:
-        """The numbers of types of which no event is of use any more."""
-        return tuple(number for name, number in self.type_numbers.items() if name not in used)
+    def unused_types(self, names: Iterable[str], used: Collection[str]) -> tuple[int, ...]:
+        """The numbers of those types of which no event is of use any more."""
+        numbers = self.type_numbers
+        return tuple(numbers[name] for name in names if name in numbers and name not in used)
 
-    def forget_types(self, known: Collection[str]) -> tuple[int, ...]:
-        """Give back the numbers of types, without columns and rows, that no rule knows."""
-        gone = [name for name in self.type_numbers if name not in known]
+    def forget_types(self, names: Iterable[str], known: Collection[str]) -> tuple[int, ...]:
+        """Give back the numbers of those types, without columns and rows, that no rule knows."""
+        gone = [name for name in names if name in self.type_numbers and name not in known]
         numbers = tuple(map(self.type_numbers.pop, gone))
         for number in numbers:
             self._index.forget_type(number)

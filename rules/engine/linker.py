@@ -9,7 +9,7 @@ of use) is computed on whole arrays, rules being rows; only rules that changed a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,20 +243,18 @@ class Linker:
         self.rules.release(linked.number)
         return gone
 
-    def refresh(self, changed: Iterable[Deployed], used: Collection[str], groups: Groups) -> Int64s:
+    def refresh(
+        self, changed: Collection[Deployed], used: Collection[str], groups: Groups
+    ) -> Int64s | None:
         """Take ranks, groups and floors from the catalogue; which types are stored follows.
 
-        Gives the numbers of the sources of composite events in the order of E4 (S15).
+        Gives the numbers of the sources of composite events in the order of E4 (S15); None where
+        no rule has changed, and those that are left stand as they did.
         """
         self.groups = np.zeros(len(groups.marks), layout.GROUP)
         self._evaluated, self._marks = self.groups["evaluated"], self.groups["mark"]
         self.take_marks(groups.marks, groups.marks)
-        if self._group_numbers is not groups.numbers:
-            self._group_numbers = groups.numbers
-            for linked in self.by_number.values():
-                if linked.deployed.group in groups.numbers:  # else it is among the changed
-                    group = groups.numbers[linked.deployed.group]
-                    self.rules.array[linked.number]["group"] = group
+        self._number_groups(groups.numbers)
         for one in changed:
             variants = self.linked[one.rule.name]
             if variants[0].deployed.rule is not one.rule:
@@ -265,9 +263,19 @@ class Linker:
             for place, linked in enumerate(variants):
                 self._follow(linked, one, place)
         self._decide_stores(used)
+        if not changed:
+            return None
         in_order, sources = self._lookbacks.order()
         self.rules.array["priority"][in_order] = np.arange(len(in_order))
         return sources
+
+    def _number_groups(self, numbers: Mapping[frozenset[str], int]) -> None:
+        """Follow the numbers of groups; rules whose group is gone are among the changed."""
+        old, self._group_numbers = self._group_numbers, numbers
+        if old is numbers or not old:
+            return
+        now = np.array([numbers.get(group, 0) for group in old], np.int64)
+        self.rules.array["group"] = now[self.rules.array["group"]]
 
     def take_marks(self, evaluated: Int64s, marks: Int64s) -> None:
         """Say up to where each group has been evaluated, and up to where it is to be."""

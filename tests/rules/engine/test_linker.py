@@ -29,16 +29,22 @@ class Linked:
         self.refresh()
 
     def remove(self, name: str) -> tuple[int, ...]:
-        self.catalogue.remove(name)
+        removed = self.catalogue.remove(name)
         gone = self.linker.unlink(name)
-        self.tables.forget_types(self.catalogue.schemas)
+        self.tables.forget_types([one.name for one in removed.types], self.catalogue.schemas)
         self.refresh()
         return gone
 
     def refresh(self) -> None:
         changed = self.catalogue.take_changed()
         found = self.linker.refresh(changed, self.catalogue.used, self.catalogue.groups)
-        self.order = found.tolist()
+        if found is None:
+            self.order = [one for one in self.order if one in self._alive()]
+        else:
+            self.order = found.tolist()
+
+    def _alive(self) -> list[int]:
+        return [self.sources[name] for name in self.linker.linked]
 
     def record(self, name: str) -> np.void:
         return self.linker.rules.array[self.linker.linked[name][0].number]
