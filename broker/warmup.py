@@ -26,6 +26,8 @@ from rules.engine.cdp import CdpEngine
 READING = EventType.of("Reading", area="string", value="float", count="int")
 RULES = f"""
 event {READING}
+define Chain(n: int) from Reading(count < 12) as r and each Reading(area = r.area, count >= 0) as s
+    within 5 s from r and each Reading(value < s.value) as t within 5 s from s where n = t.count
 define Simple(area: string) from Reading(value > 1) as r where area = r.area
 define One(n: int) from Reading(count = 1) as r where n = r.count
 define Each(n: int) from Reading(area = $a) as r and each Reading(area = $a) as s
@@ -36,8 +38,6 @@ define Mean(m: float) from Reading(area = $a) as r
     and $m = Avg(Reading(area = $a).value within 5 s from r) and $m > 0
     and Count(Reading() within 5 s from r) > 0 where m = $m consuming r
 define Again(n: int) from Each() as e and last Simple() as s within 5 s from e where n = e.n
-define Chain(n: int) from Reading(count = 0) as r and each Reading(area = r.area, count >= 0) as s
-    within 5 s from r and each Reading(value < s.value) as t within 5 s from s where n = t.count
 """
 LATER = """
 rule later: define Later(n: int) from Reading(area = $a) as r
@@ -67,6 +67,7 @@ def warm_up(engine: str) -> None:
     detector.push(_readings(10, MANY))
     found = detector.advance((8 + MANY) * MICROSECONDS)
     assert len(list(found.events())) == len(found)
+    detector.choose()
     detector.remove(next(iter(detector.marks)))
     detector.deploy(load(LATER, known={READING.name: READING}, file="<warm-up>"))
     detector.advance(TIME_MAX)

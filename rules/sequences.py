@@ -114,9 +114,9 @@ class _Models:
         # Variants of a rule, which differ in the types of their events, keep nothing together.
         types = "/".join(type_.name for type_ in plan.event_types)
         self._name = f"{plan.rule.name}/{types}"
-        self._selections = {step.event: step for step in plan.steps if step.kind is StepKind.SELECT}
+        self._selections = {step.event: step for step in selections_of(plan)}
         anchors = {event: step.span.later for event, step in self._selections.items()}
-        self.inner = sorted({anchor for anchor in anchors.values() if anchor != TERMINATOR})
+        self.inner = states_of(plan)
         self._anchored = {
             state: [event for event, anchor in anchors.items() if anchor == state]
             for state in self.inner
@@ -232,6 +232,19 @@ class _Models:
                 events = _events_in(clause.condition)
                 if events is not None and event in events and events <= {event, anchor}:
                     yield clause.condition
+
+
+def selections_of(plan: RulePlan) -> list[Step]:
+    """The steps that select the events of a match, in order."""
+    return [step for step in plan.steps if step.kind is StepKind.SELECT]
+
+
+def states_of(plan: RulePlan) -> list[int]:
+    """The numbers of the events that an automaton has states for: those that others are anchored
+    on, the terminator apart. Without any there is no automaton.
+    """
+    anchors = {step.span.later for step in selections_of(plan)}
+    return sorted(anchors - {TERMINATOR})
 
 
 def access_of(step: Step) -> AccessPlan:

@@ -18,12 +18,7 @@ from itertools import groupby
 
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
-from matcher.model import (
-    TIME_MAX,
-    EventBatch,
-    EventType,
-    Int64s,
-)
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
 from matcher.single import Row, Single
 from rules.collector import collector_paused
 from rules.engine import growth, snapshots
@@ -37,7 +32,7 @@ from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
-from rules.engine.linker import LinkedRule, Linker
+from rules.engine.linker import Linker
 from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.pending import Pending, times_of
@@ -45,7 +40,7 @@ from rules.engine.retention import Retention
 from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
 from rules.engine.storage import held_in
-from rules.engine.switching import fill
+from rules.engine.switching import fill, linked_anew
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
 
@@ -56,7 +51,6 @@ class CdpEngine:
     def __init__(self, *, incremental: bool = False, chooser: Chooser | None = None) -> None:
         self._incremental = incremental
         self._chooser = chooser
-        self._events_chosen = 0  # events that had come at the last choice
         self._catalogue = Catalogue()
         self._strings = Interner()
         self._writer = RowWriter(self._strings)
@@ -216,8 +210,7 @@ class CdpEngine:
         if name in self._clock:
             self._clock.remove(name)
         self._deferred.forget(linked.number for linked in self._linker.linked[name])
-        for access in self._linker.unlink(name):
-            forget_access(self._arrays.state, access)
+        self._forget(self._linker.unlink(name))
         self._forget_types([type_.name for type_ in removed.types])
         self._rearrange()
 
@@ -237,37 +230,32 @@ class CdpEngine:
             self._pending.move_to(self._arrays)
             self._outlets = Outlets(self._arrays, self._linker.tables, self._writer)
 
-    def _choose(self, chooser: Chooser) -> None:
-        """Once enough events have come, let rules be evaluated in the way that costs less."""
-        entered, linker = self._arrays.counters[layout.ENTERED], self._linker
-        events = entered - self._events_chosen
-        if not chooser.is_due(events, len(linker.linked), self._arrays):
-            return
-        self._events_chosen, times = entered, self._pending.times
-        assert times is not None, "events have times"
-        self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times, events))
+    def choose(self) -> None:
+        """Let rules be evaluated in the way that costs less, by what has come since the last time;
+        nothing where there is no choice.
+        """
+        chooser, times = self._chooser, self._pending.times
+        if chooser is not None and times is not None:
+            linker = self._linker
+            self.switch(chooser.choose(linker.linked, linker.tables, self._arrays, times))
 
     def switch(self, changes: Mapping[str, bool]) -> None:
         """Evaluate rules by automata from now on, or (False) without; see ``switching``."""
-        linker = self._linker
-        pairs: list[tuple[LinkedRule, LinkedRule]] = []
-        for name, incremental in changes.items():
-            variants = linker.linked[name]
-            if incremental == (variants[0].automaton is not None):
-                continue  # an automaton must not find what it has taken in already
-            first = variants[0]
-            linker.link(first.deployed, first.source, incremental=incremental)
-            pairs += zip(variants, linker.linked[name], strict=True)
+        pairs = linked_anew(self._linker, changes)
         if not pairs:
             return
         self._rearrange([old.deployed for old, _ in pairs])
         for old, new in pairs:
             fill(self._arrays, new, old, growth.grow)
         for old, _ in pairs:
-            for access in linker.release(old):
-                forget_access(self._arrays.state, access)
+            self._forget(self._linker.release(old))
         self._deferred.renumber({old.number: new.number for old, new in pairs})
         self._rearrange()
+
+    def _forget(self, accesses: Iterable[int]) -> None:
+        """Give back what accesses that are gone held."""
+        for access in accesses:
+            forget_access(self._arrays.state, access)
 
     def _rearrange(self, linked_anew: Sequence[Deployed] = ()) -> None:
         """Follow the catalogue after rules were added or removed, or linked anew."""
@@ -383,8 +371,8 @@ class CdpEngine:
         if not self._catalogue.is_level:
             self._pending.arrived()
         found = self._outlets.taken()
-        if self._chooser is not None:
-            self._choose(self._chooser)
+        if self._chooser is not None and self._chooser.is_due(self._linker.linked, self._arrays):
+            self.choose()
         if self._arrays.counters[layout.ENTERED] >= self._retention.due:
             self._retention.follow(self._arrays)
         return found

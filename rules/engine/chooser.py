@@ -1,62 +1,76 @@
 """Which rules had better have an automaton, by what is measured while events flow.
 
-Law: a choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
+Law 1: a choice concerns time alone, never a result, so it may be wrong. A rule changes only if the
 other way is cheaper by a MARGIN, so that it does not go to and fro.
 
-Rules are looked at in turn, a few at a time: as many as the events that have come since the last
-time pay for. So no event waits for a look at all of them.
+Law 2: choosing costs little beside what there is to choose from. Rules are looked at in turn, as
+many as the events that have come since the last time pay for; what is as it was at the last look
+is not estimated again, and no automaton is drawn up where keeping its instances would cost more
+than it could gain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from rules.engine.columns import ColumnTables
-from rules.engine.costs import Costs, Estimate, Rates, estimate
+from rules.engine.costs import (
+    Costs,
+    Estimate,
+    Rates,
+    automaton_least,
+    columns_cost,
+    estimate,
+)
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
+from rules.engine.kernels.tally import tally
 from rules.engine.linker import LinkedRule
 from rules.pattern import Rule
-from rules.plan import ColumnPlan, RulePlan
+from rules.plan import AccessPlan, ColumnPlan, RulePlan
 from rules.planner import compile_rule
-from rules.sequences import AutomatonPlan, automaton_of
+from rules.sequences import AutomatonPlan, automaton_of, selections_of, states_of
 
-REVISION_EVENTS = 4_096
-"""So many events come at least between two choices."""
-FIRST_LOOK_EVENTS, LOOK_EVENTS = 4_096, 1_024
-"""So many events pay for a look at a rule, the first and each later: it takes as long as about a
-hundred of them, or some tens."""
+LOOK_EVENTS = 8_192
+"""So many events pay for a look at a rule, which takes as long as some hundreds of them."""
+DRAFT_EVENTS = 16_384
+"""So many pay for drawing up an automaton, once a rule."""
 EVENTS_PER_TURN = 4
 """Events that are worth as much as finding out whether it is a rule's turn."""
 MARGIN = 1.3
 """The other way must be estimated to be so many times cheaper."""
+ALIKE = 1.2
+"""Figures that differ by no more than this factor say the same."""
 
 
 @dataclass(slots=True)
 class _Seen:
-    """A rule as it was at the last look: its number, its terminators, and what it might be.
+    """A rule as it was at the last look: its number, its terminators, and what was measured.
 
-    ``time`` is that of the look, in microseconds; None if there was none.
+    ``time`` is that of the look, in microseconds; None if there was none. ``draft`` is what its
+    automaton is, or would be, once somebody has asked.
     """
 
     rule: Rule
     plan: RulePlan
-    model: AutomatonPlan | None
+    has_choice: bool
     number: int = -1
     evaluated: int = 0
     time: int | None = None
+    figures: tuple[float, ...] = ()
+    draft: AutomatonPlan | None = None
 
     @classmethod
     def of(cls, linked: LinkedRule) -> _Seen:
         rule = linked.deployed.rule
-        is_several = rule.together is not None or bool(rule.alternatives)
-        if is_several:
-            return cls(rule, linked.plan, None)
+        if rule.together is not None or rule.alternatives:
+            return cls(rule, linked.plan, has_choice=False)
         plan = linked.plan if linked.automaton is None else compile_rule(rule)
-        return cls(rule, plan, automaton_of(plan))
+        return cls(rule, plan, has_choice=bool(states_of(plan)))
 
     def come(self, number: int, evaluated: int) -> int:
         """How many terminators came since the last look; one linked anew counts anew."""
@@ -64,23 +78,43 @@ class _Seen:
         self.number, self.evaluated = number, evaluated
         return evaluated - before
 
+    def is_as_before(self, number: int, figures: tuple[float, ...]) -> bool:
+        """Whether nothing has changed since the rule, evaluated as it now is, was estimated."""
+        before, self.figures = self.figures, figures
+        is_alike = (
+            number == self.number
+            and len(before) == len(figures)
+            and all(map(_are_alike, before, figures))
+        )
+        if is_alike:
+            self.figures = before  # else it might go far away, a little each time
+        return is_alike
+
+
+def _are_alike(old: float, new: float) -> bool:
+    return old <= ALIKE * new and new <= ALIKE * old
+
 
 class Chooser:
-    """Owner of what was seen at the last look at each rule, and of whose turn it is."""
+    """Owner of what was seen at the last look at each rule, and of whose turn it is.
+
+    Each choice is paid for by the events that have come since the last.
+    """
 
     def __init__(self, costs: Costs | None = None) -> None:
         self._costs = costs or Costs()
         self._seen: dict[str, _Seen] = {}
         self._turns: Iterator[str] = iter(())
+        self._entered = 0  # events that had come at the last choice
 
-    @staticmethod
-    def is_due(events: int, rules: int, arrays: Arrays) -> bool:
+    def is_due(self, linked: Mapping[str, tuple[LinkedRule, ...]], arrays: Arrays) -> bool:
         """Whether enough events have come to look again.
 
         Measuring reads all lists that there are, and taking turns all names of rules.
         """
-        lists = int(arrays["counters"][layout.LISTS_TOP])
-        return events >= max(REVISION_EVENTS, lists, EVENTS_PER_TURN * rules)
+        events = arrays.counters[layout.ENTERED] - self._entered
+        lists = arrays.counters[layout.LISTS_TOP]
+        return events >= max(LOOK_EVENTS, lists, EVENTS_PER_TURN * len(linked))
 
     def fresh(self) -> Chooser:
         """One of the same costs that has seen nothing."""
@@ -92,50 +126,54 @@ class Chooser:
         tables: ColumnTables,
         arrays: Arrays,
         times: tuple[int, int],
-        events: int,
     ) -> Mapping[str, bool]:
         """The rules that had better change, and whether to an automaton.
 
-        ``times`` are the least and the greatest that have come, in microseconds; ``events`` how
-        many have come since the last choice.
+        ``times`` are the least and the greatest that have come, in microseconds.
         """
+        entered = arrays.counters[layout.ENTERED]
+        events, self._entered = entered - self._entered, entered
         began, time = times
         held: _Held | None = None
         changes: dict[str, bool] = {}
-        for name in self._next(linked, events):
-            one = linked[name][0]
-            seen = self._seen.get(name)
-            if seen is None or seen.rule is not one.deployed.rule:
-                seen = self._seen[name] = _Seen.of(one)
-            if seen.model is None:
+        turns = islice(self._in_turn(linked), len(linked))
+        while events > 0 and (seen := next(turns, None)) is not None:
+            events -= LOOK_EVENTS
+            if not seen.has_choice:
                 continue
+            one = linked[seen.rule.name][0]
             before, seen.time = seen.time, time
-            count = seen.come(one.number, int(arrays["rules"][one.number]["evaluated"]))
+            was, evaluated = seen.number, int(arrays["rules"]["evaluated"][one.number])
+            count = seen.come(one.number, evaluated)
             elapsed = time - (max(began, one.deployed.since) if before is None else before)
             if elapsed <= 0 or count == 0:
                 continue
             held = held or _Held(tables, arrays)
-            found = self._estimate(seen.plan, seen.model, one, held, count / elapsed)
-            ours, other = found.columns, found.automaton
-            if one.automaton is not None:
-                ours, other = other, ours
-            if other * MARGIN < ours:
-                changes[name] = one.automaton is None
+            rates, figures = _measured(seen.plan, one, held, count / elapsed)
+            if seen.is_as_before(was, figures):
+                continue
+            if one.automaton is None and seen.draft is None:
+                if not self._may_pay(seen.plan, rates):
+                    continue
+                events -= DRAFT_EVENTS
+            if self._is_better(seen, rates, is_automaton=one.automaton is not None):
+                changes[seen.rule.name] = one.automaton is None
         return changes
 
-    def _next(self, linked: Mapping[str, tuple[LinkedRule, ...]], events: int) -> Iterator[str]:
-        """The rules whose turn it is, as many as the events pay for; one at least, if there is."""
-        begun = 0
-        while events > 0:
-            name = next(self._turns, None)
-            if name is None:
-                if begun == 2:  # all that have a choice have had their turn
-                    return
+    def _in_turn(self, linked: Mapping[str, tuple[LinkedRule, ...]]) -> Iterator[_Seen]:
+        """The rules whose turn it is, those left out that are known to have no choice."""
+        for begun in (False, True):
+            if begun:
                 self._begin_round(linked)
-                begun += 1
-            elif name in linked and self._may_choose(name, linked[name][0]):
-                events -= LOOK_EVENTS if name in self._seen else FIRST_LOOK_EVENTS
-                yield name
+            for name in self._turns:
+                if name not in linked:
+                    continue
+                seen, one = self._seen.get(name), linked[name][0]
+                if seen is None or seen.rule is not one.deployed.rule:
+                    seen = self._seen[name] = _Seen.of(one)
+                elif not seen.has_choice:
+                    continue
+                yield seen
 
     def _begin_round(self, linked: Mapping[str, tuple[LinkedRule, ...]]) -> None:
         """A turn for each rule; whether it has a choice is asked when it comes."""
@@ -143,43 +181,47 @@ class Chooser:
             self._seen = {name: seen for name, seen in self._seen.items() if name in linked}
         self._turns = iter(list(linked))
 
-    def _may_choose(self, name: str, linked: LinkedRule) -> bool:
-        """Whether a rule has a choice, or it is not known yet."""
-        seen = self._seen.get(name)
-        return seen is None or seen.rule is not linked.deployed.rule or seen.model is not None
+    def _may_pay(self, plan: RulePlan, rates: Rates) -> bool:
+        """Whether an automaton might be so much cheaper, whatever is linked in it."""
+        least = automaton_least(plan, rates, self._costs)
+        return least * MARGIN < columns_cost(plan, rates, self._costs)
 
-    def _estimate(
-        self,
-        plan: RulePlan,
-        model: AutomatonPlan,
-        linked: LinkedRule,
-        held: _Held,
-        terminators: float,
-    ) -> Estimate:
-        reaches = {step.event: step.access.reach for step in plan.steps if step.access}
-        events = {
-            event: held.entries(access) / max(1, reaches[event])
-            for event, access in linked.arrivals.items()
-        }
-        keys = held.keys(linked.uses)
-        rates = Rates(
-            terminators,
-            events,
-            lambda access: keys.get((access.column, access.keys), 1.0) if access.keys else 1.0,
-        )
-        return estimate(plan, model, rates, self._costs)
+    def _is_better(self, seen: _Seen, rates: Rates, *, is_automaton: bool) -> bool:
+        """Whether the other way is so much cheaper."""
+        seen.draft = seen.draft or automaton_of(seen.plan)
+        assert seen.draft is not None, "what has states has an automaton"
+        found: Estimate = estimate(seen.plan, seen.draft, rates, self._costs)
+        ours, other = found.columns, found.automaton
+        if is_automaton:
+            ours, other = other, ours
+        return other * MARGIN < ours
+
+
+def _measured(
+    plan: RulePlan, linked: LinkedRule, held: _Held, terminators: float
+) -> tuple[Rates, tuple[float, ...]]:
+    """What is known of a rule's events, and the same as mere figures."""
+    reaches = {step.event: step.access.reach for step in selections_of(plan) if step.access}
+    events = {
+        event: held.entries(access) / max(1, reaches[event])
+        for event, access in linked.arrivals.items()
+    }
+    keys = held.keys(linked.uses)
+
+    def keys_of(access: AccessPlan) -> float:
+        return keys.get((access.column, access.keys), 1.0) if access.keys else 1.0
+
+    rates = Rates(terminators, events, keys_of)
+    return rates, (terminators, *events.values(), *keys.values())
 
 
 class _Held:
     """How much the accesses hold at present."""
 
     def __init__(self, tables: ColumnTables, arrays: Arrays) -> None:
-        lists = arrays["lists"][: arrays["counters"][layout.LISTS_TOP]]
-        lists = lists[(lists["capacity"] > 0) & (lists["length"] > 0)]
-        size = len(tables.accesses)
         self._tables = tables
-        self._entries = np.bincount(lists["access"], weights=lists["length"], minlength=size)
-        self._counts = np.bincount(lists["access"], minlength=size)
+        self._entries, self._keys = np.zeros((2, len(tables.accesses)), np.int64)
+        tally(arrays.state, self._entries, self._keys)
 
     def entries(self, access: int) -> float:
         """How many events an access holds."""
@@ -194,5 +236,5 @@ class _Held:
         for access in accesses:
             plan = self._tables.access_plan(access)
             place = plan.column, plan.keys
-            found[place] = max(float(self._counts[access]), found.get(place, 1.0))
+            found[place] = max(float(self._keys[access]), found.get(place, 1.0))
         return found

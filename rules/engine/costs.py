@@ -19,9 +19,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from rules.pattern import TERMINATOR, Policy
-from rules.plan import AccessPlan, RulePlan, Step, StepKind
+from rules.plan import AccessPlan, RulePlan, Step
 from rules.program import TRUE, Program
-from rules.sequences import AutomatonPlan, LinkPlan, StatePlan, access_of
+from rules.sequences import (
+    AutomatonPlan,
+    LinkPlan,
+    StatePlan,
+    access_of,
+    selections_of,
+    states_of,
+)
 
 SELECTIVITY = 0.3
 
@@ -57,6 +64,12 @@ class Rates:
     events: Mapping[int, float]
     keys: Callable[[AccessPlan], float]
 
+    def asked_for(self, event: int, reach: int) -> float:
+        """How many of a selected event come in a microsecond, as far as terminators ask for them:
+        those that look back so far, in microseconds.
+        """
+        return self.events[event] * min(1.0, self.terminators * reach)
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -68,46 +81,67 @@ class Estimate:
 
 def estimate(plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> Estimate:
     """What a rule costs by its ``plan``, and by the automaton ``model`` of it."""
-    return _Estimator(plan, model, rates, costs).estimate()
+    return Estimate(
+        columns_cost(plan, rates, costs), _AutomatonEstimator(model, rates, costs).cost()
+    )
+
+
+def columns_cost(plan: RulePlan, rates: Rates, costs: Costs) -> float:
+    """What a rule costs by its ``plan``, in nanoseconds a microsecond of event time."""
+    return rates.terminators * _Estimator(rates, costs).walk(plan)
+
+
+def automaton_least(plan: RulePlan, rates: Rates, costs: Costs) -> float:
+    """What an automaton of a rule costs at least: what reaches its states becomes instances."""
+    reaches = {step.event: access_of(step).reach for step in selections_of(plan)}
+    return sum(rates.asked_for(event, reaches[event]) * costs.instance for event in states_of(plan))
 
 
 class _Estimator:
-    """Estimates one rule."""
+    """Estimates the evaluation of one rule."""
 
-    def __init__(self, plan: RulePlan, model: AutomatonPlan, rates: Rates, costs: Costs) -> None:
-        self._plan, self._model, self._rates, self._costs = plan, model, rates, costs
-        self._states = {state.event: state for state in model.states}
-        self._links = {link.step.event: link for state in model.states for link in state.links}
+    def __init__(self, rates: Rates, costs: Costs) -> None:
+        self._rates, self._costs = rates, costs
 
-    def estimate(self) -> Estimate:
-        terminators = self._rates.terminators
-        upkeep = sum(map(self._upkeep, self._model.states))
-        return Estimate(
-            terminators * self._walk(self._plan, self._in_columns),
-            terminators * self._walk(self._model.plan, self._in_automaton) + upkeep,
-        )
-
-    def _walk(self, plan: RulePlan, candidates: Callable[[Step], float]) -> float:
+    def walk(self, plan: RulePlan) -> float:
         """The evaluation of one terminator."""
         spent, branches = 0.0, 1.0
-        for step in plan.steps:
-            if step.kind is not StepKind.SELECT:
-                continue
-            found, passing = candidates(step), _passing(step.residue)
+        for step in selections_of(plan):
+            found, passing = self._found(step), _passing(step.residue)
             tested = found if step.policy is Policy.EACH else min(found, step.rank / passing)
             spent += branches * (self._costs.probe + tested * self._costs.candidate)
             fitting = found * passing
             branches *= fitting if step.policy is Policy.EACH else _chance(fitting)
         return spent
 
-    def _in_columns(self, step: Step) -> float:
+    def _found(self, step: Step) -> float:
+        """The candidates of a selection, of one branch."""
         return self._candidates(step, access_of(step))
 
-    def _in_automaton(self, step: Step) -> float:
+    def _candidates(self, step: Step, access: AccessPlan) -> float:
+        """How many candidates a probe leaves."""
+        return self._rates.events[step.event] * step.span.duration / self._rates.keys(access)
+
+
+class _AutomatonEstimator(_Estimator):
+    """Estimates one automaton."""
+
+    def __init__(self, model: AutomatonPlan, rates: Rates, costs: Costs) -> None:
+        super().__init__(rates, costs)
+        self._model = model
+        self._states = {state.event: state for state in model.states}
+        self._links = {link.step.event: link for state in model.states for link in state.links}
+
+    def cost(self) -> float:
+        """Nanoseconds a microsecond of event time."""
+        upkeep = sum(map(self._upkeep, self._model.states))
+        return self._rates.terminators * self.walk(self._model.plan) + upkeep
+
+    def _found(self, step: Step) -> float:
         if step.span.later != TERMINATOR:
             links = self._made(self._links[step.event])
             return links / max(_chance(links), 1e-9)  # of an event that has some
-        found = self._candidates(step, access_of(step))
+        found = super()._found(step)
         state = self._states.get(step.event)
         if state is None or not state.waits:
             return found
@@ -115,8 +149,7 @@ class _Estimator:
 
     def _upkeep(self, state: StatePlan) -> float:
         """What the events that reach a state cost, as far as terminators ask for them."""
-        asked = self._rates.terminators * state.arrivals.reach
-        arrivals = self._rates.events[state.event] * min(1.0, asked)
+        arrivals = self._rates.asked_for(state.event, state.arrivals.reach)
         return arrivals * (self._costs.instance + sum(map(self._linking, state.links)))
 
     def _linking(self, link: LinkPlan) -> float:
@@ -130,10 +163,6 @@ class _Estimator:
         """How many links of a kind an event has."""
         fitting = self._candidates(link.step, access_of(link.step)) * _passing(link.step.residue)
         return min(fitting, link.kept) if link.kept else fitting
-
-    def _candidates(self, step: Step, access: AccessPlan) -> float:
-        """How many candidates a probe leaves."""
-        return self._rates.events[step.event] * step.span.duration / self._rates.keys(access)
 
 
 def _passing(residue: Program) -> float:

@@ -16,7 +16,21 @@ from matcher.model import Int64s
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.memory import append_all
-from rules.engine.linker import LinkedRule
+from rules.engine.linker import LinkedRule, Linker
+
+
+def linked_anew(linker: Linker, changes: Mapping[str, bool]) -> list[tuple[LinkedRule, LinkedRule]]:
+    """Link rules beside themselves, with an automaton or (False) without; each as it was and as
+    it is. Rules that are so already stay: an automaton must not find what it has taken in.
+    """
+    pairs: list[tuple[LinkedRule, LinkedRule]] = []
+    for name, incremental in changes.items():
+        variants = linker.linked[name]
+        first = variants[0]
+        if incremental != (first.automaton is not None):
+            linker.link(first.deployed, first.source, incremental=incremental)
+            pairs += zip(variants, linker.linked[name], strict=True)
+    return pairs
 
 
 def held_by(arrays: Arrays, access: int) -> Int64s:
