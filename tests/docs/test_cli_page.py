@@ -1,0 +1,48 @@
+"""docs/cli.md names every command and every option of it."""
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+
+from broker.cli.application import COMMANDS, LATER, application
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+
+
+def sections() -> dict[str, str]:
+    """What the page says of a command: all paragraphs, items and rows that name it."""
+    parts = [part for line in PAGE.splitlines() for part in [line] if part.strip()]
+    return {
+        name: "\n".join(part for part in parts if re.search(rf"\brexmq {name}\b", part))
+        for name in (*COMMANDS, *LATER)
+    }
+
+
+def options(name: str) -> set[str]:
+    command = typer.main.get_command(application()).commands[name]  # type: ignore[attr-defined]
+    below = getattr(command, "commands", {"": command}).values()
+    return {
+        flag
+        for one in below
+        for parameter in one.params
+        for flag in parameter.opts
+        if flag.startswith("--") and flag != "--help"
+    }
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *LATER])
+def test_the_page_tells_of_every_option(name: str) -> None:
+    told = sections()[name]
+    assert told or name in LATER, f"nothing is said of rexmq {name}"
+    shared = {"--broker", "--connect-timeout-s"}  # told once, of all that talk to a broker
+    for flag in sorted(options(name) - shared):
+        key = f"`{flag.removeprefix('--').replace('-', '_')}`"
+        said = flag in told or (name == "broker" and (key in PAGE or flag in PAGE))
+        assert said, f"rexmq {name} {flag}"
+
+
+def test_what_is_shared_is_told_once() -> None:
+    assert "`--broker ENDPOINT`" in PAGE
+    assert "`--connect-timeout-s`" in PAGE
