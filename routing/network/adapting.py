@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from routing.network.division import RATES_S
 from routing.network.measuring import MeasuringBroker
 from routing.network.rounds import Tally
+from routing.network.strategy import RATES_S, Choice
 from routing.partition.choosing import Weights
 
 BETTER = 0.8
@@ -32,5 +32,6 @@ class AdaptingBroker(MeasuringBroker):
             then += weights.cost(weights.choose())
         pays = then < BETTER * now
         if pays:
-            self._measured = tuple((name, round(rate * RATES_S)) for name, rate in rates.items())
+            said = tuple((name, round(rate * RATES_S)) for name, rate in rates.items())
+            self._choice = Choice(rates=said)
         return pays

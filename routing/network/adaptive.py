@@ -29,6 +29,7 @@ from routing.network.preferring import PATHS_MAX, prefer
 from routing.network.rounds import Tally
 from routing.network.setup import Setup
 from routing.network.sink_trees import fathers_of
+from routing.network.strategy import Choice
 from routing.network.terrain import Facts
 from routing.network.wanting import type_named
 from routing.network.weighing import Weighing
@@ -43,7 +44,7 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
         """At the root: what the next plan is to say."""
         self._found_before: Mapping[str, tuple[int, int]] = {}
         super().__init__(setup)
-        self._ways = Ways()
+        self._choice = Choice(ways=Ways())
 
     @property
     def _own_filters(self) -> Sequence[str]:
@@ -66,14 +67,14 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
     def _carry_out_due(self, homes: dict[str, set[str]]) -> None:
         super()._carry_out_due(homes)
         if self._chosen is not None:
-            self._ways, self._chosen = self._chosen, None
+            self._choice, self._chosen = Choice(ways=self._chosen), None
 
     def _weigh(self, tally: Tally) -> None:
         super()._weigh(tally)
         self._found_before = dict(tally.found)
 
     def _would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
-        plan, now = self._plan, self._ways
+        plan, now = self._plan, self._choice.ways
         if plan is None or now is None or self._config.ordering is Ordering.ARRIVAL:
             return False  # by arrival, what moves would begin with nothing
         if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX or not any(rates.values()):

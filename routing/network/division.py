@@ -7,26 +7,26 @@ functions of both and of nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 
-from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.deployment import Deployed
-from routing.messages import Known, Ways
+from routing.messages import Known, Plan
 from routing.network.knowledge import rules_of
 from routing.network.rounds import Absent, Node
 from routing.network.sink_trees import Link, below, fathers_of, kinds_of
 from routing.network.station import Division
-from routing.network.strategy import ByRates, ByWays, Strategy, has_sink_trees
+from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
 from routing.network.wanting import type_named
 from routing.partition.placement import Partition, Tree, tree_of
 from rules.pattern import Rule
 
-Rates = tuple[tuple[str, int], ...]
-"""Types, and how many events of each come in RATES_S seconds, as plans have them."""
-RATES_S = 1_000
+NOTHING = Choice()
+"""Nothing has been chosen."""
 Divide = Callable[[Tree, Mapping[str, Sequence[EventType]], Sequence[Rule]], Partition]
 """As Strategy.divide."""
 
@@ -38,8 +38,7 @@ def divided(
     nodes: tuple[Node, ...],
     absent: Absent,
     known: Known,
-    rates: Rates = (),
-    ways: Ways | None = None,
+    choice: Choice = NOTHING,
 ) -> Division:
     """The division of the rules on the single tree; one value for all brokers.
 
@@ -47,13 +46,13 @@ def divided(
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):
-        deployed = below(kinds_of(known, own_of(ways)).routed, deployed)
+        deployed = below(kinds_of(known, choice.own).routed, deployed)
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
     schemas = {schema.name: schema for schema in known.types}
     fathers |= {name: root for name, _ in absent}
-    divide = _divide_of(strategy(), rates, ways)
+    divide = _divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
@@ -67,8 +66,7 @@ def divided_for_sinks(
     links: tuple[Link, ...],
     absent: Absent,
     known: Known,
-    rates: Rates = (),
-    ways: Ways | None = None,
+    choice: Choice = NOTHING,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
@@ -86,24 +84,22 @@ def divided_for_sinks(
     }
     mentioned = used | {one.rule.defines.name for one in deployed}
     schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
-    if ways is not None:
-        ways = replace(ways, deep=tuple(one.rule.defines.name for one in deployed))
-    divide = _divide_of(strategy(), rates, ways)
+    if choice.ways is not None:
+        deep = tuple(one.rule.defines.name for one in deployed)
+        choice = replace(choice, ways=changed(choice.ways, deep=deep))
+    divide = _divide_of(strategy(), choice)
     return _division(divide, ordering, root, fathers, published, deployed, schemas)
 
 
-def own_of(ways: Ways | None) -> tuple[str, ...] | None:
-    """The types that are own by choice; None where nobody chooses."""
-    return None if ways is None else ways.own
+def choice_of(plan: Plan) -> Choice:
+    """What a plan says of what was chosen."""
+    return Choice(plan.rates, plan.ways)
 
 
-def _divide_of(strategy: Strategy, rates: Rates, ways: Ways | None) -> Divide:
+def _divide_of(strategy: Strategy, choice: Choice) -> Divide:
     """How the strategy divides rules over a tree, by what the plan says."""
-    if ways is not None and isinstance(strategy, ByWays):
-        return partial(strategy.divide_by_ways, ways=ways)
-    if rates and isinstance(strategy, ByRates):
-        often = {name: count / RATES_S for name, count in rates}
-        return partial(strategy.divide_by_rates, rates=often)
+    if isinstance(strategy, Choosing):
+        return partial(strategy.divide_by, choice=choice)
     return strategy.divide
 
 

@@ -40,7 +40,7 @@ from routing.messages import (
 from routing.network.covering import maximal
 from routing.network.detecting import Planned, SinkTreesDetection
 from routing.network.dividing import DividingBroker
-from routing.network.division import divided_for_sinks, own_of
+from routing.network.division import choice_of, divided_for_sinks
 from routing.network.overview import SinkTreesOverview, tree_facts
 from routing.network.processing import Generation, Processing
 from routing.network.rounds import Round
@@ -99,7 +99,7 @@ class SinkTreesBroker(DividingBroker):
 
     @property
     def _kinds(self) -> Kinds:
-        return kinds_of(self._known, own_of(self._ways))
+        return kinds_of(self._known, self._choice.own)
 
     @property
     def _all_filters(self) -> list[str]:
@@ -267,8 +267,7 @@ class SinkTreesBroker(DividingBroker):
             plan.links,
             plan.absent,
             self._known,
-            plan.rates,
-            plan.ways,
+            choice_of(plan),
         )
 
     @property

@@ -30,11 +30,10 @@ from routing.messages import (
     Pause,
     Paused,
     Plan,
-    Ways,
 )
 from routing.network.arrivals import Arrivals
 from routing.network.confirmations import Client, Waiter
-from routing.network.division import Rates, divided
+from routing.network.division import NOTHING, choice_of, divided
 from routing.network.knowledge import digest_of, knowledge_of, merged
 from routing.network.rounds import Absent, Round, raise_all
 from routing.network.setup import Setup
@@ -55,8 +54,7 @@ class PlanningBroker(TellingBroker):
         """Whether the last pause was in another tree than the plan before it, or with others."""
         self._told_given_up = 0
         self._last_number = 0
-        self._measured: Rates = ()
-        self._ways: Ways | None = None
+        self._choice = NOTHING
         """What the last plan went by, or the next one will."""
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
@@ -311,7 +309,8 @@ class PlanningBroker(TellingBroker):
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
         )
         tree = found.pause.root, found.pause.epoch, found.pause.number
-        plan = Plan(*tree, nodes, absent, rates=self._measured, ways=self._ways, front=found.front)
+        rates, ways = self._choice.rates, self._choice.ways
+        plan = Plan(*tree, nodes, absent, rates=rates, ways=ways, front=found.front)
         if found.pause.introduce or has_moved(versions, before, self._divided(plan)):
             due = tuple(sorted(self._due_in(found).items()))
             plan = replace(plan, anew=True, due=due)
@@ -358,7 +357,7 @@ class PlanningBroker(TellingBroker):
 
     def _follow_plan(self, plan: Plan) -> None:
         self._plan, self._planned_for = plan, self._router.epoch
-        self._measured, self._ways = plan.rates, plan.ways
+        self._choice = choice_of(plan)
         partners = {name for name, father, _ in plan.nodes if father == self.overlay.name}
         children = sorted(partners & self._router.branches.keys())
         if self._router.father is not None:
@@ -417,7 +416,7 @@ class PlanningBroker(TellingBroker):
     def _divided(self, plan: Plan) -> Division:
         ordering = self._config.ordering
         kind = type(self._strategy)
-        return divided(kind, ordering, plan.nodes, plan.absent, self._known, plan.rates, plan.ways)
+        return divided(kind, ordering, plan.nodes, plan.absent, self._known, choice_of(plan))
 
 
 def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:

@@ -10,13 +10,16 @@ Law: what a partition names is complete. Each rule has one place, every type tha
 forwarded on the whole way from those who advertise it to that place, whole or by fragments that
 routing.partition.derivation made, and the rules that define one type have one place.
 
-A strategy with ``sink_trees = True`` is asked for the single tree, and for each tree of a broker
+A strategy that *chooses* goes by what the root has measured, too: the plan bears its Choice. One
+with ``sink_trees = True`` is asked for the single tree, and for each tree of a broker
 with sinks, with the rules that belong there (routing.network.sink_trees).
 """
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from matcher.model import EventType
@@ -32,6 +35,39 @@ Published: TypeAlias = Mapping[str, Sequence[EventType]]
 """What each node's sources publish."""
 WHOLE = ""
 """In place of a rule's name: a fragment that is for no rule in particular."""
+
+
+RATES_S = 1_000
+"""Rates are said as events in so many seconds, so that they are whole numbers."""
+
+
+class Chosen(enum.Enum):
+    """What the root of a network chooses by what it measures."""
+
+    MASTERS = "masters"  # how often events of each type come is what they follow from (adapting)
+    WAYS = "ways"  # which way each rule goes, and its master (adaptive)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a plan says of what the root has measured and chosen.
+
+    ``rates``: types, and how many events of each come in RATES_S seconds; ``ways``: which way rules
+    go, None where nobody chooses.
+    """
+
+    rates: tuple[tuple[str, int], ...] = ()
+    ways: Ways | None = None
+
+    @property
+    def often(self) -> dict[str, float]:
+        """Events a second, by type."""
+        return {name: count / RATES_S for name, count in self.rates}
+
+    @property
+    def own(self) -> tuple[str, ...] | None:
+        """The types that are own by choice; None where nobody chooses."""
+        return None if self.ways is None else self.ways.own
 
 
 class Strategy(Protocol):
@@ -108,6 +144,7 @@ class PushPullSingleTree:
     """
 
     name: ClassVar[str] = "push-pull-st"
+    chooses: ClassVar[Chosen] = Chosen.MASTERS
 
     def divide(self, tree: Tree, published: Published, rules: Sequence[Rule]) -> Partition:
         """As routing.partition.placement has it, every rule with a master if it can have one."""
@@ -117,15 +154,13 @@ class PushPullSingleTree:
         }
         return partition(tree, _names(published), rules, masters)
 
-    def divide_by_rates(
-        self,
-        tree: Tree,
-        published: Published,
-        rules: Sequence[Rule],
-        rates: Mapping[str, float],
+    def divide_by(
+        self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
     ) -> Partition:
-        """The same with the masters that cost least (routing.partition.choosing)."""
-        names = _names(published)
+        """The same with the masters that cost least, once there are rates (choosing)."""
+        if not choice.rates:
+            return self.divide(tree, published, rules)
+        names, rates = _names(published), choice.often
         return partition(tree, names, rules, Weights(tree, names, rules, rates).choose())
 
 
@@ -144,17 +179,17 @@ class Adaptive(DistributedSingleTree):
 
     name: ClassVar[str] = "adaptive"
     sink_trees: ClassVar[bool] = True
+    chooses: ClassVar[Chosen] = Chosen.WAYS
 
-    def divide_by_ways(
-        self,
-        tree: Tree,
-        published: Published,
-        rules: Sequence[Rule],
-        ways: Ways,
+    def divide_by(
+        self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
     ) -> Partition:
         """Rules of types that are not in ``ways.deep`` are at the root, sent what satisfies their
         conditions. In a tree for sinks all are deep.
         """
+        ways = choice.ways
+        if ways is None:
+            return self.divide(tree, published, rules)
         shallow = [rule.name for rule in rules if rule.defines.name not in ways.deep]
         masters = dict(ways.masters)
         return partition(tree, _names(published), rules, masters, frozenset(shallow))
@@ -169,36 +204,21 @@ def _whole(types: Iterable[EventType]) -> Fragment:
 
 
 @runtime_checkable
-class ByWays(Protocol):
-    """What a strategy has whose root chooses which way each rule goes."""
+class Choosing(Protocol):
+    """What a strategy has that goes by what the root has chosen: what that is, and how."""
 
-    def divide_by_ways(
-        self,
-        tree: Tree,
-        published: Published,
-        rules: Sequence[Rule],
-        ways: Ways,
+    chooses: ClassVar[Chosen]
+
+    def divide_by(
+        self, tree: Tree, published: Published, rules: Sequence[Rule], choice: Choice
     ) -> Partition:
-        """As ``divide``."""
+        """As ``divide``. ``choice`` is empty as long as nothing has been measured."""
         ...
 
 
-@runtime_checkable
-class ByRates(Protocol):
-    """What a strategy has that goes by how often events come; ``rates``: events a second, by type.
-
-    The root measures them, and has the rules divided anew when that pays (adapting).
-    """
-
-    def divide_by_rates(
-        self,
-        tree: Tree,
-        published: Published,
-        rules: Sequence[Rule],
-        rates: Mapping[str, float],
-    ) -> Partition:
-        """As ``divide``."""
-        ...
+def chosen_by(strategy: type[Strategy]) -> Chosen | None:
+    """What the root chooses where this is the strategy; None for nothing."""
+    return getattr(strategy, "chooses", None)
 
 
 def has_sink_trees(strategy: type[Strategy]) -> bool:
@@ -210,7 +230,12 @@ _STRATEGIES: dict[str, type[Strategy]] = {}
 
 
 def register(strategy: type[Strategy]) -> None:
-    """Make a strategy known by its name; ValueError when another one has that name."""
+    """Make a strategy known by its name.
+
+    ValueError when another one has that name, or when it chooses ways without trees for sinks.
+    """
+    if chosen_by(strategy) is Chosen.WAYS and not has_sink_trees(strategy):
+        raise ValueError(f"the strategy {strategy.name!r} chooses ways, and has no sink_trees")
     if _STRATEGIES.setdefault(strategy.name, strategy) is not strategy:
         raise ValueError(f"a strategy named {strategy.name!r} is registered already")
 

@@ -26,7 +26,7 @@ from routing.messages import (
     Want,
 )
 from routing.network.making import make_broker
-from routing.network.strategy import Centralized, make, names, register
+from routing.network.strategy import Adaptive, Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
 from routing.subscriptions import PER_TYPE_MAX
 
@@ -565,6 +565,11 @@ class Another(Centralized):
     name = "mine"
 
 
+class Treeless(Adaptive):
+    name = "treeless"
+    sink_trees = False
+
+
 @pytest.mark.usefixtures("own_strategies")
 def test_strategies_are_known_by_name() -> None:
     register(Mine)
@@ -573,6 +578,8 @@ def test_strategies_are_known_by_name() -> None:
     assert isinstance(make("mine"), Mine)
     with pytest.raises(ValueError, match="a strategy named 'mine' is registered already"):
         register(Another)
+    with pytest.raises(ValueError, match="'treeless' chooses ways, and has no sink_trees"):
+        register(Treeless)
     with pytest.raises(ValueError, match="no strategy is called 'best'"):
         make("best")
 
