@@ -7,7 +7,7 @@ other; :class:`MixedEvents` are rows of which each is an event, :class:`FilterBa
 each is a filter, its cells having operators too.
 
 A cell's value is a number of 64 bits that its kind explains: an int, the bits of a float, 0 or 1
-of a bool, or the code of a text in a dictionary without repeats.
+of a bool, or the code of a text in a dictionary, in which one text may stand more than once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from matcher.constraint import INT_MAX, INT_MIN, Constraint, Filter, Operator
 from matcher.model import (
     AnyArray,
-    Column,
     EventBatch,
     Int64s,
     Kind,
@@ -126,15 +125,24 @@ class MixedEvents:
     def of_batch(cls, batch: EventBatch) -> MixedEvents:
         """The events of a typed batch."""
         width, count = len(batch.columns), len(batch)
-        texts: dict[str, int] = {}
-        words = [_words(column, texts) for column in batch.columns]
-        kinds = [KINDS.index(attribute.kind) for attribute in batch.type.attributes]
+        texts = tuple[str, ...]()
+        names, kinds = np.empty((count, width), np.int32), np.empty((count, width), np.uint8)
+        words = np.empty((count, width), np.int64)
+        names[:] = np.arange(width)
+        kinds[:] = [KINDS.index(attribute.kind) for attribute in batch.type.attributes]
+        for place, column in enumerate(batch.columns):
+            if isinstance(column, StringColumn):
+                np.add(column.codes, len(texts), out=words[:, place])
+                texts += column.values
+            else:
+                is_float = column.dtype == np.float64
+                words[:, place] = column.view(np.int64) if is_float else column
         cells = Cells(
             np.arange(count + 1, dtype=np.int64) * width,
-            StringColumn(np.tile(np.arange(width, dtype=np.int32), count), batch.type.names),
-            np.tile(np.array(kinds, np.uint8), count),
-            np.stack(words, 1).ravel() if words else np.empty(0, np.int64),
-            tuple(texts),
+            StringColumn(names.ravel(), batch.type.names),
+            kinds.ravel(),
+            words.ravel(),
+            texts,
         )
         return cls(cells, StringColumn.constant(batch.type.name, count))
 
@@ -211,12 +219,3 @@ def _ints(values: list[int]) -> Int64s:
     except OverflowError:
         beyond = next(value for value in values if not INT_MIN <= value <= INT_MAX)
         raise ValueError(f"an int beyond 64 bits: {beyond}") from None
-
-
-def _words(column: Column, texts: dict[str, int]) -> Int64s:
-    if isinstance(column, StringColumn):
-        codes = np.array([texts.setdefault(text, len(texts)) for text in column.values], np.int64)
-        return codes[column.codes]
-    if column.dtype == np.float64:
-        return column.view(np.int64)
-    return column.astype(np.int64)

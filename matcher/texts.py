@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from itertools import compress
 
 import numpy as np
 
@@ -112,11 +113,11 @@ class KnownTexts:
             self._forget()
         last, numbers = self._last
         if last is not texts:
-            known = self._numbers
-            new = [text for text in texts if text not in known]
-            if new:
-                self._learn(new)
-            numbers = np.array([known[text] for text in texts], np.int64)
+            found = list(map(self._numbers.get, texts))
+            if None in found:
+                self._learn([*dict.fromkeys(compress(texts, (one is None for one in found)))])
+                found = list(map(self._numbers.get, texts))
+            numbers = np.array(found, np.int64)
             self._last = (texts, numbers)
         return numbers
 

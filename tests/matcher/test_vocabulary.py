@@ -8,8 +8,11 @@ from matcher.choose import AutoMatcher, make
 from matcher.constraint import OPERATORS, Constraint, Filter, Sort
 from matcher.indexed import GATHERED_MIN
 from matcher.mixed import FilterBatch, MixedEvents
+from matcher.model import EventType
+from matcher.rows import batch_of
 
 EVENTS = MixedEvents.of([{"a": "abc"}, {"a": 2.0, "b": "x"}])
+PAIRS = [("tu", "tu"), ("x", "t"), ("x", "tu"), ("t", "tu")]
 
 
 def test_encoded_events_are_matched_until_the_words_change():
@@ -124,3 +127,16 @@ def test_a_group_is_searched_by_operands_of_order_whose_filters_are_gone() -> No
     for place, told in enumerate(found.filter_lists()):
         gone = range(0, GATHERED_MIN, 2)
         assert told == [number for number in range(place + 1, 256) if number not in gone]
+
+
+def test_a_text_that_several_columns_bring_is_learnt_once():
+    schema = EventType.of("T", a="string", n="int", b="string")
+    rows = [{"a": text, "n": place, "b": other} for place, (text, other) in enumerate(PAIRS)]
+    batch = batch_of(schema, rows, times=[0] * len(rows), source="s")
+    events = MixedEvents.of_batch(batch)
+    assert [events.data(place) for place in range(len(rows))] == rows
+    matcher = make("index")
+    matcher.add(1, 1, Filter.of(("a", "prefix", "t"), ("b", "=", "tu")))
+    matcher.add(2, 2, Filter.of(("b", "contains", "u"), ("n", ">", 1)))
+    assert matcher.match(batch).interface_lists() == [[1], [], [2], [1, 2]]
+    assert matcher.table.vocabulary.texts_known == len({text for pair in PAIRS for text in pair})
