@@ -52,6 +52,8 @@ from routing.sources import Source, Sources, Standing
 from routing.status import Overview, client_facts, ended_facts, time_or_none
 from rules.engine.engine import NOTHING, Detector
 
+NAMED_MAX = 20
+"""Rules of a text that the log names; the others it counts."""
 CREDIT_MAX = 2**31 - 1
 """The most credit that a sink is remembered to have given."""
 
@@ -254,8 +256,9 @@ class Service:
         in_order = sorted(deployed, key=lambda one: one.serial)
         rules, replaced = self._overview.rules(in_order, self._now), list(map(ended_facts, ended))
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
-        names = [one.rule.name for one in deployed]
-        self._log("info", "deployed", rules=names, client=link.name)
+        names = [one.rule.name for one in deployed[:NAMED_MAX]]
+        more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
+        self._log("info", "deployed", rules=names, **more, client=link.name)
 
     def _receive_remove(self, link: Link, message: Remove) -> None:
         ended = self._detection.remove(message.name)

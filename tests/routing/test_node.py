@@ -10,7 +10,7 @@ from engines import NAMES
 import rules.engine
 from matcher.single import Row, Single
 from routing.config import NodeConfig
-from routing.effects import Send
+from routing.effects import Log, Send
 from routing.messages import (
     VERSION,
     Acknowledged,
@@ -23,6 +23,7 @@ from routing.messages import (
     Subscribe,
 )
 from routing.node import Node
+from routing.service import NAMED_MAX
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 
@@ -62,3 +63,17 @@ def test_a_published_event_is_on_its_way_before_the_engine_and_the_accounts(monk
     said = [type(one.message) if isinstance(one, Send) else one for one in noted]
     assert said == [Delivery, "pushed", Acknowledged]
     assert node.take_effects() == []
+
+
+@pytest.mark.parametrize("count", [NAMED_MAX, NAMED_MAX + 3])
+def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int) -> None:
+    node = Node(NodeConfig(name="b"), rules.engine.make("naive"), 0.0)
+    node.receive(b"k", Hello(VERSION, "", 1.0), 0.0)
+    text = "event T(x: int)" + "".join(
+        f" rule r{n}: define Z{n}(x: int) from T() as t where x = t.x" for n in range(count)
+    )
+    node.receive(b"k", Deploy(1, text), 0.0)
+    logs = [one for one in node.take_effects() if isinstance(one, Log)]
+    (told,) = [one.fields for one in logs if one.text == "deployed"]
+    assert told["rules"] == [f"r{n}" for n in range(NAMED_MAX)]
+    assert told.get("more") == (count - NAMED_MAX or None)
