@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,20 @@ BLOCKS = (
     f"{BUCKET} int, {FIRST} long, {LAST} long, {ROWS} long, {EVENTS} binary, "
     f"{OF_TYPE} string, {REASON} string"
 )
+
+
+class Packed(NamedTuple):
+    """A block or a tally: a row of BLOCKS."""
+
+    bucket: int | None
+    first: int | None
+    last: int | None
+    rows: int
+    events: bytes | None = None
+    of_type: str | None = None
+    reason: str | None = None
+
+
 ROWS_TOGETHER = 1 << 19
 """So many rows are packed together, or a little more."""
 ROWS_MIN = 256
@@ -88,16 +103,15 @@ class Packing:
 
     def _packed(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         (rows,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        good, packed = self._tallied(self._with_constants(rows))
+        good, packed = self.tallied(rows)
         if good.num_rows:
             good = _encoded(good)
             for portion in self.portions:
                 packed += self._blocks(portion, good)
         columns = zip(*packed, strict=True)
         kinds = (pa.int32(), *[pa.int64()] * 3, pa.binary(), pa.string(), pa.string())
-        names = (BUCKET, FIRST, LAST, ROWS, EVENTS, OF_TYPE, REASON)
         arrays = [pa.array(values, kind) for values, kind in zip(columns, kinds, strict=True)]
-        return pa.record_batch(arrays, names=names)
+        return pa.record_batch(arrays, names=[*Packed._fields])
 
     def _with_constants(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.row_type is None:
@@ -109,32 +123,27 @@ class Packing:
                 rows = rows.append_column(name, constant)
         return rows
 
-    def _tallied(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[tuple[object, ...]]]:
-        """The rows that are events, and the tallies of all."""
-        reasons, tallies = rows.column(BAD), list[tuple[object, ...]]()
+    def tallied(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, list[Packed]]:
+        """The rows that are events, with the columns that all of them share, and all tallies."""
+        rows = self._with_constants(rows)
+        reasons, tallies = rows.column(BAD), list[Packed]()
         if reasons.null_count < rows.num_rows:
             bad = rows.filter(reasons.is_valid())
             named = zip(bad.column(TYPE).to_pylist(), bad.column(BAD).to_pylist(), strict=True)
             for (name, reason), count in Counter(named).items():
-                tallies.append((None, None, None, count, None, name or "no type", reason))
+                tallies.append(Packed(None, None, None, count, None, name or "no type", reason))
             rows = rows.filter(reasons.is_null())
         if rows.num_rows:
             ends = pc.min_max(rows.column(TIME)).as_py()
-            tallies.append((None, ends["min"], ends["max"], rows.num_rows, None, None, None))
+            tallies.append(Packed(None, ends["min"], ends["max"], rows.num_rows))
         return rows, tallies
 
-    def _blocks(self, portion: Portion, good: pa.RecordBatch) -> Iterator[tuple[object, ...]]:
-        types = good.column(TYPE)
-        names = types.dictionary.to_pylist()
-        codes: Int64s = types.indices.to_numpy()
+    def _blocks(self, portion: Portion, good: pa.RecordBatch) -> Iterator[Packed]:
         time: Int64s = good.column(TIME).to_numpy()
-        places: AnyArray = np.arange(good.num_rows)
-        if not portion.types.issuperset(names):
-            wanted = np.array([name in portion.types for name in names], bool)
-            places = np.flatnonzero(wanted[codes])
+        places, bucket = chosen(portion, good)
         if not (np.diff(time[places]) >= 0).all():
-            places = places[np.argsort(time[places], kind="stable")]
-        bucket = _bucket(portion, good, names, codes)[places]
+            order = np.argsort(time[places], kind="stable")
+            places, bucket = places[order], bucket[order]
         if portion.buckets > 1:
             order = stable_order(bucket)
             places, bucket = places[order], bucket[order]
@@ -151,7 +160,7 @@ class Packing:
                 count = min(size, end - start)
                 data = self._bytes(rows.slice(start, count))
                 first, last = int(time[start]), int(time[start + count - 1])
-                yield portion.first + number, first, last, count, data, None, None
+                yield Packed(portion.first + number, first, last, count, data)
 
     def _bytes(self, rows: pa.RecordBatch) -> bytes:
         """A block of rows, whose dictionaries hold no more than they use."""
@@ -172,6 +181,20 @@ def _encoded(rows: pa.RecordBatch) -> pa.RecordBatch:
         for array in rows.columns
     ]
     return pa.record_batch(arrays, names=rows.schema.names)
+
+
+def chosen(portion: Portion, good: pa.RecordBatch) -> tuple[AnyArray, Int64s]:
+    """Where the rows are that a portion wants, and their buckets, counted from nought. The types of
+    rows are encoded.
+    """
+    types = good.column(TYPE)
+    names = types.dictionary.to_pylist()
+    codes: Int64s = types.indices.to_numpy()
+    places: AnyArray = np.arange(good.num_rows)
+    if not portion.types.issuperset(names):
+        wanted = np.array([name in portion.types for name in names], bool)
+        places = np.flatnonzero(wanted[codes])
+    return places, _bucket(portion, good, names, codes)[places]
 
 
 def _bucket(portion: Portion, good: pa.RecordBatch, names: Sequence[str], codes: Int64s) -> Int64s:

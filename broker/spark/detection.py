@@ -2,7 +2,8 @@
 
 The rules say how events can be cut (``rules.splitting``). The frames are read once, and their rows
 packed in blocks (``blocks``); a first look at these says how full cells would be. Each cell is one
-task's, which runs the engine over its blocks in order of time.
+task's, which runs the engine over its blocks in order of time. Frames that are nothing but files
+are read by the tasks themselves where that is better (``direct``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pyspark.sql import functions as f
 from broker.spark.blocks import BLOCKS, EVENTS, FIRST, ROWS_MIN, Packing, Portion
 from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices
 from broker.spark.composites import spark_schema
+from broker.spark.direct import READS_MAX, FileLook, Files, look_at_files, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import digest
 from broker.spark.look import Look, look_at_blocks
@@ -38,9 +40,9 @@ from broker.spark.request import (
 )
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MIN, EventType
 from rules.engine.timers import uses_timer
-from rules.splitting import WAYS, split
+from rules.splitting import WAYS, Pass, split
 from rules.variants import variants
 
 OnBad = Literal["refuse", "drop"]
@@ -90,7 +92,9 @@ def detect(
     ``of_type`` makes a table of one type. Its rows are in no order, as in any DataFrame.
 
     The frames are read once, at once; what the rules need of them is kept on Spark's disks for as
-    long as the result itself is (not what is made of it, for which they would be read again).
+    long as the result itself is (not what is made of it, for which they would be read again). Of
+    Parquet files just what tells how to cut is read at once where tasks then read them themselves;
+    a task that finds a file changed since raises FileChanged.
     Raises RuleErrors, SchemaError (a column that is missing or of another kind, by name), BadEvent
     and ValueError.
     """
@@ -109,6 +113,11 @@ def detect(
     count = cells or CELLS_A_CORE * session.sparkContext.defaultParallelism
     portions = portions_of(splitting.passes, form, count)
     inputs = _inputs(events, frames, form, portions, time, reads_files=reads_files)
+    direct = _directly(inputs, splitting.passes, form, wanted, cells, full_cause=full_cause)
+    if direct is not None:
+        seen, found = direct
+        _judge(seen, on_bad)
+        return found
     packed = functools.reduce(DataFrame.unionAll, [one.packed(portions, form) for one in inputs])
     blocks = packed.persist(StorageLevel.DISK_ONLY)
     try:
@@ -233,6 +242,39 @@ def _inputs(
         scan = scan_of(frame, form, name, columns, time) if reads_files else "that was asked for"
         inputs.append(_Input(name, whole.select(columns), scan))
     return inputs
+
+
+def _directly(
+    inputs: Sequence[_Input],
+    passes: Sequence[Pass],
+    form: Form,
+    wanted: Sequence[EventType],
+    cells: int | None,
+    *,
+    full_cause: bool,
+) -> tuple[Look, DataFrame] | None:
+    """What is seen in the files of all frames, if these are scans, and what tasks find that read
+    them themselves, if that is the better way.
+    """
+    scans = [one.scan for one in inputs if isinstance(one.scan, Scan)]
+    session = inputs[0].wide.sparkSession
+    cores = session.sparkContext.defaultParallelism
+    portions = portions_of(passes, form, cells or cores)
+    if not portions or len(scans) < len(inputs) or max(one.buckets for one in portions) > READS_MAX:
+        return None
+    packings = [Packing(portions, one.name, True, ROWS_MIN) for one in inputs]
+    files, tasks = Files.of(scans, packings)
+    if not tasks:
+        return None
+    seen, spans = look_at_files(session, FileLook(files.for_a_look(), tasks))
+    first, *_, last = seen.whole.times or (1, 0)
+    plain = [
+        (part, Task(part, form, (), part.reach or 0, first, last, (*wanted,), full_cause))
+        for part in passes
+    ]
+    count = cells or CELLS_A_CORE * cores
+    work = work_of(files, plain, portions, seen, spans, count, exactly=cells is not None)
+    return None if work is None else (seen, work.found(session, spark_schema(wanted)))
 
 
 def _judge(seen: Look, on_bad: OnBad) -> None:
