@@ -78,6 +78,9 @@ def told_summary(summary: Summary) -> str:
 
 
 def _fired(summary: Summary) -> str:
+    if not summary.terminators and summary.stages:
+        name = summary.stages[0].text.removeprefix("from ").partition("(")[0]
+        return f"no terminator: the recording has no {name}"
     fired, composites = summary.fired, summary.composites
     return f"{_count(fired, 'terminator')} fired: {_count(composites, 'composite event')}"
 

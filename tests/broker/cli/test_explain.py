@@ -106,6 +106,14 @@ def test_a_summary_in_both_forms(capsys):
     assert [stage["passed"] for stage in told["stages"]] == [5, 3, 2]
 
 
+def test_a_summary_of_a_rule_without_any_terminator_says_what_is_missing(here, capsys):
+    rules = "event B(x: int)\nrule never: define N(x) from B(x > 0) as b where x = b.x\n"
+    (here / "rules.tesla").write_text(RULES + rules)
+    _, out, _ = explain(capsys, "--rule", "never", "--summary")
+    assert "0 of 0  from B(x > 0) as b" in out
+    assert out.splitlines()[-1] == "no terminator: the recording has no B"
+
+
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
