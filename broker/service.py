@@ -49,6 +49,7 @@ class Service:
         transport = make_transport(self._configuration)
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
+            log("info", "loading kernels, which the first start compiles")
             warm_up(self._configuration.engine)
             warm_up_matching()
             self._host = make_host(self._configuration, transport)

@@ -212,6 +212,7 @@ def test_sigterm_stops_a_broker_gracefully(tmp_path):
         with Subscriber(broker.endpoint, "Temp()"):
             assert broker.stop() == 0
     lines = (tmp_path / "log").read_text()
+    assert lines.index("loading kernels") < lines.index("message=listening")
     assert "message=stopping signal=SIGTERM" in lines
     assert "message=stopped" in lines
     assert "Traceback" not in lines
