@@ -17,8 +17,8 @@ from benchmarks.report import Row
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing.audience import Audience
 from routing.subscriptions import Interest, Interests
-from rules.pattern import CANDIDATE, AttributeOf, Compare, Comparison, Literal
 from rules.subscription import Subscription
+from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Literal
 
 SEED = 7
 AREAS = 1_000

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from matcher.model import EventType
 from rules import ast
 from rules.errors import Span
-from rules.pattern import Expression
 from rules.scope import Report
+from rules.terms import Expression
 
 WAYS_MAX = 64
 """In so many ways the types of a rule's events may be chosen."""

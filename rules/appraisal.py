@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from matcher.model import EventType
 from rules.engine.naive_values import Scope, fitting, value_of
 from rules.explanation import Check, Considered, Term
-from rules.pattern import (
+from rules.rewording import NOBODY, Rewording
+from rules.terms import (
     Aggregate,
     Arithmetic,
     AttributeOf,
@@ -23,7 +24,6 @@ from rules.pattern import (
     Slot,
     operands_of,
 )
-from rules.rewording import NOBODY, Rewording
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from matcher.model import Kind, Value
 from rules.errors import Span
-from rules.pattern import Comparison, Function, Operator, Policy
+from rules.pattern import Policy
+from rules.terms import Comparison, Function, Operator
 
 NOWHERE = Span(0, 0, 1, 1)
 """The place of nodes that were not read from a text."""

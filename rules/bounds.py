@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from matcher.model import Kind
-from rules.pattern import AttributeOf, Compare, Comparison, Expression, Slot, nodes_of
+from rules.terms import AttributeOf, Compare, Comparison, Expression, Slot, nodes_of
 
 _TURNED = {
     Comparison.EQUAL: Comparison.EQUAL,

@@ -14,7 +14,8 @@ from typing import Any
 
 from matcher.model import Kind
 from rules import ast
-from rules.pattern import Comparison, Function, Operator, Policy
+from rules.pattern import Policy
+from rules.terms import Comparison, Function, Operator
 from rules.words import Token
 
 FUNCTIONS: Mapping[str, Function] = {function.value.lower(): function for function in Function}

@@ -21,26 +21,10 @@ from rules import ast
 from rules.alternatives import Read, agree, ways
 from rules.errors import did_you_mean
 from rules.expressions import Enclosing, Expressions, as_declared, conjuncts
-from rules.pattern import (
-    TERMINATOR,
-    And,
-    AttributeOf,
-    Clause,
-    Comparison,
-    Constraint,
-    Expression,
-    Let,
-    Literal,
-    Negated,
-    Policy,
-    Rule,
-    Selected,
-    Slot,
-    Timed,
-    Within,
-)
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
 from rules.printer import print_rule
 from rules.scope import LOST, Report, Scope, Types
+from rules.terms import TERMINATOR, And, AttributeOf, Comparison, Expression, Literal, Slot, Within
 from rules.tokens import NESTING_MAX
 
 _ALONE = "its events are the whole pattern; let another rule use what this one defines"

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.model import Bools, EventBatch, Int64s, Kind, StringColumn
-from rules.pattern import (
+from rules.terms import (
     TIME,
     And,
     Arithmetic,

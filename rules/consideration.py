@@ -22,16 +22,9 @@ from rules.appraisal import Appraisal, Enclosing, speaks_of_others
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, value_of
 from rules.explanation import Candidate, Check, Considered, Fate
-from rules.pattern import (
-    CANDIDATE,
-    Aggregate,
-    Expression,
-    Negated,
-    Selected,
-    Window,
-    Within,
-)
+from rules.pattern import Negated, Selected
 from rules.sight import Sight
+from rules.terms import CANDIDATE, Aggregate, Expression, Window, Within
 
 Use: TypeAlias = Selected | Negated | Aggregate
 

@@ -15,20 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rules.errors import Problem, RuleErrors
-from rules.pattern import (
-    Aggregate,
-    Clause,
-    Constraint,
-    Expression,
-    Let,
-    Negated,
-    Rule,
-    Selected,
-    Timed,
-    Use,
-    uses_of,
-    with_operands,
-)
+from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed, Use, uses_of
+from rules.terms import Aggregate, Expression, with_operands
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence, Set
 
 from rules.errors import did_you_mean
-from rules.pattern import Function
+from rules.terms import Function
 from rules.words import RESERVED, Token
 
 _AN_EVENT = "an event, like Temp(value > 45)"

@@ -25,21 +25,11 @@ from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, in_window, value_of
 from rules.explanation import Branch, Check, Explanation, Fate, Match, Step
 from rules.language import load
-from rules.pattern import (
-    TERMINATOR,
-    Clause,
-    Constraint,
-    Let,
-    Negated,
-    Policy,
-    Rule,
-    RuleSet,
-    Selected,
-    Timed,
-)
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, RuleSet, Selected, Timed
 from rules.recording import Recording, Since
 from rules.rewording import Rewording, elapsed_text
 from rules.sight import Moment, Sight
+from rules.terms import TERMINATOR
 from rules.variants import in_the_text, variants
 
 CANDIDATES = 8

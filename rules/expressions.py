@@ -13,13 +13,13 @@ from typing import Any
 from matcher.model import EventType, Kind
 from rules import ast
 from rules.errors import Span, did_you_mean
-from rules.pattern import (
+from rules.pattern import TIMER, WEEKDAYS
+from rules.scope import Report, Scope, Types
+from rules.terms import (
     CANDIDATE,
     TERMINATOR,
     TIME,
     TIME_NAME,
-    TIMER,
-    WEEKDAYS,
     Aggregate,
     And,
     Arithmetic,
@@ -35,7 +35,6 @@ from rules.pattern import (
     Operator,
     Or,
 )
-from rules.scope import Report, Scope, Types
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _TEXTUAL = frozenset({Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS})

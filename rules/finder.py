@@ -24,9 +24,10 @@ from rules.consideration import (
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, attribute_of, value_of
 from rules.explanation import Fate
-from rules.pattern import AttributeOf, Compare, Comparison, Expression, Negated, Selected, Slot
+from rules.pattern import Negated, Selected
 from rules.recording import Timeline
 from rules.sight import Moment, Sight
+from rules.terms import AttributeOf, Compare, Comparison, Expression, Slot
 
 SAMPLE_MAX = 32
 """So many events that fail only in comparison with the match are looked at for the reason."""

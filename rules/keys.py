@@ -17,21 +17,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from matcher.model import EventType, Kind
-from rules.pattern import (
+from rules.pattern import TIMER, Constraint, Let, Negated, Policy, Rule, Selected
+from rules.terms import (
     CANDIDATE,
     TERMINATOR,
     TIME,
-    TIMER,
     AttributeOf,
     Compare,
     Comparison,
-    Constraint,
     Expression,
-    Let,
-    Negated,
-    Policy,
-    Rule,
-    Selected,
     aggregates_in,
 )
 from rules.variants import variants

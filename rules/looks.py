@@ -9,19 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import EventType
-from rules.pattern import (
-    CANDIDATE,
-    TERMINATOR,
-    Aggregate,
-    AttributeOf,
-    Constraint,
-    Expression,
-    Let,
-    Negated,
-    Rule,
-    Selected,
-    nodes_of,
-)
+from rules.pattern import Constraint, Let, Negated, Rule, Selected
+from rules.terms import CANDIDATE, TERMINATOR, Aggregate, AttributeOf, Expression, nodes_of
 from rules.variants import variants
 
 

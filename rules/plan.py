@@ -26,8 +26,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matcher.model import EventType, Kind
-from rules.pattern import Expression, Function, Policy, Rule, kind_of
+from rules.pattern import Policy, Rule
 from rules.program import TRUE, Program
+from rules.terms import Expression, Function, kind_of
 
 IDENTITY = (-2, -3)
 """Beside the numbers of attributes: the two words by which an event is known from all others."""

@@ -12,32 +12,7 @@ from typing import Any
 
 from matcher.model import TIME_MAX, EventType, Kind
 from rules.bounds import Known, interval, known_comparison
-from rules.pattern import (
-    CANDIDATE,
-    TIME,
-    TIMER,
-    Aggregate,
-    AttributeOf,
-    Between,
-    Clause,
-    Compare,
-    Comparison,
-    Constraint,
-    Expression,
-    Let,
-    Literal,
-    Negated,
-    Rule,
-    Selected,
-    Slot,
-    Timed,
-    Window,
-    Within,
-    has_aggregates,
-    kind_of,
-    nodes_of,
-    rewritten,
-)
+from rules.pattern import TIMER, Clause, Constraint, Let, Negated, Rule, Selected, Timed
 from rules.plan import (
     AccessPlan,
     Bound,
@@ -51,6 +26,24 @@ from rules.plan import (
     laid_out,
 )
 from rules.program import Op, Program, conjunction, frame_place, program
+from rules.terms import (
+    CANDIDATE,
+    TIME,
+    Aggregate,
+    AttributeOf,
+    Between,
+    Compare,
+    Comparison,
+    Expression,
+    Literal,
+    Slot,
+    Window,
+    Within,
+    has_aggregates,
+    kind_of,
+    nodes_of,
+    rewritten,
+)
 from rules.variants import variants
 
 KEY_MAX = 2

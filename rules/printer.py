@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rules import ast
-from rules.pattern import Operator, Policy
+from rules.pattern import Policy
+from rules.terms import Operator
 
 _UNITS = (
     (86_400_000_000, "day"),

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from matcher.model import Kind, Value
-from rules.pattern import (
+from rules.terms import (
     Aggregate,
     And,
     Arithmetic,

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from rules.pattern import Aggregate, Negated, Rule, Selected, Within, uses_of
+from rules.pattern import Negated, Rule, Selected, uses_of
+from rules.terms import Aggregate, Within
 from rules.variants import variants
 
 Use: TypeAlias = Selected | Negated | Aggregate

@@ -15,34 +15,28 @@ from dataclasses import replace
 from matcher.model import EventType
 from matcher.times import seconds_text
 from rules import ast
-from rules.pattern import (
+from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed
+from rules.printer import print_clause, print_event, print_expression, print_together
+from rules.terms import (
     CANDIDATE,
     Aggregate,
     And,
     Arithmetic,
     AttributeOf,
     Between,
-    Clause,
     Compare,
     Comparison,
-    Constraint,
     Convert,
     Expression,
-    Let,
     Literal,
-    Negated,
     Negative,
     Not,
     Or,
-    Rule,
-    Selected,
     Slot,
-    Timed,
     Window,
     Within,
     name_of,
 )
-from rules.printer import print_clause, print_event, print_expression, print_together
 
 _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
 

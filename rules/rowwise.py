@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from matcher.model import Kind
-from rules.pattern import (
+from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,

@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 from matcher.model import EventType
 from rules import ast
 from rules.errors import Problem, Span, did_you_mean
-from rules.pattern import TIMER, Between, Expression, Window, Within
+from rules.pattern import TIMER
+from rules.terms import Between, Expression, Window, Within
 
 LOST = -1
 """The anchor of a selected event whose own anchor could not be found."""

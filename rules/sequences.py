@@ -34,22 +34,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from matcher.model import Kind
-from rules.pattern import (
+from rules.pattern import Constraint, Policy
+from rules.plan import IDENTITY, AccessPlan, Probe, RulePlan, Step, StepKind
+from rules.planner import concerns_only, divided
+from rules.program import Instruction, Op, Program, conjunction, frame_place
+from rules.terms import (
     TERMINATOR,
     Aggregate,
     AttributeOf,
     Compare,
     Comparison,
-    Constraint,
     Expression,
-    Policy,
     Slot,
     nodes_of,
     rewritten,
 )
-from rules.plan import IDENTITY, AccessPlan, Probe, RulePlan, Step, StepKind
-from rules.planner import concerns_only, divided
-from rules.program import Instruction, Op, Program, conjunction, frame_place
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from matcher.constraint import SYMBOLS, Constraint, Filter, Operator
 from matcher.errors import FilterError
 from matcher.model import EventType, Kind, Value
-from rules.pattern import And, AttributeOf, Compare, Comparison, Expression, Literal, Not
+from rules.terms import And, AttributeOf, Compare, Comparison, Expression, Literal, Not
 
 _MIRRORED = {
     Comparison.EQUAL: Comparison.EQUAL,

@@ -18,10 +18,11 @@ from rules.columnar import satisfied
 from rules.errors import RuleErrors
 from rules.expressions import Expressions
 from rules.parser import parse_filter
-from rules.pattern import TIME, TIMER, AttributeOf, Expression, nodes_of
+from rules.pattern import TIMER
 from rules.printer import print_event
 from rules.rowwise import Evaluate, evaluator, is_satisfied
 from rules.scope import Report, Scope, Types
+from rules.terms import TIME, AttributeOf, Expression, nodes_of
 
 FEW = 16
 """Up to so many events are looked at one by one: whole columns pay for more."""

@@ -28,22 +28,11 @@ from rules.explainer import judge, walked
 from rules.explanation import Stage, Summary
 from rules.finder import Finder
 from rules.language import load
-from rules.pattern import (
-    TERMINATOR,
-    Clause,
-    Constraint,
-    Expression,
-    Let,
-    Negated,
-    Policy,
-    Rule,
-    RuleSet,
-    Selected,
-    Timed,
-)
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, RuleSet, Selected, Timed
 from rules.recording import Firing, Recording, Since
 from rules.rewording import Rewording
 from rules.sight import Moment, Sight
+from rules.terms import TERMINATOR, Expression
 from rules.variants import variants
 from rules.ways import Ways
 

@@ -19,22 +19,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from matcher.model import EventType, Kind
-from rules.pattern import (
+from rules.pattern import Clause, Constraint, Let, Policy, Rule, Selected
+from rules.terms import (
     CANDIDATE,
     TERMINATOR,
     TIME,
     Aggregate,
     AttributeOf,
     Between,
-    Clause,
     Compare,
     Comparison,
-    Constraint,
     Expression,
-    Let,
-    Policy,
-    Rule,
-    Selected,
     Slot,
     Window,
     Within,

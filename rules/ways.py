@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from matcher.model import EventType
 from rules.engine.naive_events import Occurrence
-from rules.pattern import TERMINATOR, Rule
+from rules.pattern import Rule
 from rules.recording import Firing, Name, Recording
+from rules.terms import TERMINATOR
 
 
 class Ways:

@@ -16,8 +16,8 @@ from routing.errors import Refusal
 from routing.network.demand import Demand
 from routing.partition.predicates import Predicate
 from routing.subscriptions import PER_TYPE_MAX, Interest, interest
-from rules.pattern import CANDIDATE
 from rules.subscription import Subscription
+from rules.terms import CANDIDATE
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -40,20 +40,8 @@ from routing.partition.predicates import Equalities, Keys, Predicate, equality, 
 from routing.partition.pulling import Pull
 from routing.partition.uses import SideUse, oriented, own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
-from rules.pattern import (
-    CANDIDATE,
-    TERMINATOR,
-    Aggregate,
-    Constraint,
-    Expression,
-    Negated,
-    Policy,
-    Rule,
-    Selected,
-    Window,
-    Within,
-    uses_of,
-)
+from rules.pattern import Constraint, Negated, Policy, Rule, Selected, uses_of
+from rules.terms import CANDIDATE, TERMINATOR, Aggregate, Expression, Window, Within
 
 
 def fragment_of(

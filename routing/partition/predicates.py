@@ -13,17 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from matcher.model import EventType
-from rules.pattern import (
+from rules.pattern import Constraint, Rule, Selected
+from rules.terms import (
     CANDIDATE,
     TIME,
     Aggregate,
     AttributeOf,
     Compare,
     Comparison,
-    Constraint,
     Expression,
-    Rule,
-    Selected,
     Slot,
     nodes_of,
     with_operands,

@@ -28,15 +28,8 @@ from matcher.model import EventType
 from routing.partition.predicates import Equalities, Keys, Predicate, subjects
 from routing.partition.uses import own_keys, side_uses
 from routing.partition.windows import Distances, Span, reach
-from rules.pattern import (
-    CANDIDATE,
-    TERMINATOR,
-    TIMER,
-    Constraint,
-    Policy,
-    Rule,
-    uses_of,
-)
+from rules.pattern import TIMER, Constraint, Policy, Rule, uses_of
+from rules.terms import CANDIDATE, TERMINATOR
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from routing.partition.predicates import Equalities, Keys, Place, equality
-from rules.pattern import (
-    Aggregate,
-    Constraint,
-    Expression,
-    Let,
-    Negated,
-    Rule,
-    Selected,
-    aggregates_in,
-)
+from rules.pattern import Constraint, Let, Negated, Rule, Selected
+from rules.terms import Aggregate, Expression, aggregates_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from matcher.model import EventBatch, Int64s, StringColumn
-from rules.pattern import TIME
+from rules.terms import TIME
 
 
 def values_of(batch: EventBatch, attribute: int, places: Int64s) -> list[Any]:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from matcher.model import TIME_MAX
-from rules.pattern import Rule, Selected, Timed, Window, Within
+from rules.pattern import Rule, Selected, Timed
+from rules.terms import Window, Within
 
 Matrix: TypeAlias = tuple[tuple[int, ...], ...]
 

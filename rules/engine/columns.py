@@ -20,17 +20,10 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import StaticIndex, unchain
 from rules.engine.tables import BlockTable, RecordTable
-from rules.pattern import (
-    CANDIDATE,
-    TIMER,
-    AttributeOf,
-    Compare,
-    Comparison,
-    Expression,
-    Literal,
-)
+from rules.pattern import TIMER
 from rules.plan import AccessPlan, ColumnPlan, key_kind
 from rules.program import conjunction
+from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Expression, Literal
 
 
 @dataclass(slots=True)

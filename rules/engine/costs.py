@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
-from rules.pattern import TERMINATOR, Policy
+from rules.pattern import Policy
 from rules.plan import AccessPlan, RulePlan, Step
 from rules.program import TRUE, Program
 from rules.sequences import (
@@ -29,6 +29,7 @@ from rules.sequences import (
     selections_of,
     states_of,
 )
+from rules.terms import TERMINATOR
 
 SELECTIVITY = 0.3
 

@@ -10,17 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, View, fitting, holds, in_window, value_of
-from rules.pattern import (
-    Clause,
-    Constraint,
-    Expression,
-    Let,
-    Negated,
-    Policy,
-    Rule,
-    Selected,
-    Timed,
-)
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
+from rules.terms import Expression
 
 
 def matches(rule: Rule, terminator: Occurrence, view: View) -> Iterator[Scope]:

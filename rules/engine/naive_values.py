@@ -19,7 +19,8 @@ from typing import Any, Protocol, TypeAlias
 
 from matcher.model import Kind, Value
 from rules.engine.naive_events import Occurrence
-from rules.pattern import (
+from rules.pattern import Negated
+from rules.terms import (
     CANDIDATE,
     TIME,
     Aggregate,
@@ -32,7 +33,6 @@ from rules.pattern import (
     Expression,
     Function,
     Literal,
-    Negated,
     Negative,
     Not,
     Operator,

@@ -15,11 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s, StringColumn
-from rules.pattern import (
+from rules.pattern import TIMER, WEEKDAYS, Rule
+from rules.terms import (
     TERMINATOR,
     TIME,
-    TIMER,
-    WEEKDAYS,
     Aggregate,
     And,
     Arithmetic,
@@ -30,7 +29,6 @@ from rules.pattern import (
     Negative,
     Not,
     Or,
-    Rule,
 )
 
 SOURCE = "timer"

@@ -6,21 +6,9 @@ import rules
 from matcher.model import Kind
 from rules import ast
 from rules.parser import parse
-from rules.pattern import (
-    AttributeOf,
-    Between,
-    Compare,
-    Comparison,
-    Constraint,
-    Function,
-    Let,
-    Negated,
-    Policy,
-    RuleSet,
-    Timed,
-    Within,
-)
+from rules.pattern import Constraint, Let, Negated, Policy, RuleSet, Timed
 from rules.printer import print_file
+from rules.terms import AttributeOf, Between, Compare, Comparison, Function, Within
 
 MINUTE = 60_000_000
 VAL = "event Smoke(Area: string) event Temp(Area: string, Val: float) event Rain(Area: string)\n"

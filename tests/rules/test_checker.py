@@ -11,7 +11,8 @@ import pytest
 
 import rules
 from matcher.model import EventType, Kind
-from rules.pattern import (
+from rules.pattern import Constraint, Let, Negated, Policy, Rule, Selected, Timed
+from rules.terms import (
     CANDIDATE,
     TIME,
     Aggregate,
@@ -20,19 +21,12 @@ from rules.pattern import (
     Between,
     Compare,
     Comparison,
-    Constraint,
     Convert,
     Function,
-    Let,
     Literal,
-    Negated,
     Operator,
     Or,
-    Policy,
-    Rule,
-    Selected,
     Slot,
-    Timed,
     Within,
 )
 

@@ -8,7 +8,8 @@ import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, Kind, StringColumn
 from rules.columnar import satisfied
-from rules.pattern import (
+from rules.rowwise import evaluator
+from rules.terms import (
     CANDIDATE,
     And,
     Arithmetic,
@@ -24,7 +25,6 @@ from rules.pattern import (
     Or,
     Slot,
 )
-from rules.rowwise import evaluator
 
 TYPE = EventType.of("T", i="int", j="int", f="float", g="float", s="string", t="string", b="bool")
 INTS = (0, 1, -1, 2, 3, -3, 2**31, 2**53, 2**53 + 1, 2**62, 2**63 - 1, -(2**63), 3037000500)

@@ -6,7 +6,8 @@ import pytest
 
 import rules
 from rules.dependencies import TerminatorCycles, arrange
-from rules.pattern import Aggregate, Rule, uses_of
+from rules.pattern import Rule, uses_of
+from rules.terms import Aggregate
 
 SCHEMAS = "event E(n: int) "
 

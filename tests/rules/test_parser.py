@@ -10,7 +10,8 @@ import rules
 from matcher.model import Kind
 from rules import ast
 from rules.parser import decode, parse, parse_filter, read
-from rules.pattern import Comparison, Function, Operator, Policy
+from rules.pattern import Policy
+from rules.terms import Comparison, Function, Operator
 
 VALID = """
 event Temp(area: string, value: float)

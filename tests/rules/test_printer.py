@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from matcher.model import Kind
 from rules import ast
 from rules.parser import parse
-from rules.pattern import Comparison, Function, Operator, Policy
+from rules.pattern import Policy
 from rules.printer import (
     print_duration,
     print_event,
@@ -19,6 +19,7 @@ from rules.printer import (
     print_rule,
     print_statement,
 )
+from rules.terms import Comparison, Function, Operator
 from rules.tokens import DURATION_MAX
 from rules.words import RESERVED
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, Kind, StringColumn
-from rules.pattern import Slot
 from rules.rowwise import evaluator
 from rules.subscription import FEW, parse_subscription
+from rules.terms import Slot
 
 TEMP = EventType.of("Temp", room="string", value="float", count="int", on="bool")
 TICK = EventType.of("Tick")

@@ -37,7 +37,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.kernels.memory import row_offset
 from rules.engine.kernels.pyramid import extreme_within, is_before, key_of
 from rules.engine.kernels.ranges import is_far, next_in_range
-from rules.pattern import Function
+from rules.terms import Function
 
 FUNCTIONS = {function: number for number, function in enumerate(Function)}
 """The functions' numbers, in their order of declaration."""

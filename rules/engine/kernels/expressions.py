@@ -13,8 +13,8 @@ import numpy as np
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
-from rules.pattern import Comparison
 from rules.program import COMPARISONS, Op
+from rules.terms import Comparison
 
 END, CHECK, LOAD, CONST, SLOT = (
     int(Op.END),

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from rules.pattern import TIME
 from rules.plan import IDENTITY
+from rules.terms import TIME
 
 # --- words of a row --------------------------------------------------------------------------
 

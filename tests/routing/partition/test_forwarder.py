@@ -25,8 +25,8 @@ from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
 from routing.partition.predicates import Predicate
-from rules.pattern import CANDIDATE
 from rules.subscription import Subscription, parse_subscription
+from rules.terms import CANDIDATE
 
 CASES = 400
 

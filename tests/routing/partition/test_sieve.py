@@ -8,8 +8,8 @@ from matcher.model import EventBatch, EventType
 from matcher.single import Row, Single
 from routing.partition.predicates import Predicate
 from routing.partition.sieve import Sieve
-from rules.pattern import CANDIDATE
 from rules.subscription import parse_subscription
+from rules.terms import CANDIDATE
 
 TYPE = EventType.of("T", area="string", value="float", floor="int", on="bool")
 CONDITIONS = (

@@ -7,7 +7,8 @@ import rules
 from matcher.model import MICROSECONDS
 from routing.partition.derivation import fragment_of
 from routing.partition.windows import Distances, Span, reach
-from rules.pattern import Between, Within, uses_of
+from rules.pattern import uses_of
+from rules.terms import Between, Within
 
 SCHEMAS = "event A() event B() event C() event D() event E()\n"
 MINUTE = 60 * MICROSECONDS

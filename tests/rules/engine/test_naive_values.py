@@ -10,7 +10,7 @@ import pytest
 
 from matcher.model import Kind, Value
 from rules.engine.naive_values import _FUNCTIONS, Scope, _square_root, value_of
-from rules.pattern import (
+from rules.terms import (
     And,
     Arithmetic,
     Compare,

@@ -7,7 +7,8 @@ import pytest
 
 from matcher.model import MICROSECONDS, EventType, Kind, Value
 from rules.engine import timers
-from rules.pattern import TIMER, AttributeOf, Compare, Comparison, Expression, Literal, Or, Rule
+from rules.pattern import TIMER, Rule
+from rules.terms import AttributeOf, Compare, Comparison, Expression, Literal, Or
 
 HOUR = 3_600 * MICROSECONDS
 FRIDAY = int(datetime(2013, 2, 8, tzinfo=UTC).timestamp()) * MICROSECONDS

@@ -13,7 +13,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.naive_values import _FUNCTIONS
-from rules.pattern import Function
+from rules.terms import Function
 
 Number = int | float
 

@@ -12,7 +12,7 @@ from rules.engine.growth import grow, new_arrays
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout, memory
 from rules.engine.kernels.aggregates import FUNCTIONS, aggregate, evaluate
-from rules.pattern import Function
+from rules.terms import Function
 
 ROWS = 1 << 12
 WIDTH = layout.HEADER + 1

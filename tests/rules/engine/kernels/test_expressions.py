@@ -15,7 +15,9 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.expressions import run
 from rules.engine.naive_values import Scope, value_of
-from rules.pattern import (
+from rules.program import Instruction, Op, conjunction
+from rules.program import program as program_of
+from rules.terms import (
     And,
     Arithmetic,
     Compare,
@@ -28,8 +30,6 @@ from rules.pattern import (
     Operator,
     Or,
 )
-from rules.program import Instruction, Op, conjunction
-from rules.program import program as program_of
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 INTS = [0, 1, -1, 2, 3, -7, 2**31, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, INT_MAX, INT_MIN]

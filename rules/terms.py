@@ -1,0 +1,323 @@
+"""What conditions and values are made of: expressions over the attributes of a rule's events.
+
+The checker makes these values, typed and without names; ``pattern`` makes rules of them, and both
+engines read them. What the shape of an expression promises is told there.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, TypeAlias
+
+from matcher.model import EventType, Kind, Value
+
+TERMINATOR = 0
+"""The number of a rule's terminator."""
+CANDIDATE = -1
+"""The number of a negated or aggregated event inside its own conditions."""
+TIME = -1
+"""The place of an event's time among its attributes: an int, in microseconds (X3)."""
+TIME_NAME = "time"
+"""What an event's time is called; an attribute of that name comes first."""
+
+
+class Comparison(enum.Enum):
+    """Operators that give a truth value from two operands."""
+
+    EQUAL = "="
+    UNEQUAL = "!="
+    LESS = "<"
+    LESS_EQUAL = "<="
+    GREATER = ">"
+    GREATER_EQUAL = ">="
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"
+
+
+class Operator(enum.Enum):
+    """Arithmetic operators. DIVIDE always gives a float; MODULO has the divisor's sign (S10)."""
+
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    MODULO = "%"
+
+
+class Function(enum.Enum):
+    """Aggregate functions (S8). STDDEV is the population one."""
+
+    AVG = "Avg"
+    SUM = "Sum"
+    COUNT = "Count"
+    MIN = "Min"
+    MAX = "Max"
+    STDDEV = "StdDev"
+
+
+# --- expressions -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A constant. ``is_duration`` tells how it was written (X3), which changes nothing."""
+
+    value: Value
+    kind: Kind
+    is_duration: bool = field(default=False, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeOf:
+    """Attribute number ``attribute``, or TIME, of event number ``event`` (CANDIDATE included)."""
+
+    event: int
+    attribute: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A value computed by an earlier ``Let``."""
+
+    index: int
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``left operator right``; kind INT only when both are ints and the operator is not ``/``."""
+
+    operator: Operator
+    left: Expression
+    right: Expression
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """Unary minus."""
+
+    operand: Expression
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Convert:
+    """An int as the float nearest to it (S10)."""
+
+    operand: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always FLOAT."""
+        return Kind.FLOAT
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A truth value; undefined when an operand is (S9)."""
+
+    comparison: Comparison
+    left: Expression
+    right: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Undefined when its operand is (S9)."""
+
+    operand: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """False when one operand is false, else undefined when one is, else true."""
+
+    operands: tuple[Expression, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """True when one operand is true (S9), else undefined when one is, else false."""
+
+    operands: tuple[Expression, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """Always BOOL."""
+        return Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """``function`` of an attribute of all events of ``type`` in ``window`` that fit (S8).
+
+    ``attribute``, which may be TIME, is None only for COUNT. ``strict``: see Selected. ``kind`` is
+    that of the result.
+    """
+
+    function: Function
+    type: EventType
+    conditions: tuple[Expression, ...]
+    attribute: int | None
+    window: Window
+    strict: bool
+    kind: Kind
+
+
+Expression: TypeAlias = (
+    Literal
+    | AttributeOf
+    | Slot
+    | Arithmetic
+    | Negative
+    | Convert
+    | Compare
+    | Not
+    | And
+    | Or
+    | Aggregate
+)
+
+
+# --- windows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """From ``duration`` microseconds before event ``anchor`` to it, both ends included."""
+
+    duration: int
+    anchor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """From event ``earlier`` to event ``later``; S6 and S8 say which ends count."""
+
+    earlier: int
+    later: int
+
+
+Window: TypeAlias = Within | Between
+
+
+# --- attributes ------------------------------------------------------------------------------
+
+
+def kind_of(type_: EventType, attribute: int) -> Kind:
+    """The kind of an attribute by its number, TIME included."""
+    return Kind.INT if attribute == TIME else type_.attributes[attribute].kind
+
+
+def name_of(type_: EventType, attribute: int) -> str:
+    """The name of an attribute by its number, TIME included."""
+    return TIME_NAME if attribute == TIME else type_.attributes[attribute].name
+
+
+# --- walks -----------------------------------------------------------------------------------
+
+
+def with_operands(node: Expression, change: Callable[[Expression], Expression]) -> Expression:
+    """The node with ``change`` applied to its operands; an aggregate has none, and stays."""
+    match node:  # written out: it is called for every node of every rule
+        case Compare():
+            return Compare(node.comparison, change(node.left), change(node.right))
+        case Arithmetic():
+            return Arithmetic(node.operator, change(node.left), change(node.right), node.kind)
+        case Negative() | Convert() | Not():
+            return replace(node, operand=change(node.operand))
+        case And() | Or():
+            return replace(node, operands=tuple(change(item) for item in node.operands))
+        case _:
+            return node
+
+
+def rewritten(node: Expression, instead: Callable[[Expression], Expression | None]) -> Expression:
+    """The node with ``instead`` of it what that gives, or, where that is None, of what is below it.
+
+    Nothing here refers to itself: it leaves no garbage for the collector, however many rules come.
+    """
+    found = instead(node)
+    if found is not None:
+        return found
+    return with_operands(node, partial(rewritten, instead=instead))
+
+
+_OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
+    Arithmetic: attrgetter("left", "right"),
+    Compare: attrgetter("left", "right"),
+    Negative: lambda node: (node.operand,),
+    Convert: lambda node: (node.operand,),
+    Not: lambda node: (node.operand,),
+    And: attrgetter("operands"),
+    Or: attrgetter("operands"),
+}
+"""By type of expression, what takes the expressions right below it; leaves are not among them."""
+
+
+def operands_of(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions right below one; what an aggregate ranges over is not below it."""
+    operands = _OPERANDS.get(type(expression))
+    return () if operands is None else operands(expression)
+
+
+def nodes_of(node: Expression) -> Sequence[Expression]:
+    """The node and everything below it, in order, the conditions of aggregates excepted."""
+    if type(node) not in _OPERANDS:
+        return (node,)
+    pending, found = [node], []
+    while pending:
+        node = pending.pop()
+        found.append(node)
+        operands = _OPERANDS.get(type(node))
+        if operands is not None:
+            pending.extend(operands(node)[::-1])
+    return found
+
+
+def has_aggregates(expression: Expression) -> bool:
+    """Whether there is an aggregate inside an expression."""
+    kind = type(expression)
+    if kind is Aggregate:
+        return True
+    operands = _OPERANDS.get(kind)
+    if operands is None:
+        return False
+    for operand in operands(expression):  # noqa: SIM110 - asked of every expression of every rule
+        if has_aggregates(operand):
+            return True
+    return False
+
+
+def aggregates_in(expression: Expression) -> tuple[Aggregate, ...]:
+    """Every aggregate inside an expression, those in the conditions of aggregates before it."""
+    if not has_aggregates(expression):
+        return ()
+    found: list[Aggregate] = []
+    for node in nodes_of(expression):
+        if isinstance(node, Aggregate):
+            found.extend(inner for item in node.conditions for inner in aggregates_in(item))
+            found.append(node)
+    return tuple(found)
