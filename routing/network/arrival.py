@@ -89,7 +89,7 @@ class ArrivalStation(Station):
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._ranks))
         ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.mark)
-        self._outbox.post(self._forwarder.advance({}), answers=ends)
+        self.outbox.post(self._forwarder.advance({}), answers=ends)
         return detections
 
     def _take_in(self, batches: Iterable[EventBatch], fresh: bool, now: int) -> None:

@@ -34,8 +34,12 @@ class Arrivals:
         """From now on what has come may come again."""
         self._known = dict(self._latest)
 
-    def news(self, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
+    def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Those of the events that have not come before."""
+        if len(batches) == 1:  # common
+            (event,) = batches
+            if isinstance(event, Single) and event.row.text is None:
+                return batches if self._is_new(event.row.source, event.row.sequence) else ()
         found = tuple(self._news(batches))
         self._ids.turn(self.ids_max)
         return found

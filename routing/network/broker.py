@@ -118,7 +118,7 @@ class Broker(Node):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
-        if self.overlay.has_link(peer) or (peer not in self._links.by_peer and greets(frames)):
+        if peer in self.overlay.links or (peer not in self._links.by_peer and greets(frames)):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
         else:
@@ -131,7 +131,7 @@ class Broker(Node):
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke, be it a client's or a neighbour's."""
-        if self.overlay.has_link(peer):
+        if peer in self.overlay.links:
             self.overlay.lose(peer, now)
             self._follow_overlay(now)
         else:
@@ -174,16 +174,16 @@ class Broker(Node):
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        effects = super().take_effects()
-        others = self.overlay.take_effects()
-        return effects + others if effects else others
+        others = self.overlay.take_effects() if self.overlay.effects else []
+        return super().take_effects() + others if self._effects else others
 
     # --- the network ---
 
     def _follow_overlay(self, now: float) -> None:
         self._now = now
-        is_anew = self.overlay.take_moved() and self._follow_tree()
-        changes = self.overlay.take_changes()
+        overlay = self.overlay
+        is_anew = overlay.has_moved and overlay.take_moved() and self._follow_tree()
+        changes = overlay.take_changes() if overlay.changes else ()
         for change in changes:
             if isinstance(change, Heard):
                 self._hear(change)

@@ -46,7 +46,7 @@ class DividedDetection(Detection):
         """The local sources that publish a type, or have, by name."""
         self._held: list[Sequence[EventBatch]] | None = []
         """What waits for the rules to be divided; None while they are."""
-        self._leaving: list[str] = []
+        self.leaving: list[str] = []
         """The local sources that have closed, and of which the root has not been told so."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
@@ -231,7 +231,7 @@ class DividedDetection(Detection):
         Detection.withdraw(self, source, names)
         self._is_said_anew = True
         if not self._router.is_root and source.standing is Standing.CLOSED:
-            self._leaving.append(source.name)
+            self.leaving.append(source.name)
 
     def take_leaving(self) -> list[str]:
         """The local sources that have closed and of which nothing is held; the root has to hear it
@@ -239,7 +239,7 @@ class DividedDetection(Detection):
         """
         if self._held is not None:
             return []
-        leaving, self._leaving = self._leaving, []
+        leaving, self.leaving = self.leaving, []
         return leaving
 
     def _touch(self, source: Source) -> None:

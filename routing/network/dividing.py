@@ -214,12 +214,13 @@ class DividingBroker(AwaitingBroker):
         if not self._is_planned or neighbour not in self._router.partners:
             return
         self._check_schemas(flow.batches)
-        is_composite = any(batch.is_composite for batch in flow.batches)
+        is_composite = _are_detected(flow.batches)
         if flow.batches and not is_composite:
             self._pass_published(flow.batches, neighbour)
         if is_composite or flow.marks:
             self._detected.append((neighbour, flow))
-        self._pass_detected()
+        if self._detected:
+            self._pass_detected()
 
     def _pass_detected(self) -> None:
         """Take over what was detected elsewhere, unless a pause is answered (Law 4)."""
@@ -227,7 +228,7 @@ class DividingBroker(AwaitingBroker):
             return
         come, self._detected = self._detected, []
         for neighbour, flow in come:
-            if any(batch.is_composite for batch in flow.batches):
+            if _are_detected(flow.batches):
                 self._router.pass_detected(flow.batches, flow.order, neighbour)
             if flow.marks:
                 self._router.pass_marks(flow.marks, neighbour)
@@ -248,32 +249,33 @@ class DividingBroker(AwaitingBroker):
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
             self._detection.station.take(neighbour, message)
-            self._moved.update(((neighbour, name), self._now) for name, _ in message.marks)
+            for name, _ in message.marks:
+                self._moved[neighbour, name] = self._now
 
     def _hear_awakening(self, neighbour: str, message: Awakening) -> None:
         if message.asked and neighbour == self._router.father and self._works_with(neighbour):
             self._detection.station.awake(message.asked)
 
-    def _pass_published(self, batches: Sequence[EventBatch], sender: str) -> None:
-        news = self._arrivals.news(batches)
-        self._sinks.offer(news, in_sequence(news))
-        self._router.route_down(batches, in_sequence(batches), sender)
+    def _pass_published(self, batches: tuple[EventBatch, ...], sender: str) -> None:
+        order, news = in_sequence(batches), self._arrivals.news(batches)
+        self._sinks.offer(news, order if news is batches else in_sequence(news))
+        self._router.route_down(batches, order, sender)
 
     def _settle(self) -> None:
         super()._settle()
         detection, father = self._detection, self._router.father
-        forwards = detection.station.take_forwards()
-        if detection.is_at_work:
-            if father is not None:
-                for message in forwards:
-                    self.overlay.send(father, message, self._now)
+        outbox, is_at_work = detection.station.outbox, detection.is_at_work
+        for message in outbox.take() if outbox.waiting else ():
+            if is_at_work and father is not None:
+                self.overlay.send(father, message, self._now)
+        if is_at_work:
             self._ask_below()
-        leaving = detection.take_leaving()
-        if leaving:
-            for name in leaving:
+        if detection.leaving:
+            for name in detection.take_leaving():
                 self._router.promise(name, CLOSED)
             self._send_flows()
-        self._look_at_ledger()
+        if is_at_work:
+            self._look_at_ledger()
 
     def _ask_below(self) -> None:
         """Ask for what waits below."""
@@ -288,6 +290,14 @@ class DividingBroker(AwaitingBroker):
 
     def _is_congested(self) -> bool:
         return super()._is_congested() or self._detection.is_held
+
+
+def _are_detected(batches: Sequence[EventBatch]) -> bool:
+    """Whether there are composite events among them."""
+    for batch in batches:  # noqa: SIM110 (a generator has a step for each)
+        if batch.is_composite:
+            return True
+    return False
 
 
 def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:

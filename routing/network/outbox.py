@@ -18,32 +18,33 @@ class Outbox:
     """Owner of what waits to be sent."""
 
     def __init__(self) -> None:
-        self._waiting: list[Forward] = []
+        self.waiting: list[Forward] = []
+        """What ``take`` would give."""
 
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
         batches, fresh = forwarded.batches, len(forwarded.fresh)
         if len(batches) <= 1 and not forwarded.waited:  # common
             if batches or marks or answers:
-                self._waiting.append(Forward(batches, marks, fresh, answers))
+                self.waiting.append(Forward(batches, marks, fresh, answers))
             return
         for part in parts_of(batches):
             first = min(fresh, len(part))
-            self._waiting.append(Forward(part, (), first))
+            self.waiting.append(Forward(part, (), first))
             fresh -= first
-        self._waiting += _waited(forwarded)
+        self.waiting += _waited(forwarded)
         if marks or answers:
-            last = self._waiting.pop() if batches or forwarded.waited else Forward()
-            self._waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
+            last = self.waiting.pop() if batches or forwarded.waited else Forward()
+            self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
 
     def take(self) -> list[Forward]:
         """What is to be sent, in order."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         return waiting
 
     def clear(self) -> None:
         """Send nothing of it."""
-        self._waiting.clear()
+        self.waiting.clear()
 
 
 def _waited(forwarded: Forwarded) -> Iterator[Forward]:

@@ -205,7 +205,7 @@ class Processing:
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """What is to be sent to the father, once it has opened this generation (Law 3)."""
-        forwards = self.station.take_forwards()
+        forwards = self.station.outbox.take()
         flows = [flow for _, flow in self._router.take_flows()]
         if self._owes_word and not forwards and not flows:
             yield Forward()

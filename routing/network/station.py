@@ -96,7 +96,8 @@ class Station:
         self._over: frozenset[str] = frozenset()
         """The rules all of whose types have ended."""
         self._told: dict[str, int] = {}
-        self._outbox = Outbox()
+        self.outbox = Outbox()
+        """What is to be sent to the father."""
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
         self._has_news = False
         self.found: dict[str, tuple[int, int]] = {}
@@ -184,7 +185,7 @@ class Station:
         self._begins_anew = True
         self._rules = {}
         self._said.forget()
-        self._outbox.clear()
+        self.outbox.clear()
 
     def want(
         self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
@@ -453,10 +454,6 @@ class Station:
         }
         return waited
 
-    def take_forwards(self) -> list[Forward]:
-        """What is to be sent to the father."""
-        return self._outbox.take()
-
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for (Law 5), by child."""
         return self._pulls.take_asked()
@@ -505,4 +502,4 @@ class Station:
         if forwarder.is_asked:
             here = {**self._here, **dict.fromkeys(self._ended, CLOSED)}
             answers = forwarder.answers(here, self._pulls.mark)
-        self._outbox.post(forwarded, tuple(news.items()), answers)
+        self.outbox.post(forwarded, tuple(news.items()), answers)

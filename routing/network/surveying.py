@@ -107,10 +107,8 @@ class SurveyingBroker(PlanningBroker):
             self.overlay.send(branch.neighbour, message, self._now)
 
     def _look_at_ledger(self) -> None:
-        """Ask for what the station and the ledger need of the root."""
+        """Ask for what the station and the ledger need of the root, while there is a plan."""
         detection = self._detection
-        if not detection.is_at_work:
-            return
         hopeless = detection.take_hopeless()
         if hopeless:
             self._need(Need(Needed.RELEASE, hopeless))

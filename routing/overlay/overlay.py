@@ -77,6 +77,8 @@ class Overlay:
         self._config = config
         self._now = now
         self._wires = Wires(config)
+        self.links: Mapping[Peer, Channel] = self._wires.by_link
+        """The links to brokers that this one is, or wants to be, linked to."""
         self._neighbours: dict[str, Channel] = {}
         self._delays: dict[Peer, int] = {}
         self._due: dict[Channel, float] = {}
@@ -91,9 +93,12 @@ class Overlay:
         self._flood_at: float | None = None
         self._settle_at: float | None = now
         """When conclusions are drawn: at once, where there is no link to wait for."""
-        self._effects: list[Effect] = []
-        self._changes: list[Change] = []
-        self._has_moved = True
+        self.effects: list[Effect] = []
+        """What ``take_effects`` would give."""
+        self.changes: list[Change] = []
+        """What ``take_changes`` would give."""
+        self.has_moved = True
+        """What ``take_moved`` would give."""
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
         self._part = parts_of(self._floods)[config.name]
@@ -168,7 +173,7 @@ class Overlay:
             if isinstance(message, LinkHello):
                 channel = self._wires.greet(peer, message, now)
             else:
-                found = self._wires.by_link.get(peer)
+                found = self.links.get(peer)
                 if found is None:
                     self._send_away(peer, message)
                     return
@@ -182,7 +187,8 @@ class Overlay:
             self._expel(peer, error, name)
         else:
             self._collect(channel)
-        self._collect_touched()
+        if self._wires.touched:
+            self._collect_touched()
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message; malformed frames cost the neighbour the link."""
@@ -201,10 +207,6 @@ class Overlay:
         self._now = now
         self._wires.lose(peer, now)
         self._collect_touched()
-
-    def has_link(self, peer: Peer) -> bool:
-        """Whether ``peer`` is a broker that this one is, or wants to be, linked to."""
-        return peer in self._wires.by_link
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
@@ -253,23 +255,23 @@ class Overlay:
 
     def take_effects(self) -> list[Effect]:
         """The effects since the last call, in order."""
-        effects, self._effects = self._effects, []
+        effects, self.effects = self.effects, []
         return effects
 
     def take_moved(self) -> bool:
         """Whether trees or neighbours may be others than when this was last asked."""
-        has_moved, self._has_moved = self._has_moved, False
+        has_moved, self.has_moved = self.has_moved, False
         return has_moved
 
     def take_changes(self) -> list[Change]:
         """The neighbours that came and went, and what they sent, in order."""
-        changes, self._changes = self._changes, []
+        changes, self.changes = self.changes, []
         return changes
 
     # --- links ---
 
     def _receive_goodbye(self, channel: Channel, peer: Peer, message: Goodbye) -> None:
-        self._effects.append(Close(peer, message.reason))
+        self.effects.append(Close(peer, message.reason))
         if not channel.is_up and message.code is not Code.CLOSING:
             self._warn_once("refused by another broker", peer, channel.neighbour, message.reason)
         if channel.peer == peer:
@@ -280,25 +282,25 @@ class Overlay:
         """Whoever does not begin with a greeting may begin anew."""
         if not isinstance(message, Goodbye):
             reason = "this broker does not know the link: greet it"
-            self._effects.append(Send(peer, Goodbye(reason, Code.UNKNOWN)))
-            self._effects.append(Close(peer, reason))
+            self.effects.append(Send(peer, Goodbye(reason, Code.UNKNOWN)))
+            self.effects.append(Close(peer, reason))
 
     def _expel(self, peer: Peer, error: ProtocolError, name: str = "") -> None:
         """A neighbour's mistake costs it the link; one that is configured is greeted again."""
-        self._effects.append(Send(peer, Goodbye(str(error), error.code)))
-        self._effects.append(Close(peer, str(error)))
+        self.effects.append(Send(peer, Goodbye(str(error), error.code)))
+        self.effects.append(Close(peer, str(error)))
         self._warn_once("link refused", peer, name, str(error))
         self._wires.lose(peer, self._now, str(error))
 
     def _warn_once(self, text: str, peer: Peer, name: str, reason: str) -> None:
         """Say why there is no link; whoever tries again is refused without a word."""
-        whom = name or (link_text(peer) if self.has_link(peer) else "")
+        whom = name or (link_text(peer) if peer in self.links else "")
         if self._said.get(whom) != reason:
             if len(self._said) >= SAID_MAX:
                 self._said.clear()
             self._said[whom] = reason
             fields = {"link": link_text(peer), "neighbour": name, "reason": reason}
-            self._effects.append(Log("warning", text, fields))
+            self.effects.append(Log("warning", text, fields))
 
     def _collect_touched(self) -> None:
         for channel in self._wires.take_touched():
@@ -307,7 +309,7 @@ class Overlay:
     def _collect(self, channel: Channel) -> None:
         """Carry on what a channel has done."""
         if channel.effects:
-            self._effects += channel.take_effects()
+            self.effects += channel.take_effects()
         due = channel.next_timer()
         if due is None:
             self._due.pop(channel, None)
@@ -318,10 +320,10 @@ class Overlay:
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
                 else:
-                    self._changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
+                    self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 
     def _take_result(self, channel: Channel, result: Result) -> None:
-        self._has_moved = True
+        self.has_moved = True
         if isinstance(result, Up):
             self._take_up(channel, result)
         elif isinstance(result, Down):
@@ -333,11 +335,11 @@ class Overlay:
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
-        self._changes.append(up)
+        self.changes.append(up)
         self._said.pop(up.name, None)
         if channel.peer is not None:
             self._said.pop(link_text(channel.peer), None)
-        self._effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
+        self.effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
         self._floods.join(up.name)
         self._flood_soon()
         self._tell(self._trees.join(up.name))
@@ -346,9 +348,9 @@ class Overlay:
     def _take_down(self, down: Down) -> None:
         if self._neighbours.pop(down.name, None) is None:
             return
-        self._has_moved = True
-        self._changes.append(down)
-        self._effects.append(
+        self.has_moved = True
+        self.changes.append(down)
+        self.effects.append(
             Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
         )
         self._floods.leave(down.name)
@@ -403,7 +405,7 @@ class Overlay:
         surpasses = self._floods.surpasses
         news = self._floods.take(neighbour, message.states)
         if surpasses < NAMESAKE_AFTER <= self._floods.surpasses:
-            self._effects.append(
+            self.effects.append(
                 Log("error", "another broker of the network bears this name", {"via": neighbour})
             )
         if news or self._floods.own.version != version:
@@ -430,7 +432,7 @@ class Overlay:
 
     def _conclude(self) -> None:
         """Law 1: look at the link states, and do what follows."""
-        self._has_moved = True
+        self.has_moved = True
         self._part = parts_of(self._floods)[self.name]
         for name in self._floods.forget(self._part.nodes, self._now):
             self._trees.drop(name)

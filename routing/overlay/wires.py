@@ -42,7 +42,8 @@ class Wires:
         self._named: dict[str, Channel] = {}
         """By neighbour, whether it is up or not."""
         self._life = config.life
-        self._touched: list[Channel] = []
+        self.touched: list[Channel] = []
+        """As ``take_touched`` would give, but each as often as something has happened to it."""
 
     @property
     def channels(self) -> list[Channel]:
@@ -51,9 +52,7 @@ class Wires:
 
     def take_touched(self) -> list[Channel]:
         """The channels that something has happened to besides the one that was given."""
-        if not self._touched:
-            return []
-        touched, self._touched = self._touched, []
+        touched, self.touched = self.touched, []
         return list(dict.fromkeys(touched))
 
     # --- links ---
@@ -89,7 +88,7 @@ class Wires:
             del self._channels[peer]
         if channel.peer == peer:
             channel.lose(now, reason)
-            self._touched.append(channel)
+            self.touched.append(channel)
             if peer not in self._told:
                 channel.move(self._spare(channel))
 
@@ -156,7 +155,7 @@ class Wires:
         if channel.peer == peer:
             channel.lose(now, "another broker answers there")
             channel.move(self._spare(channel))
-        self._touched.append(channel)
+        self.touched.append(channel)
 
     def _forget_oldest(self, channel: Channel) -> None:
         """A neighbour may have forgotten the links that it made before."""

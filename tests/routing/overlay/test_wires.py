@@ -333,4 +333,4 @@ def test_who_knows_no_greeting_is_no_tree_either() -> None:
     node = exchange.start("a")
     node.receive(b"x", CreateTree("x", 1), 0.0)  # type: ignore[arg-type]
     assert [type(one) for one in node.take_effects()] == [Send, Close]
-    assert not node.has_link(b"x")
+    assert b"x" not in node.links
