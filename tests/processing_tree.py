@@ -73,7 +73,7 @@ class Node:
         marks = {name: min(given.values()) for name, given in self.marks.items() if given}
         self.pulls.learn(marks)
         self.pulls.keep()
-        for name, mark in self.pulls.limits():
+        for name, mark in self.pulls.limits.items():
             marks[name] = min(marks.get(name, end), mark)
         detected = self.engine.advance({**marks, "Timer": end})
         self.found += detected.events()

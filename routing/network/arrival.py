@@ -61,23 +61,23 @@ class ArrivalStation(Station):
         come = tuple(batch for batch in batches if len(batch))
         if come:
             self._come.append((come, fresh, None))
-            self._has_news = True
+            self.has_news = True
 
     def take(self, child: str, message: Forward) -> None:
         """Take in what a child has sent, perhaps of what has waited there (Law 4)."""
         if message.came is not None:
             times = np.frombuffer(message.came, "<i8").astype(np.int64)
             self._come.append((message.batches, False, times))
-            self._has_news = True
+            self.has_news = True
             message = Forward((), message.marks, 0, message.answers)
         super().take(child, message)
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
         """Evaluate what has come; None when nothing has."""
         ticks = clock is not None and any(TIMER.name in uses for uses in self._uses.values())
-        if not (self._has_news or ticks):
+        if not (self.has_news or ticks):
             return None
-        self._has_news = False
+        self.has_news = False
         come, self._come = self._come, []
         for batches, fresh, times in come:
             if times is None:
@@ -118,7 +118,7 @@ class ArrivalStation(Station):
             return self._engine.advance(self._passed)
         marks = dict.fromkeys((*sorted(self._used), TIMER.name), self._passed)
         self._pulls.learn(marks)
-        for name, mark in self._pulls.limits():
+        for name, mark in self._pulls.limits.items():
             marks[name] = min(marks.get(name, mark), mark)
         return self._engine.advance(marks)
 

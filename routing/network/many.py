@@ -348,17 +348,19 @@ class SinkTreesBroker(DividingBroker):
         up: dict[str, list[ForTree]] = {}
         for tree in self._detection.trees.values():
             if tree.father is not None and tree.opened is not None:
-                found = ((tree.root, tree.opened, message) for message in tree.take_messages())
-                up.setdefault(tree.father, []).extend(found)
+                to_father = up.setdefault(tree.father, [])
+                if tree.has_messages:
+                    for message in tree.take_messages():
+                        to_father.append((tree.root, tree.opened, message))
         for father, messages in up.items():
-            for shared in self._sharers[father].share(messages):
+            for shared in self._sharers[father].share(messages) if messages else ():
                 self.overlay.send(father, shared, self._now)
 
     def _ask_below(self) -> None:
         single = self._asked_along_tree()
         others: dict[str, list[tuple[str, int, Asked]]] = {}
         for tree in self._detection.trees.values():
-            for child, asked in tree.take_asked().items():
+            for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():
                 others.setdefault(child, []).append((tree.root, tree.mark, asked))
         for child in sorted(single.keys() | others.keys()):
             message = Awakening(single.get(child, ()), tuple(others.get(child, ())))

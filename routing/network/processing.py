@@ -90,6 +90,7 @@ class Processing:
         self._due = {name: time for name, time in due.items() if name in self.rules}
         self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
         self._own: Mapping[str, int] = {}
+        self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
         """What local sources say, and what of it concerns the tree."""
         self._flows: list[tuple[str, Flow]] = []
@@ -187,7 +188,11 @@ class Processing:
 
         As Station.advance; None also where only marks have come that nobody waits for.
         """
-        if own is not self._own:  # a broker is in many trees, and most inputs concern few of them
+        is_same = own is self._own and clock is None and self._clock is None
+        if is_same and not (self.station.has_news or self._flows or self._router.has_news):
+            return None  # a broker is in many trees, and most inputs concern few of them
+        self._clock = clock
+        if own is not self._own:
             self._own = own
             self._own_used = {name: mark for name, mark in own.items() if name in self._used}
         detected = self.station.advance(self._own_used, clock, now)
@@ -202,6 +207,11 @@ class Processing:
         elsewhere = self._router.take_detected()
         found = [one for one in (detected, elsewhere) if one is not None]
         return joined(found) if found and self.is_root else None
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there is anything to be sent to the father."""
+        return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
 
     def take_messages(self) -> Iterator[Forward | Flow]:
         """What is to be sent to the father, once it has opened this generation (Law 3)."""

@@ -218,6 +218,14 @@ class Router:
         self.has_news = False
         return joined(found)
 
+    @property
+    def has_flows(self) -> bool:
+        """Whether ``take_flows`` has something to give."""
+        for branch in self._branches.values():  # noqa: SIM110 (a generator has a step for each)
+            if branch.has_flows:
+                return True
+        return False
+
     def take_flows(self) -> Iterator[tuple[str, Flow]]:
         """What is to be sent now, by neighbour."""
         for branch in self._branches.values():

@@ -40,6 +40,8 @@ class Said:
         """By type, those of the children that forward it."""
         self._touched: set[str] = set()
         self._bounds: dict[str, int] = {}
+        self._is_anew = True
+        """Whether all bounds are to be looked at."""
         self._furthest: int | None = TIME_MIN
 
     @property
@@ -71,13 +73,14 @@ class Said:
         for table in self.children.values():
             for name in table:
                 self._tables.setdefault(name, []).append(table)
+        self._bounds = {}
         self.give_up(given_up)
 
     def give_up(self, names: frozenset[str]) -> None:
         """These types are brought by nobody, whoever might have."""
         self._given_up = names
         self._touched = {*self._published, *names, *self._tables}
-        self.told, self.marks, self._bounds = {}, {}, {}
+        self.told, self.marks, self._is_anew = {}, {}, True
         self.closed.clear()
         self.closings += 1
         self._furthest = None
@@ -118,19 +121,20 @@ class Said:
                 moved.add(name)
         return moved
 
-    def bound(self, limits: Iterable[tuple[str, int]], moved: set[str]) -> None:
-        """Law 2: no mark is beyond these limits, which are of the same types until ``arrange`` or
-        ``give_up`` is called. Adds to ``moved`` what is another than before.
+    def bound(self, limits: Mapping[str, int], moved: set[str]) -> None:
+        """Law 2: no mark is beyond these limits, and beyond those that were given before for other
+        types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
+        another than before.
         """
-        bounds: dict[str, int] = {}
-        for name, mark in limits:
-            bounds[name] = min(mark, bounds.get(name, CLOSED))
-        for name in self._bounds.keys() | bounds.keys():
-            bound = min(bounds.get(name, CLOSED), self.told.get(name, CLOSED))
+        bounds = self._bounds
+        bounds.update(limits)
+        names = bounds.keys() if self._is_anew else {*limits, *(moved & bounds.keys())}
+        self._is_anew = False
+        for name in names:
+            bound = min(bounds[name], self.told.get(name, CLOSED))
             if self.marks.get(name) != bound:
                 self._set(name, bound)
                 moved.add(name)
-        self._bounds = bounds
 
     def _least(self, name: str) -> int | None:
         """Law 1; None for a type of which nobody is expected to say anything."""

@@ -99,7 +99,8 @@ class Station:
         self.outbox = Outbox()
         """What is to be sent to the father."""
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
-        self._has_news = False
+        self.has_news = False
+        """Whether anything has come that ``advance`` was not called for."""
         self.found: dict[str, tuple[int, int]] = {}
         """By source, so by rule: bytes of composite events found here since the last plan, and in
         how many batches."""
@@ -198,7 +199,7 @@ class Station:
         """Rules wait for these types no longer."""
         given_up = frozenset(names)
         if given_up != self._given_up:
-            self._given_up, self._has_news, self._is_anew = given_up, True, True
+            self._given_up, self.has_news, self._is_anew = given_up, True, True
             self._said.give_up(given_up & self._used)
 
     def follow(self, division: Division) -> None:
@@ -237,7 +238,7 @@ class Station:
         self._follow_pulls(division)
         self._told = {}
         self.found = {}
-        self._has_news = self._is_anew = self._is_fed = True
+        self.has_news = self._is_anew = self._is_fed = True
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
         for since, version in dict.fromkeys((one.since, one.version) for one in rules):
@@ -306,24 +307,24 @@ class Station:
                     self._waiting[name] += len(batch)
                 self._forwarder.push(batch, fresh=fresh)
                 self._pulls.see(batch)
-                self._has_news = True
+                self.has_news = True
 
     def take(self, child: str, message: Forward) -> None:
         """Take in what a child has sent."""
         self.push(message.batches[: message.fresh])
         self.push(message.batches[message.fresh :], fresh=False)
         if self._said.take(child, message.marks):
-            self._has_news = True
+            self.has_news = True
         if message.answers:
             self._pulls.take(child, message.answers)
-            self._has_news = True
+            self.has_news = True
 
     def awake(self, asked: Asked) -> None:
         """The father asks (Law 5)."""
         self._pulls.hear(asked)
         for rule, spans, horizon in asked:
             self._forwarder.ask(rule, spans, horizon)
-        self._has_news = True
+        self.has_news = True
 
     # --- evaluation ---
 
@@ -334,9 +335,9 @@ class Station:
         not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
         ``now``: the host's time, in microseconds.
         """
-        if not self._has_news and self._inputs == (own, clock):
+        if not self.has_news and self._inputs == (own, clock):
             return None
-        self._inputs, self._has_news = (own, clock), False
+        self._inputs, self.has_news = (own, clock), False
         is_anew, self._is_anew = self._is_anew, False
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._rules else NOTHING
@@ -364,8 +365,8 @@ class Station:
         moved = said.hear(own)
         pulls = self._pulls if self.is_pulling else None
         if pulls is not None:
-            pulls.learn(said.told)
-            said.bound(pulls.limits(), moved)
+            pulls.learn({name: said.told[name] for name in moved})
+            said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.marks)
         beyond = max(said.furthest, self._front + 1 if self._front > TIME_MIN else TIME_MIN)

@@ -49,22 +49,39 @@ from routing.partition.values import values_of
 
 @dataclass(slots=True, eq=False)
 class _Pulled:
-    """One rule at one node; see Role. ``passed`` is the mark of the masters where it asks."""
+    """One rule at one node; see Role. ``passed`` is the mark of the masters where it asks,
+    ``limit`` what was last found of its types.
+    """
 
+    name: str
     pull: Pull
     asks: bool
     below: Mapping[str, frozenset[str]]
     told: dict[str, OpenSpans] = field(default_factory=dict)
     new: list[Span] = field(default_factory=list)
     passed: int = TIME_MIN
+    limit: int | None = None
     horizon: int = TIME_MIN
     told_horizon: int = TIME_MIN
+    _mark: int | None = None
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The types of which some wait below."""
+        return frozenset[str]().union(*self.below.values())
 
     @property
     def mark(self) -> int:
         """Up to where those below have answered, and have been asked at all."""
-        unasked = (span.mark for span in self.new)
-        return min((*unasked, *(one.mark for one in self.told.values())), default=TIME_MAX)
+        if self._mark is None:
+            unasked = (span.mark for span in self.new)
+            told = (one.mark for one in self.told.values())
+            self._mark = min((*unasked, *told), default=TIME_MAX)
+        return self._mark
+
+    def touch(self) -> None:
+        """Something was asked or answered: the mark is another."""
+        self._mark = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +129,16 @@ class Pulls:
         self._rules: dict[str, _Pulled] = {}
         self._sieves: dict[str, Sieve] = {}
         self._waiting: dict[str, list[_Pulled]] = {}
+        """The rules that ask, by the types of their masters."""
+        self._limited: dict[str, list[_Pulled]] = {}
+        """The same by the types that wait below."""
+        self._limits: dict[str, int] = {}
+        self._touched: set[_Pulled] = set()
+        """The rules that ask and may have another limit."""
+        self._risen: set[_Pulled] = set()
+        """Those of which ``keep`` has to look at the masters."""
+        self._pending: set[_Pulled] = set()
+        """The rules of which ``take_asked`` may have something to say."""
 
     def __bool__(self) -> bool:
         """Whether any rule is pulled."""
@@ -121,7 +148,7 @@ class Pulls:
         """Rules are divided in another way (Law 4). ``front``: the greatest time of an event."""
         self._rules = {}
         for name, role in sorted(roles.items()):
-            one = _Pulled(role.pull, role.asks, role.below)
+            one = _Pulled(name, role.pull, role.asks, role.below)
             one.told = {
                 child: OpenSpans(role.pull.after(names))
                 for child, names in sorted(role.below.items())
@@ -129,10 +156,15 @@ class Pulls:
             if role.asks and TIME_MIN < front >= role.start:
                 one.new += starting([(role.start, front, ANY)])
             self._rules[name] = one
-        self._waiting = {}
+        self._waiting, self._limited, self._limits = {}, {}, {}
+        self._pending = set(self._rules.values())
+        self._touched = {one for one in self._pending if one.asks}
+        self._risen = set(self._touched)
         for one in self._rules.values():
             if one.asks:
                 self._waiting.setdefault(one.pull.master.type.name, []).append(one)
+                for type_name in one.types:
+                    self._limited.setdefault(type_name, []).append(one)
         self._sieves = {
             name: Sieve(dict.fromkeys(one.pull.master for one in waiting))
             for name, waiting in self._waiting.items()
@@ -158,6 +190,7 @@ class Pulls:
                         for time, values in _masters(batch, places, one.pull)
                         if time >= one.horizon
                     )
+                    self._touch(one)
 
     def hear(self, asked: Asked) -> None:
         """The father asks."""
@@ -166,35 +199,55 @@ class Pulls:
             if one is not None and not one.asks:
                 one.new += starting(spans)
                 one.horizon = max(horizon, one.horizon)
+                self._touch(one)
+
+    def _touch(self, one: _Pulled) -> None:
+        """Something has to be asked."""
+        one.touch()
+        self._pending.add(one)
+        if one.asks:
+            self._touched.add(one)
 
     def learn(self, marks: Mapping[str, int]) -> None:
         """Up to where types have come that are sent unasked (Law 3); TIME_MAX for those of which
-        nothing more will come.
+        nothing more will come. Those that are not named are where they were.
         """
-        for one in self._rules.values():
-            if one.asks:
-                one.passed = max(marks.get(one.pull.master.type.name, TIME_MIN), one.passed)
+        for name in marks.keys() & self._waiting.keys():
+            for one in self._waiting[name]:
+                if marks[name] > one.passed:
+                    one.passed = marks[name]
+                    self._touched.add(one)
+                    self._risen.add(one)
 
     def keep(self, beyond: int = TIME_MAX) -> None:
         """Let those below forget what is further behind the masters than the rule reaches. Where
         no more of these come, a new source of them would begin ``beyond``.
         """
-        for one in self._rules.values():
-            if one.asks:
-                one.horizon = max(one.horizon, min(one.passed, beyond) - one.pull.reach)
+        risen, self._risen = self._risen, set()
+        for one in risen:
+            horizon = min(one.passed, beyond) - one.pull.reach
+            if horizon > one.horizon:
+                one.horizon = horizon
+                self._pending.add(one)
+            if one.passed > beyond:
+                self._risen.add(one)
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for, by child."""
+        if not self._pending:
+            return {}
         found: dict[str, list[tuple[str, Spans, int]]] = {}
-        for name, one in self._rules.items():
+        pending, self._pending = self._pending, set()
+        for one in sorted(pending, key=lambda one: one.name):
             if not one.new and not _is_due(one):
                 continue
             spans, one.new = united(one.new, one.pull.slack), []
             one.told_horizon = one.horizon
+            one.touch()
             for child, told in one.told.items():
                 told.add(spans)
                 asked = tuple((first, last, values) for first, last, _, values in spans)
-                found.setdefault(child, []).append((name, asked, one.horizon))
+                found.setdefault(child, []).append((one.name, asked, one.horizon))
         return {child: tuple(entries) for child, entries in found.items()}
 
     # --- what is answered ---
@@ -205,16 +258,33 @@ class Pulls:
             one = self._rules.get(name)
             if one is not None and child in one.told:
                 one.told[child].answer(number, mark)
+                one.touch()
+                if one.asks:
+                    self._touched.add(one)
 
-    def limits(self) -> Iterator[tuple[str, int]]:
+    @property
+    def limits(self) -> Mapping[str, int]:
         """Types of which some wait below until this node asks, and up to where it has all of them
-        that it needs (Law 1); a type comes once for each rule.
+        that it needs (Law 1).
         """
-        for one in self._rules.values():
-            if one.asks:
-                mark = min(one.passed, one.mark)
-                for name in sorted(frozenset().union(*one.below.values())):
-                    yield name, mark
+        self.take_limits()
+        return self._limits
+
+    def take_limits(self) -> Mapping[str, int]:
+        """Those of the limits that are others than when this was last asked."""
+        moved: set[str] = set()
+        for one in self._touched:
+            limit = min(one.passed, one.mark)
+            if limit != one.limit:
+                one.limit = limit
+                moved |= one.types
+        self._touched.clear()
+        news = {}
+        for name in moved:
+            least = min(one.limit for one in self._limited[name] if one.limit is not None)
+            if least != self._limits.get(name):
+                self._limits[name] = news[name] = least
+        return news
 
     def awaited(self, name: str) -> dict[str, int]:
         """The children that have yet to answer for a type, and up to where they have."""

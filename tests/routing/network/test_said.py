@@ -29,9 +29,9 @@ class Anew:
                 said[name] = min(said.get(name, CLOSED), mark)
         return said
 
-    def marks(self, limits: list[tuple[str, int]]) -> dict[str, int]:
+    def marks(self, limits: dict[str, int]) -> dict[str, int]:
         said = self.told()
-        for name, mark in limits:
+        for name, mark in limits.items():
             said[name] = min(said.get(name, CLOSED), mark)
         return said
 
@@ -49,9 +49,10 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
     random = Random(seed)
     said, anew = Said(), Anew()
     seen: dict[str, int] = {}
-    limited: list[str] = []
+    limits: dict[str, int] = {}
+    is_anew = True
     for _ in range(60):
-        match random.randrange(5):
+        match random.randrange(6):
             case 0:
                 expected = {child: sorted(subset(random)) for child in "xyz"[: random.randrange(4)]}
                 anew.published, anew.given_up = subset(random), subset(random)
@@ -66,10 +67,14 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                     for child, names in expected.items()
                 }
                 said.arrange(anew.published, anew.given_up, expected)
-                limited = sorted(subset(random))[: random.randrange(3)]
-                seen = {}
+                limits = dict.fromkeys(sorted(subset(random))[: random.randrange(3)], CLOSED)
+                seen, is_anew = {}, True
             case 1:
                 anew.own = {name: a_mark(random) for name in subset(random)}
+            case 2:
+                anew.given_up = subset(random)
+                said.give_up(anew.given_up)
+                seen = {}
             case _:
                 child = random.choice("xyz")
                 told = [(name, a_mark(random)) for name in sorted(subset(random))]
@@ -77,9 +82,11 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
                 news = [(name, mark) for name, mark in told if mark > table.get(name, CLOSED)]
                 table.update(news)
                 assert said.take(child, told) == bool(news), f"seed {seed}"
-        limits = [(name, a_mark(random)) for name in limited]
+        news = {name: a_mark(random) for name in limits if is_anew or random.random() < 0.5}
+        limits.update(news)
+        is_anew = False
         moved = said.hear(dict(anew.own))
-        said.bound(limits, moved)
+        said.bound(news, moved)
         marks = anew.marks(limits)
         assert said.told == anew.told(), f"seed {seed}"
         assert said.marks == marks, f"seed {seed}"

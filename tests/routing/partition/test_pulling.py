@@ -4,6 +4,8 @@ Masters are chosen at random, also ones that nobody would choose.
 """
 
 import os
+from collections.abc import Mapping
+from random import Random
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.partition.asking import ANY, OpenSpans, Span, Spans, Values, starting, united
+from routing.partition.asking import ANY, Asked, OpenSpans, Span, Spans, Values, starting, united
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarder import Forwarded, Forwarder
 from routing.partition.naive import NaiveForwarder
@@ -233,7 +235,7 @@ def master(*children: str) -> Pulls:
 
 def limit(pulls: Pulls) -> int:
     """Up to where, in seconds, the types that wait below may be taken for complete."""
-    return min(mark for _, mark in pulls.limits()) // MICROSECONDS
+    return min(pulls.limits.values()) // MICROSECONDS
 
 
 def learn(pulls: Pulls, second: int) -> None:
@@ -355,3 +357,76 @@ def test_masters_of_several_values_are_asked_for_apart():
     node.see(valued(A, (3, 1), (4, 2), (5, 1), (5, 1)))
     ((_, asked, _),) = node.take_asked()["k1"]
     assert asked == (*spans((3, 5), values=(1,)), *spans((4, 4), values=(2,)))
+
+
+class Anew(Pulls):
+    """The obvious version: every rule is looked at whenever anything is asked."""
+
+    def learn(self, marks: Mapping[str, int]) -> None:
+        for one in self._rules.values():
+            if one.asks:
+                one.passed = max(one.passed, marks.get(one.pull.master.type.name, TIME_MIN))
+
+    def keep(self, beyond: int = TIME_MAX) -> None:
+        for one in self._rules.values():
+            if one.asks:
+                one.horizon = max(one.horizon, min(one.passed, beyond) - one.pull.reach)
+
+    def take_asked(self) -> dict[str, Asked]:
+        self._pending = set(self._rules.values())
+        return super().take_asked()
+
+    @property
+    def limits(self) -> Mapping[str, int]:
+        found: dict[str, int] = {}
+        for one in self._rules.values():
+            one.touch()
+            for name in one.types if one.asks else ():
+                found[name] = min(one.passed, one.mark, found.get(name, TIME_MAX))
+        return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_has_changed_is_what_looking_at_everything_finds(seed: int) -> None:
+    random = Random(seed)
+    pull = pull_of(rule_of(CHAIN), 1)
+    assert pull is not None
+    children = {name: frozenset("C") for name in ("k1", "k2")}
+    roles = {
+        name: Role(pull, random.random() < 0.7, dict(random.sample(list(children.items()), 1)))
+        for name in ("X", "Y", "Z")
+    }
+    pulls, anew, told = Pulls(), Anew(), dict[str, int]()
+    for one in (pulls, anew):
+        one.follow(roles, TIME_MIN)
+    second = 0
+    for _ in range(80):
+        second += random.randrange(3)
+        match random.randrange(6):
+            case 0:
+                batch = events_of(B, second)
+                pulls.see(batch)
+                anew.see(batch)
+            case 1:
+                asked = ((random.choice("XYZ"), spans((second, second)), second * MICROSECONDS),)
+                pulls.hear(asked)
+                anew.hear(asked)
+            case 2:
+                marks = {random.choice("AB"): random.choice((second * MICROSECONDS, TIME_MAX))}
+                pulls.learn(marks)
+                anew.learn(marks)
+            case 3:
+                pulls.keep(second * MICROSECONDS)
+                anew.keep(second * MICROSECONDS)
+            case 4:
+                assert pulls.take_asked() == anew.take_asked(), f"seed {seed}"
+            case _:
+                mark = random.randrange(second + 1) * MICROSECONDS
+                answers = ((random.choice("XYZ"), random.randrange(1, 9), mark),)
+                child = random.choice(("k1", "k2"))
+                pulls.take(child, answers)
+                anew.take(child, answers)
+        told.update(pulls.take_limits())
+        assert told == pulls.limits == anew.limits, f"seed {seed}"
+        assert [pulls.mark(name) for name in "XYZ"] == [anew.mark(name) for name in "XYZ"]
+        assert pulls.awaited("C") == anew.awaited("C")
