@@ -13,7 +13,7 @@ from simulator import scenario, sweep
 from simulator.checkers import check, refusals
 from simulator.drawing import DrawingError, draw, refuse_picture, sketch_of
 from simulator.experiment import Experiment
-from simulator.report import summary, write_deliveries, write_tables
+from simulator.report import line, summary, write_deliveries, write_tables
 from simulator.simulation import Replay, Trace
 
 
@@ -84,15 +84,15 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
     print(summary(outcome))
     if wanted.checked:
         found = check(outcome)
-        print(f"check   {'as the oracle' if not found else f'{len(found)} differences'}")
+        print(line("check", "as the oracle" if not found else f"{len(found)} differences"))
         differences += found
     else:
-        for line in refusals(outcome.experiment):
-            print(f"rexmq: {line}", file=sys.stderr)
+        for refusal in refusals(outcome.experiment):
+            print(f"rexmq: {refusal}", file=sys.stderr)
     if wanted.replay is not None and len(differences) == 0:
-        print("replay  the same")
-    for line in differences:
-        print(f"rexmq: {line}", file=sys.stderr)
+        print(line("replay", "the same"))
+    for difference in differences:
+        print(f"rexmq: {difference}", file=sys.stderr)
     return len(differences)
 
 

@@ -18,6 +18,7 @@ from matcher.printing import json_lines
 from simulator.experiment import Experiment, Outcome
 
 SINK_COLUMNS = ("sink", "broker", "events", "delay_ms_mean", "delay_ms_p50", "delay_ms_p99")
+WIDTH = len("messages between brokers")
 LANE_COLUMNS = ("from", "to", "messages", "bytes", "lost")
 
 
@@ -38,8 +39,12 @@ def summary(outcome: Outcome) -> str:
         "messages delivered": experiment.simulation.messages,
         "trace": outcome.digest,
     }
-    width = max(map(len, facts))
-    return "\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items())
+    return "\n".join(line(name, value) for name, value in facts.items())
+
+
+def line(name: str, value: object) -> str:
+    """A fact as the summary tells it."""
+    return f"{name.ljust(WIDTH)}  {value}"
 
 
 def write_tables(outcome: Outcome, folder: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_saved_trace_is_replayed(written, capsys) -> None:
     trace = file.parent / "trace.txt"
     assert main(["simulate", str(file), "--trace", str(trace)]) == 0
     assert main(["simulate", str(file), "--replay", str(trace)]) == 0
-    assert "replay  the same" in capsys.readouterr().out
+    assert "replay                    the same" in capsys.readouterr().out
     lines = trace.read_text().splitlines()
     for changed, message in (
         ([*lines[:5], lines[5].replace(">", "<"), *lines[6:]], "line 6: "),
