@@ -100,7 +100,7 @@ def test_a_full_disk_is_said_with_the_file_that_is_not_whole(tmp_path, output, n
     rules, events = tmp_path / "hot.tesla", tmp_path / "events.jsonl"
     rules.write_text(SCHEMA + RULE)
     events.write_text('{"type": "Reading", "time": 1, "data": {"area": "a", "value": 50}}\n')
-    words = ["detect", "--rules", str(rules), "--events", str(events)]
+    words = ["detect", "--engine", "naive", "--rules", str(rules), "--events", str(events)]
     with open("/dev/full", "w") as full:
         if output is not None:
             (tmp_path / output).symlink_to("/dev/full")

@@ -13,6 +13,8 @@ import pytest
 
 from broker.process import BrokerProcess
 
+LIMIT_S = 300  # kernels may have to be compiled first
+pytestmark = pytest.mark.timeout(3 * LIMIT_S)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plain" / "client.py"
 RULES = """
 event Door(room: string, open: bool)
@@ -62,7 +64,7 @@ def recorded(tmp_path_factory):
 
 def printed(folder: Path, *command: str) -> list[str]:
     done = subprocess.run(
-        [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=100
+        [sys.executable, *command], cwd=folder, capture_output=True, text=True, timeout=LIMIT_S
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
