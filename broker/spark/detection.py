@@ -217,7 +217,8 @@ class _Input:
         name = "the frame" if self.name is None else f"the frame of {self.name}"
         if isinstance(self.scan, str):
             return f"{name}: read by Spark, for {self.scan}"
-        return f"{name}: {self.scan.files} Parquet files, read by the workers themselves"
+        files = "1 Parquet file" if self.scan.files == 1 else f"{self.scan.files} Parquet files"
+        return f"{name}: {files}, read by the workers themselves"
 
 
 def _inputs(
