@@ -89,7 +89,7 @@ class Weighing(Repeating):
                     at[places[name]].append(name)
                 total += sum(map(self._moves, at.values()))
             else:
-                total += sum(self._batches(name) for name in names) * self._rule_marks(names)
+                total += self._behind(names)
         return total
 
     def _trees(self, roots: Mapping[str, set[str]], routed: set[str], ways: Ways) -> float:
@@ -135,7 +135,7 @@ class Weighing(Repeating):
                 over[node, tree.fathers[node]].append(name)
         for (node, father), names in over.items():
             if not is_mixed and len(names) == len(wanted):
-                total += sum(self._batches(name) for name in names) * self._rule_marks(names)
+                total += self._behind(names)
                 continue
             for source in self._tellers(names):
                 traffic = links[source, node, father]
@@ -201,6 +201,19 @@ class Weighing(Repeating):
             size, batches = self.facts.found.get(rule.name, (0.0, 0.0))
             growth = self._growth[rule.name]
             yield size * growth, batches * growth
+
+    def _behind(self, names: Sequence[str]) -> float:
+        """The marks that go over a link behind composite events of some types: each as often as any
+        of these come, and no more often than it moves (owed, Law 1).
+        """
+        often = sum(map(self._batches, names))
+        return sum(min(often, self._moved[name]) * self._rule_marks((name,)) for name in names)
+
+    @cached_property
+    def _moved(self) -> Mapping[str, float]:
+        """By type, how often the marks of its rules move that sinks wait for, in a second."""
+        often = self._often
+        return {name: sum(often[one] for one in self._tellers((name,))) for name in self.types}
 
     def _moves(self, names: Sequence[str]) -> float:
         """What the marks of some types that are evaluated at one broker cost over one link."""

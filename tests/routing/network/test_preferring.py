@@ -142,3 +142,13 @@ def test_a_change_costs_what_is_sent_once_more() -> None:
     assert weighing.price(DEEP, pulled) == 0 < weighing.price(pulled, DEEP)
     older = Weighing(replace(FACTS, rules=RULES, age=100.0))
     assert older.price(DEEP, ROOT) == pytest.approx(weighing.price(DEEP, ROOT) / 10)
+
+
+def test_marks_behind_composite_events_go_no_more_often_than_they_move() -> None:
+    wants = {"c": frozenset({"X", "Y"})}
+    rates = {"T": 10.0, "S": 0.5}
+    rare = replace(FACTS, rules=RULES, rates=rates, wants=wants, found={"one": (0.0, 2.0)})
+    alone = replace(rare, rules=RULES[:1])
+    more = Weighing(rare).cost(ROOT) - Weighing(alone).cost(ROOT)
+    served = 0.5 * (MESSAGE + MARK) + 0.5 * event_bytes(S)  # of S, from c up to the root
+    assert more == pytest.approx(served + 0.5 * RULE_MARK)  # of Y, behind X
