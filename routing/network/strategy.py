@@ -191,7 +191,12 @@ class Adaptive(DistributedSingleTree):
         if ways is None:
             return self.divide(tree, published, rules)
         shallow = [rule.name for rule in rules if rule.defines.name not in ways.deep]
-        masters = dict(ways.masters)
+        said, defined = dict(ways.masters), {rule.defines.name for rule in rules}
+        masters = {  # a rule that was replaced may have another event of that number, or none
+            rule.name: said[rule.name]
+            for rule in rules
+            if rule.name in said and said[rule.name] in masters_of(rule, defined)
+        }
         return partition(tree, _names(published), rules, masters, frozenset(shallow))
 
 

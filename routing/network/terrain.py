@@ -271,7 +271,7 @@ class Terrain:
         """How rules that define some types are pulled, by name."""
         found = {}
         for name, number in ways.masters:
-            if self._defines[name] in types:
+            if self._defines.get(name) in types:  # it may have been removed
                 pull = self._pull_of(name, number)
                 if pull is not None:
                     found[name] = pull
@@ -294,5 +294,7 @@ class Terrain:
 
     def _pull_of(self, name: str, number: int) -> Pull | None:
         if (name, number) not in self._pulls_known:
-            self._pulls_known[name, number] = pull_of(self._by_name[name], number)
+            rule = self._by_name[name]
+            can_be = number in masters_of(rule, self.types)  # unless it was replaced
+            self._pulls_known[name, number] = pull_of(rule, number) if can_be else None
         return self._pulls_known[name, number]

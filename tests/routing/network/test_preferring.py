@@ -11,6 +11,7 @@ from matcher.model import EventType
 from routing.messages import Ways
 from routing.network import preferring
 from routing.network.sizes import MESSAGE, PART, event_bytes, mark_bytes
+from routing.network.strategy import Adaptive, Choice
 from routing.network.terrain import Facts
 from routing.network.weighing import Weighing
 from routing.partition.placement import tree_of
@@ -152,3 +153,16 @@ def test_marks_behind_composite_events_go_no_more_often_than_they_move() -> None
     more = Weighing(rare).cost(ROOT) - Weighing(alone).cost(ROOT)
     served = 0.5 * (MESSAGE + MARK) + 0.5 * event_bytes(S)  # of S, from c up to the root
     assert more == pytest.approx(served + 0.5 * RULE_MARK)  # of Y, behind X
+
+
+def test_masters_that_rules_have_no_more_are_left_out() -> None:
+    """A rule was replaced by one without such an event, another one removed."""
+    ways = Ways(deep=("X", "Y"), masters=(("gone", 0), ("two", 2)))
+    weighing = Weighing(replace(FACTS, rules=RULES))
+    assert weighing.cost(ways) == weighing.cost(DEEP)
+    assert weighing.price(ways, DEEP) == 0
+    published = {"a": (T,), "b": (), "c": (S,)}
+    choice = Choice(ways=ways)
+    assert Adaptive().divide_by(FACTS.single, published, RULES, choice).pulls == {}
+    kept = Choice(ways=replace_masters(DEEP, two=0))
+    assert set(Adaptive().divide_by(FACTS.single, published, RULES, kept).pulls) == {"two"}
