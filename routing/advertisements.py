@@ -5,6 +5,10 @@ it; then it is forgotten, and may come back with another schema.
 
 Law 2: the mark of a type is the least of those of its open advertisers. Where none is open the
 type has no mark of its own: if it never had an advertiser, what needs it waits.
+
+Law 3: how far the events of a type went is not forgotten with it, for they are gone: a rule that
+uses it from now on holds from a later instant (tesla.md S15). Of the types that were forgotten
+first, if they are more than ``types_max``, only the latest event of all is kept.
 """
 
 from __future__ import annotations
@@ -53,6 +57,8 @@ class Advertisements:
 
     def __init__(self, config: NodeConfig) -> None:
         self._types: dict[str, KnownType] = {}
+        self._fronts: dict[str, int] = {}  # of forgotten types (Law 3)
+        self._lost_front: int | None = None
         self._schemas: Mapping[str, EventType] | None = None  # until a type comes or goes
         self.configure(config)
 
@@ -69,6 +75,11 @@ class Advertisements:
     def find(self, name: str) -> KnownType | None:
         """The type of that name, if it is known."""
         return self._types.get(name)
+
+    def front(self, name: str) -> int | None:
+        """The greatest time of a type's published events; None if there were none (Law 3)."""
+        known = self._types.get(name)
+        return self._fronts.get(name, self._lost_front) if known is None else known.front
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -100,7 +111,7 @@ class Advertisements:
         self._schemas = None
         known = self._types.get(schema.name)
         if known is None:
-            known = self._types[schema.name] = KnownType(schema)
+            known = self._remember(schema)
         known.schema = schema
         known.advertisers[source.name] = source
         known.was_advertised = True
@@ -122,7 +133,7 @@ class Advertisements:
             self._types[schema.name].mentions -= 1
             names.append(schema.name)
         for schema in new:
-            known = self._types.setdefault(schema.name, KnownType(schema))
+            known = self._types.get(schema.name) or self._remember(schema)
             if known.schema != schema:
                 assert not known.advertisers, f"{schema} beside {known.schema}"
                 assert not known.mentions, f"{schema} beside {known.schema}"
@@ -141,6 +152,20 @@ class Advertisements:
             if not self._types[name].advertisers and not self._types[name].mentions
         ]
         for name in gone:
-            del self._types[name]
+            known = self._types.pop(name)
             self._schemas = None
+            if known.front is not None:
+                self._keep_front(name, known.front)
         return gone
+
+    def _remember(self, schema: EventType) -> KnownType:
+        """A type that was not known, or had been forgotten."""
+        known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
+        self._fronts.pop(schema.name, None)
+        return known
+
+    def _keep_front(self, name: str, front: int) -> None:
+        self._fronts[name] = front
+        while len(self._fronts) > self._types_max:
+            lost = self._fronts.pop(next(iter(self._fronts)))
+            self._lost_front = lost if self._lost_front is None else max(self._lost_front, lost)

@@ -240,10 +240,11 @@ class Detection:
 
     def _beyond(self, names: Iterable[str]) -> int | None:
         """An instant beyond all events and marks of these types; None when there is no event."""
-        known = [found for name in names if (found := self._advertisements.find(name)) is not None]
-        bounds = [found.front + 1 for found in known if found.front is not None]
+        names, types = tuple(names), self._advertisements
+        bounds = [front + 1 for name in names if (front := types.front(name)) is not None]
         if not bounds:
             return None
+        known = [found for name in names if (found := types.find(name)) is not None]
         given = self.watermarks.given
         bounds += [found.mark for found in known if found.mark is not None]
         bounds += [given[name] for name in names if name in given]

@@ -247,11 +247,8 @@ class PlanningBroker(TellingBroker):
         detection, name = self._detection, self.overlay.name
         published = detection.published
         found.nodes.append((name, self._router.father or "", tuple(published)))
-        own = [self._advertisements.find(one) for one in published]
-        raise_all(
-            found.fronts,
-            ((one.schema.name, one.front) for one in own if one and one.front is not None),
-        )
+        fronts = ((one, self._advertisements.front(one)) for one in published)
+        raise_all(found.fronts, ((one, front) for one, front in fronts if front is not None))
         for station in detection.stations:
             raise_all(found.marks, station.type_marks.items())
             raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))

@@ -163,3 +163,53 @@ def test_fragments_do_not_count_what_came_before_their_rule_holds(tmp_path: Path
     (held,) = outcome.experiment.book.held
     assert held.since == 4 * SECOND + 1
     assert len(delivered(outcome.experiment.sinks["k"].arrivals).composite) == 1
+
+
+FORGOTTEN = """
+seed = 7
+engine = "naive"
+rules = "rules.tesla"
+[[broker]]
+name = "b1"
+[[source]]
+name = "tick"
+broker = "b1"
+events = "tick.jsonl"
+[[source]]
+name = "temp"
+broker = "b1"
+events = "temp.jsonl"
+[[source]]
+name = "smoke"
+broker = "b1"
+events = "smoke.jsonl"
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Fire"]
+[[change]]
+at_s = 1.656
+broker = "b1"
+rules = "later.tesla"
+"""
+TYPES = "event Tick()\nevent Temp(area: string, value: float)\nevent Smoke(area: string)\n"
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_may_be_the_first_to_use_a_type_whose_source_has_gone(
+    tmp_path: Path, name: str
+) -> None:
+    """Its events are gone, so the rule holds from after them (fuzz seed 5016)."""
+    data = {"tick": "{}", "temp": '{"area": "a", "value": 50}', "smoke": '{"area": "a"}'}
+    for time, (source, values) in enumerate(data.items()):
+        event = f'{{"type": "{source.title()}", "time": {time}, "data": {values}}}\n'
+        (tmp_path / f"{source}.jsonl").write_text(event)
+    (tmp_path / "rules.tesla").write_text(f"{TYPES}rule r: define Z() from Tick()")
+    (tmp_path / "later.tesla").write_text(TYPES + LATER)
+    path = tmp_path / "scenario.toml"
+    path.write_text(FORGOTTEN)
+    outcome = Experiment(replace(scenario.read(path), strategy=name)).run()
+    assert check(outcome) == []
+    (_, fire) = outcome.experiment.book.held
+    assert fire.since is not None
+    assert fire.since > SECOND
