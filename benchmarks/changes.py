@@ -22,9 +22,9 @@ from multiprocessing import get_context
 import numpy as np
 
 from benchmarks.report import Row, figure
-from matcher.choose import AutoMatcher
-from matcher.constraint import Constraint, Filter, Operator
-from matcher.mixed import MixedEvents
+from matcher.filters.constraint import Constraint, Filter, Operator
+from matcher.filters.mixed import MixedEvents
+from matcher.methods.choose import AutoMatcher
 from matcher.model import AnyArray
 
 FILTERS, PASSES = 250_000, 3

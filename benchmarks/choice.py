@@ -28,9 +28,9 @@ from benchmarks.matching import (
 )
 from benchmarks.pace import BATCH, one_pass
 from benchmarks.report import Row
-from matcher.choose import AutoMatcher
-from matcher.indexed import IndexedMatcher
-from matcher.tabled import TableMatcher
+from matcher.methods.choose import AutoMatcher
+from matcher.methods.indexed import IndexedMatcher
+from matcher.methods.tabled import TableMatcher
 
 WORKLOADS, EVENTS, REPEATS = 200, 2_048, 4
 TRIES = 3

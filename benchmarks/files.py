@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.report import Row, seconds_of
-from matcher import csvfiles, ipcfiles, jsonlines, parquetfiles
-from matcher.intake import Intake, Place
+from matcher.formats import csvfiles, ipcfiles, jsonlines, parquetfiles
+from matcher.formats.intake import Intake, Place
+from matcher.formats.printing import json_lines
+from matcher.formats.tabular import to_arrow
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, StringColumn
-from matcher.printing import json_lines
-from matcher.tabular import to_arrow
 
 TEMP = EventType.of("Temp", area="string", value="float", count="int")
 PLACE = Place("temps", "temps")

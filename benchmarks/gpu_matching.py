@@ -27,14 +27,14 @@ import numpy as np
 from benchmarks.matching import SCENARIOS, SEED, Scenario, events_of, filters_of
 from benchmarks.pace import percentiles
 from benchmarks.report import Row, attempted, seconds_of, table
-from matcher.choose import AutoMatcher
-from matcher.encoded import EncodedEvents
+from matcher.filters.encoded import EncodedEvents
+from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.gpu.batched import BatchedMatcher
 from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.choice import PlacedMatcher
 from matcher.gpu.device import NoDevice, device
-from matcher.mixed import FilterBatch, MixedEvents
-from matcher.tabled import TableMatcher
+from matcher.methods.choose import AutoMatcher
+from matcher.methods.tabled import TableMatcher
 
 NAMES = ("100k", "1M", "1M, 10 names", "1M, Zipf names", "1M, 16 attributes", "1M typed filters")
 BATCHES = (1, 16, 64, 256, 1_024, 4_096)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from benchmarks.files import temperatures
 from benchmarks.report import Row, seconds_of
 from rules import load, parse
-from rules.checker import check
+from rules.checking.checker import check
 from rules.collector import collector_paused
 from rules.pattern import Rule
-from rules.plan import RulePlan
-from rules.planner import compile_rule
-from rules.printer import print_file
+from rules.planning.plan import RulePlan
+from rules.planning.planner import compile_rule
 from rules.subscription import parse_subscription
+from rules.syntax.printer import print_file
 
 SIDDHI_SECONDS = 4.5
 SCHEMAS = """event Smoke(area: string, level: int)

@@ -23,12 +23,14 @@ import numpy as np
 
 from benchmarks.pace import BATCH, clocked, percentiles, rate
 from benchmarks.report import Row, figure
-from matcher.choose import AutoMatcher
-from matcher.constraint import Constraint, Filter, Operator
-from matcher.encoded import EncodedEvents
-from matcher.indexed import IndexedMatcher
-from matcher.matchfiles import read_events
-from matcher.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
+from matcher.filters.constraint import Constraint, Filter, Operator
+from matcher.filters.encoded import EncodedEvents
+from matcher.filters.mixed import INT, STRING, Cells, FilterBatch, MixedEvents, offsets_of
+from matcher.formats.matchfiles import read_events
+from matcher.methods.choose import AutoMatcher
+from matcher.methods.indexed import IndexedMatcher
+from matcher.methods.pcm import PcmMatcher
+from matcher.methods.tabled import TableMatcher
 from matcher.model import (
     AnyArray,
     Attribute,
@@ -39,8 +41,6 @@ from matcher.model import (
     Kind,
     StringColumn,
 )
-from matcher.pcm import PcmMatcher
-from matcher.tabled import TableMatcher
 from routing import wire
 from routing.messages import Publish
 

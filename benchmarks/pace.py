@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.report import Row
-from matcher.encoded import EncodedEvents
+from matcher.filters.encoded import EncodedEvents
+from matcher.methods.tabled import TableMatcher
 from matcher.model import AnyArray
-from matcher.tabled import TableMatcher
 
 BATCH = 256
 PASSES = 3

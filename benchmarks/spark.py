@@ -140,9 +140,9 @@ def bare(session: Any, rows: int, folder: str) -> dict[str, float]:
     import pyarrow.parquet as pq
 
     import rules as tesla
-    from matcher.intake import Intake, Place
+    from matcher.formats.intake import Intake, Place
+    from matcher.formats.tabular import from_arrow
     from matcher.model import TIME_MAX
-    from matcher.tabular import from_arrow
     from rules.engine import make
 
     record(session, rows, f"{folder}/readings")
@@ -210,7 +210,7 @@ def delivery(session: Any, rows: int, folder: str) -> dict[str, float]:
     from broker.process import BrokerProcess
     from broker.spark.delivery import Delivery
     from broker.spark.outgoing import PlainRows
-    from routing.parts import part_name
+    from routing.serving.parts import part_name
     from rules.language import load
 
     record(session, rows, f"{folder}/readings")

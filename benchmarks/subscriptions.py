@@ -15,8 +15,8 @@ import numpy as np
 
 from benchmarks.report import Row
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.audience import Audience
-from routing.subscriptions import Interest, Interests
+from routing.delivery.audience import Audience
+from routing.delivery.subscriptions import Interest, Interests
 from rules.subscription import Subscription
 from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Literal
 

@@ -23,8 +23,8 @@ from rules import load
 from rules.engine import make
 from rules.engine.costs import Costs, Estimate, Rates, estimate
 from rules.pattern import RuleSet
-from rules.planner import compile_rule
-from rules.sequences import automaton_of
+from rules.planning.planner import compile_rule
+from rules.planning.sequences import automaton_of
 
 WAYS = ("cdp", "aip")
 COST_MIN = 0.1

@@ -16,12 +16,12 @@ import numpy as np
 
 from broker.recorded import RecordedEvents, Step
 from matcher.checksum import checksum
-from matcher.files import EventOutput
+from matcher.formats.files import EventOutput
 from matcher.model import EventBatch, EventType
 from rules.engine import Detections
 from rules.errors import RuleErrors
-from rules.parser import Reading, decode, read
 from rules.pattern import RuleSet
+from rules.syntax.parser import Reading, decode, read
 
 
 def read_rules(path: Path) -> Reading:

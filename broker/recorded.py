@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from matcher.errors import EventError
-from matcher.files import EventFile
-from matcher.intake import Chunk, Glance, Intake
+from matcher.formats.files import EventFile
+from matcher.formats.intake import Chunk, Glance, Intake
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from rules.pattern import TIMER
 

@@ -26,7 +26,7 @@ from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
 from routing.network import strategy
-from routing.network.broker import Broker
+from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
 from rules.engine.engine import Detector

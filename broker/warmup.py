@@ -17,7 +17,7 @@ from matcher.kernels.building import build_group
 from matcher.kernels.encoding import encode
 from matcher.kernels.entering import index_insert_all
 from matcher.kernels.index import index_match
-from matcher.loading import load_kernels
+from matcher.methods.loading import load_kernels
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventType, StringColumn
 from rules import load
 from rules.engine import make

@@ -1,8 +1,8 @@
 """Events and their matching: the lowest layer, which knows nothing of rules.
 
-Here live the event model (:mod:`matcher.model`), the files that events come from and go to
-(:mod:`matcher.files`), constraints and filters (:mod:`matcher.constraint`), and the content-based
-matchers (:mod:`matcher.matcher`; PCM and its faster kin) on CPU and GPU.
+Here live the event model (``model``, ``rows``, ``times``, ``identity``), the files that events come
+from and go to (``formats``), what is asked of events by content (``filters``), and the matchers:
+PCM and its faster kin (``methods``), on the CPU by ``kernels`` and on the GPU (``gpu``).
 """
 
 from matcher.errors import BadEvent, EventError, SchemaError

@@ -20,7 +20,6 @@ from routing import wire
 from routing.config import NodeConfig
 from routing.effects import Close, Effect, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
-from routing.link import Link
 from routing.messages import (
     VERSION,
     Advertise,
@@ -43,10 +42,11 @@ from routing.messages import (
     Unsubscribe,
     Welcome,
 )
-from routing.service import Service
+from routing.serving.link import Link
+from routing.serving.service import Service
+from routing.serving.sources import Standing
+from routing.serving.status import time_or_none
 from routing.silence import excused
-from routing.sources import Standing
-from routing.status import time_or_none
 
 
 class Node(Service):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from matcher.model import Attribute, EventType
-from rules import ast
-from rules.checker import check_reading
-from rules.parser import read
+from rules.checking.checker import check_reading
 from rules.pattern import RuleSet
+from rules.syntax import ast
+from rules.syntax.parser import read
 
 
 def load(

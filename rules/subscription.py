@@ -13,15 +13,15 @@ import numpy as np
 
 from matcher.model import Bools, EventBatch, EventType
 from matcher.single import Single
-from rules import ast
-from rules.columnar import satisfied
+from rules.checking.expressions import Expressions
+from rules.checking.scope import Report, Scope, Types
 from rules.errors import RuleErrors
-from rules.expressions import Expressions
-from rules.parser import parse_filter
 from rules.pattern import TIMER
-from rules.printer import print_event
-from rules.rowwise import Evaluate, evaluator, is_satisfied
-from rules.scope import Report, Scope, Types
+from rules.planning.columnar import satisfied
+from rules.planning.rowwise import Evaluate, evaluator, is_satisfied
+from rules.syntax import ast
+from rules.syntax.parser import parse_filter
+from rules.syntax.printer import print_event
 from rules.terms import TIME, AttributeOf, Expression, nodes_of
 
 FEW = 16

@@ -19,8 +19,8 @@ from matcher.model import EventType
 from routing.messages import Confirmed
 from routing.session import Session
 from rules.language import declared_in
-from rules.parser import decode, read
 from rules.pattern import Rule, RuleSet
+from rules.syntax.parser import decode, read
 from simulator.scenario import Scenario
 
 

@@ -19,11 +19,11 @@ from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
 from routing.messages import Confirmed
 from routing.network import strategy
-from routing.network.broker import Broker
+from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
-from rules.parser import parse_filter
 from rules.subscription import parse_subscription
+from rules.syntax.parser import parse_filter
 from simulator import recordings
 from simulator import scenario as scenario_file
 from simulator.changes import RuleBook, checked, declared, steps_of

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
-from routing.network.broker import Broker
+from routing.network.brokers.broker import Broker
 from simulator.lanes import Frames, Lane
 from simulator.simulation import Due, Simulation
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from matcher.files import EventFile
-from matcher.intake import Intake
+from matcher.formats.files import EventFile
+from matcher.formats.intake import Intake
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType, Int64s
 from matcher.single import Single, singles
 from simulator.clients import Publication

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from matcher.formats.printing import json_lines
 from matcher.model import Int64s
-from matcher.printing import json_lines
 from simulator.experiment import Experiment, Outcome
 
 SINK_COLUMNS = ("sink", "broker", "events", "delay_ms_mean", "delay_ms_p50", "delay_ms_p99")

@@ -12,7 +12,7 @@ from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import BROKER
 from routing.messages import Acknowledged, Confirmed, Delivery, Refused, Rejected
-from routing.network.broker import Broker
+from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.strategy import make
 from routing.overlay.config import OverlayConfig

@@ -10,8 +10,8 @@ from rule_texts import SCHEMAS
 from sharp_cases import SharpCase
 from timeline import batches
 
+from matcher.formats.printing import json_lines
 from matcher.model import Event
-from matcher.printing import json_lines
 from simulator import scenario
 from simulator.experiment import Experiment, Outcome
 

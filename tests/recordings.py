@@ -9,7 +9,7 @@ from timeline import batches
 
 import rules
 from matcher.model import TIME_MIN
-from rules.recording import Recording
+from rules.explaining.recording import Recording
 
 
 def plain_cases(seeds: Iterable[int]) -> Iterator[Case]:

@@ -40,8 +40,8 @@ from benchmarks.reproduction.methods import (
     ms,
     speedup,
 )
-from matcher.encoded import EncodedEvents
-from matcher.tabled import TableMatcher
+from matcher.filters.encoded import EncodedEvents
+from matcher.methods.tabled import TableMatcher
 
 PAGE = "matching"
 INTRODUCTION = (
@@ -50,10 +50,10 @@ INTRODUCTION = (
     "wall-clock milliseconds an event, events one by one, as in the thesis. Its machine had six "
     "cores of 2.8 GHz from 2010 and its programs were C++; ours are compiled Python, so shapes and "
     "ratios can be compared, not milliseconds. `SFF` stands for a sequential counting matcher of "
-    "the same idea, written here (`matcher/counting.py`): the original is not used. What the "
-    "thesis says of CCM, its matcher for GPUs, is marked as not measured without one. Each section "
-    "tells how busy the machine was: on a busy one two threads gain nothing, and times by the "
-    "clock jump by a factor of two, verdicts with them."
+    "the same idea, written here (`matcher/methods/counting.py`): the original is not used. What "
+    "the thesis says of CCM, its matcher for GPUs, is marked as not measured without one. Each "
+    "section tells how busy the machine was: on a busy one two threads gain nothing, and times by "
+    "the clock jump by a factor of two, verdicts with them."
 )
 SEEDS = (1,)
 """The thesis has ten; the spread between seeds is far less than that between busy minutes."""

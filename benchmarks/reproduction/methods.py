@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from matcher.choose import AutoMatcher
-from matcher.counting import CountingMatcher
 from matcher.gpu.device import NoDevice, device
-from matcher.pcm import PcmMatcher
-from matcher.tabled import TableMatcher
+from matcher.methods.choose import AutoMatcher
+from matcher.methods.counting import CountingMatcher
+from matcher.methods.pcm import PcmMatcher
+from matcher.methods.tabled import TableMatcher
 
 CORES = os.cpu_count() or 1
 SFF, OCM_1, OCM, AUTO = "SFF", "OCM, 1 thread", f"OCM, {CORES} threads", "auto"

@@ -20,9 +20,9 @@ import numpy as np
 from benchmarks.matching import Scenario, events_of, filters_of
 from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Outcome, Table
 from benchmarks.reproduction.methods import AUTO, CORES, METHODS, OCM, SFF
-from matcher.encoded import EncodedEvents
-from matcher.mixed import MixedEvents
-from matcher.tabled import TableMatcher
+from matcher.filters.encoded import EncodedEvents
+from matcher.filters.mixed import MixedEvents
+from matcher.methods.tabled import TableMatcher
 
 QUEUE = 100
 AT_ONCE = (1, 2, 5, 10, 50, 100)

@@ -14,9 +14,10 @@ Files = Annotated[list[Path], typer.Argument(metavar="RULES...", help="TESLA fil
 
 def command(rules: Files) -> None:
     """Check TESLA files, each by itself: "N rules, M schemas: ok", or every error in them."""
-    from rules import ast, load
+    from rules import load
     from rules.errors import FilesErrors, RuleErrors
-    from rules.parser import decode, parse
+    from rules.syntax import ast
+    from rules.syntax.parser import decode, parse
 
     refused: list[RuleErrors] = []
     statements: list[ast.Statement] = []

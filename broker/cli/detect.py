@@ -79,7 +79,7 @@ def command(
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
-    from rules.checker import check
+    from rules.checking.checker import check
     from rules.language import declared_in
 
     _check_engine(engine, device)
@@ -125,7 +125,7 @@ def _format(form: str | None, output: Path | None) -> str:
     """What is printed: a member of FORMATS, or ``table`` for what the output's ending says."""
     from broker.cli.outcome import UsageError, one_of
     from matcher.errors import EventError
-    from matcher.files import form_of
+    from matcher.formats.files import form_of
 
     if form is None and output is None:
         return "jsonl"
@@ -163,7 +163,7 @@ def _sink(
     form: str, output: Path | None, types: Sequence[EventType], style: Mapping[str, bool]
 ) -> Iterator[Sink]:
     from broker.detection import ChecksumSink, CountSink, EventSink
-    from matcher.files import LinesOutput, output_to
+    from matcher.formats.files import LinesOutput, output_to
 
     if form in ("count", "checksum"):
         with nullcontext(sys.stdout) if output is None else output.open("w") as text:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rules.explanation import Explanation, Summary
-    from rules.recording import Recording
+    from rules.explaining.explanation import Explanation, Summary
+    from rules.explaining.recording import Recording
 
 EXAMPLE = "rexmq explain --rules fire.tesla --events temps.jsonl --rule fire --event 17"
 
@@ -56,8 +56,8 @@ def command(
     if there are any. With --summary, how far all terminators of the rule got.
     """
     from broker.cli.outcome import UsageError, one_of
-    from rules.explainer import explained
-    from rules.survey import surveyed
+    from rules.explaining.explainer import explained
+    from rules.explaining.survey import surveyed
 
     one_of("--format", form, FORMATS)
     one_of("--engine", engine, ENGINES)
@@ -82,9 +82,9 @@ def _recording(
     """The events, and what the rules made of them."""
     from broker.detection import read_rules
     from broker.recorded import RecordedEvents
-    from rules.checker import check
+    from rules.checking.checker import check
+    from rules.explaining.recording import Recording, rule_named
     from rules.language import declared_in
-    from rules.recording import Recording, rule_named
 
     reading = read_rules(rules)
     declared = declared_in(reading.file)
@@ -99,9 +99,9 @@ def _recording(
 def _print(found: Explanation | Summary, form: str) -> None:
     import json
 
-    from rules.document import document
-    from rules.explanation import Explanation
-    from rules.telling import told, told_summary
+    from rules.explaining.document import document
+    from rules.explaining.explanation import Explanation
+    from rules.explaining.telling import told, told_summary
 
     if form == "json":
         print(json.dumps(document(found), ensure_ascii=False, indent=2))

@@ -14,7 +14,7 @@ File = Annotated[Path, typer.Argument(metavar="RULES", help="A TESLA file.")]
 
 def command(rules: File) -> None:
     """Print a TESLA file in canonical form, with its comments before their statements."""
-    from rules.formatter import format_text
-    from rules.parser import decode
+    from rules.syntax.formatter import format_text
+    from rules.syntax.parser import decode
 
     print(format_text(decode(rules.read_bytes(), str(rules)), file=str(rules)), end="")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from matcher.matcher import Matcher, Matches
+    from matcher.methods.matcher import Matcher, Matches
 
 EXAMPLE = "rexmq match --filters filters.jsonl --events events.jsonl"
 
@@ -44,7 +44,7 @@ def command(
     from time import perf_counter
 
     from broker.cli.outcome import one_of
-    from matcher.matchfiles import read_events, read_filters
+    from matcher.formats.matchfiles import read_events, read_filters
 
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
@@ -79,7 +79,7 @@ def command(
 def _made(name: str, device: str) -> Matcher:
     """The matcher; with ``auto`` and no GPU, that of the processor, after saying so."""
     from broker.cli.outcome import UsageError
-    from matcher.choose import make
+    from matcher.methods.choose import make
 
     if device == "cpu":
         return make(name)

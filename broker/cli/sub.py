@@ -52,7 +52,7 @@ def command(
     from broker.cli.outcome import UsageError, one_of
     from broker.client.sink import places
     from broker.log import start_logging
-    from matcher.printing import json_lines
+    from matcher.formats.printing import json_lines
 
     one_of("--when-full", when_full, ("block", "drop-oldest", "disconnect"))
     one_of("--cause", cause, ("ids", "full"))

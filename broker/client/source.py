@@ -190,8 +190,8 @@ class Source:
         return batch_of(event_type, rows, source="", times=times)
 
     def _batch_of_table(self, table: Any, type_name: str | None) -> EventBatch:
-        from matcher.intake import Intake, Place
-        from matcher.tabular import from_arrow
+        from matcher.formats.intake import Intake, Place
+        from matcher.formats.tabular import from_arrow
 
         return from_arrow(table, Place("<table>", source=""), Intake(self.outbox.types), type_name)
 

@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from broker.errors import BrokerError
-from matcher.files import output_to
+from matcher.formats.files import output_to
 from matcher.model import (
     MICROSECONDS,
     Column,

@@ -32,7 +32,7 @@ from broker.network import BrokerNetwork, Member, members
 from matcher.model import MICROSECONDS, Int64s
 from routing.messages import Delivery
 from routing.network.strategy import Centralized
-from routing.sources import Standing
+from routing.serving.sources import Standing
 
 RULES = Path(__file__).with_name("flights.tesla")
 """The rules: examples/flights.tesla of a checkout, which the distribution brings along here."""

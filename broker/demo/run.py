@@ -11,7 +11,7 @@ from broker.demo.account import Account
 from broker.demo.flights import Log
 from broker.demo.live import Demo, Network
 from broker.demo.pages import FirstOnes, sentence
-from matcher.printing import json_lines
+from matcher.formats.printing import json_lines
 from routing.messages import Delivery
 
 

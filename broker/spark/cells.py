@@ -23,7 +23,7 @@ from broker.spark.blocks import BUCKET, FIRST, LAST
 from broker.spark.frames import TYPE, Form
 from broker.spark.look import Share
 from matcher.model import TIME_MAX, TIME_MIN
-from rules.splitting import ByKey, ByTime, Pass
+from rules.cutting.splitting import ByKey, ByTime, Pass
 
 CELL = "cell"
 """The column that holds the number of a cell."""

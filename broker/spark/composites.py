@@ -15,8 +15,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
 from broker.spark.frames import SPARK_TYPES
+from matcher.formats.printed import printed_causes, printed_ids, strings
 from matcher.model import EventBatch, EventType, Kind, StringColumn
-from matcher.printed import printed_causes, printed_ids, strings
 
 _ARROW = {
     Kind.INT: pa.int64(),

@@ -1,9 +1,9 @@
 """``detect``: rules over DataFrames, with the results of ``rexmq detect`` over the whole.
 
-The rules say how events can be cut (``rules.splitting``). The frames are read once, and their rows
-packed in blocks (``blocks``); a first look at these says how full cells would be. Each cell is one
-task's, which runs the engine over its blocks in order of time. Frames that are nothing but files
-are read by the tasks themselves where that is better (``direct``).
+The rules say how events can be cut (``rules.cutting.splitting``). The frames are read once, and
+their rows packed in blocks (``blocks``); a first look at these says how full cells would be. Each
+cell is one task's, which runs the engine over its blocks in order of time. Frames that are nothing
+but files are read by the tasks themselves where that is better (``direct``).
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from broker.spark.request import (
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
 from matcher.model import TIME_MIN, EventType
+from rules.cutting.splitting import WAYS, Pass, split
 from rules.engine.timers import uses_timer
-from rules.splitting import WAYS, Pass, split
-from rules.variants import variants
+from rules.planning.variants import variants
 
 OnBad = Literal["refuse", "drop"]
 CELLS_A_CORE = 4

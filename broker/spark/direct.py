@@ -34,7 +34,7 @@ from broker.spark.parquet import READ_TOGETHER, Piece, WideRows
 from broker.spark.scans import Scan
 from broker.spark.task import Task
 from matcher.model import TIME_MIN, Int64s
-from rules.splitting import ByTime, Pass
+from rules.cutting.splitting import ByTime, Pass
 
 READS_MAX = 4
 HELD_MAX = 1 << 22

@@ -1,8 +1,8 @@
 """What a cell of a stream remembers between micro-batches, and what it finds in the next.
 
 Law 1: a cell's events stand in pieces, a piece for what one micro-batch brought, until nothing
-that is still to be evaluated can reach back to them (``rules.reach``). What is found up to a
-watermark is what ``detect`` finds in the slice of time between the last one and this: the events
+that is still to be evaluated can reach back to them (``rules.cutting.reach``). What is found up to
+a watermark is what ``detect`` finds in the slice of time between the last one and this: the events
 of the slice and of the reach before it are all at hand. So the memory is events alone, no state of
 an engine, and a query that goes on from its checkpoint goes on with the same.
 

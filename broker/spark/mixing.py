@@ -22,8 +22,8 @@ def spread(words: Words) -> Words:
 
 
 def buckets(keys: pa.Array, count: int) -> Int64s:
-    """For each key, of a kind that keys can be of (``rules.keys.KINDS``), a number below ``count``;
-    equal keys have equal numbers, in every process. Nulls have some number.
+    """For each key, of a kind that keys can be of (``rules.cutting.keys.KINDS``), a number below
+    ``count``; equal keys have equal numbers, in every process. Nulls have some number.
     """
     if pa.types.is_dictionary(keys.type):
         found: Int64s = _of_texts(keys.dictionary, count)[keys.indices.fill_null(0).to_numpy()]

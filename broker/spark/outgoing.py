@@ -24,10 +24,10 @@ from broker.spark.columns import column_of, strings_of
 from broker.spark.frames import ID, TIME, TYPE, Form
 from broker.spark.mixing import Words, spread
 from matcher.errors import BadEvent, SchemaError
+from matcher.formats.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
+from matcher.formats.tabular import from_arrow
 from matcher.identity import hash_128
-from matcher.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.model import EventBatch, EventIds, EventType, StringColumn, digest_texts
-from matcher.tabular import from_arrow
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _NULL = hash_128("null")

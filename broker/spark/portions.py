@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from broker.spark.blocks import PIECES, Portion
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.task import DIGEST
-from rules.looks import looked_at
-from rules.splitting import ByKey, Pass
+from rules.cutting.looks import looked_at
+from rules.cutting.splitting import ByKey, Pass
 
 
 def portions_of(passes: Sequence[Pass], form: Form, count: int) -> tuple[Portion, ...]:

@@ -20,8 +20,8 @@ from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
 from broker.spark.target import known_types
 from matcher.errors import SchemaError
+from matcher.formats.tabular import to_arrow
 from matcher.model import EventBatch, EventType
-from matcher.tabular import to_arrow
 
 _COMMON = ("type", "time", "source", "id")
 

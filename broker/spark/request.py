@@ -17,13 +17,13 @@ from broker.detection import defined_types
 from broker.spark import frames as forms
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from matcher.model import EventType
-from rules import ast
-from rules.checker import check
+from rules.checking.checker import check
+from rules.cutting.splitting import Splitting, Whole
 from rules.errors import RuleErrors
-from rules.parser import decode, read
 from rules.pattern import TIMER, RuleSet
-from rules.printer import print_file
-from rules.splitting import Splitting, Whole
+from rules.syntax import ast
+from rules.syntax.parser import decode, read
+from rules.syntax.printer import print_file
 
 
 def checked_rules(rules: str | Path, events: Frames, time: str) -> RuleSet:

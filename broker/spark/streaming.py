@@ -36,9 +36,9 @@ from broker.spark.request import (
 from broker.spark.task import DIGEST, Task
 from matcher.identity import hash_128, printed
 from matcher.model import EventType
+from rules.cutting.splitting import KEY, ByKey, Pass, split
 from rules.engine.timers import uses_timer
-from rules.splitting import KEY, ByKey, Pass, split
-from rules.variants import variants
+from rules.planning.variants import variants
 
 CELLS = 16
 """Into so many cells keys are parted, unless it is said otherwise. It does not follow from the

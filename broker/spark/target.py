@@ -22,7 +22,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
 from matcher.model import Attribute, EventType, Kind
-from routing.parts import part_name
+from routing.serving.parts import part_name
 from rules.language import load
 
 if TYPE_CHECKING:

@@ -40,10 +40,10 @@ from matcher.model import (
     Kind,
     StringColumn,
 )
+from rules.cutting.splitting import Pass
 from rules.engine import Detections, Detector, make
 from rules.engine.cdp import CdpEngine
 from rules.engine.snapshots import Snapshot
-from rules.splitting import Pass
 
 DIGEST = "digest"
 """The column that holds what a row is named after when it has no name."""

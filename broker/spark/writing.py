@@ -2,7 +2,7 @@
 
 Law 1: events take effect once, though Spark writes a batch again when a commit has failed. They
 are known by ids that follow from the rows (``outgoing``), each task is a part of one source, and
-the broker drops what it has (``routing.parts``).
+the broker drops what it has (``routing.serving.parts``).
 
 Law 2: with ``order`` ``held`` a part of the source that only holds its promise stands until the
 commit, so nothing is late, in whatever order tasks run and rows come; rules find what they find

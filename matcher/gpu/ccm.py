@@ -20,14 +20,14 @@ from threading import Lock
 
 import numpy as np
 
-from matcher.encoded import EncodedEvents
+from matcher.filters.encoded import EncodedEvents
 from matcher.gpu.device import Buffer, Device, Lane, device
 from matcher.gpu.kernels import CELL, LIST, VALUE, ccm
 from matcher.gpu.mirror import Mirror, TextMirror
 from matcher.kernels.layout import COUNT, ROOM, START, TERM_MASK
+from matcher.methods.pcm import PcmMatcher
+from matcher.methods.tabled import Found
 from matcher.model import AnyArray, Int64s
-from matcher.pcm import PcmMatcher
-from matcher.tabled import Found
 
 THREADS = 256
 """Threads of a block (the thesis: 256 or 512)."""

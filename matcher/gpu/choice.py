@@ -16,15 +16,15 @@ from time import perf_counter
 
 import numpy as np
 
-from matcher.choose import AutoMatcher, make
-from matcher.encoded import EncodedEvents
+from matcher.filters.encoded import EncodedEvents
 from matcher.gpu.batched import BatchedMatcher, DeviceTables
 from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.device import Device, device
 from matcher.kernels.results import look_up
-from matcher.matcher import Matcher
+from matcher.methods.choose import AutoMatcher, make
+from matcher.methods.matcher import Matcher
+from matcher.methods.tabled import Found
 from matcher.model import Int64s
-from matcher.tabled import Found
 
 TRIAL_EVENTS = 256
 """Recent events that both places are tried on."""
@@ -138,8 +138,9 @@ ON_DEVICE: Mapping[str, Callable[[], Matcher]] = {"auto": BatchedMatcher, "pcm":
 
 
 def make_on(place: str, name: str) -> Matcher:
-    """A matcher of a name (:data:`matcher.choose.MATCHERS`) on ``gpu``, or where it costs less,
-    ``auto``. Raises NoDevice without a GPU, ValueError for a matcher that runs on processors only.
+    """A matcher of a name (:data:`matcher.methods.choose.MATCHERS`) on ``gpu``, or where it costs
+    less, ``auto``. Raises NoDevice without a GPU, ValueError for a matcher that runs on processors
+    only.
     """
     if place == "auto":
         return PlacedMatcher() if name == "auto" else make(name)

@@ -51,8 +51,8 @@ class Mirror:
 
 
 class TextMirror:
-    """What kernels read of texts (:data:`matcher.encoded.Texts`), which only ever grows until
-    the vocabulary begins anew with other arrays.
+    """What kernels read of texts (:data:`matcher.filters.encoded.Texts`), which only ever grows
+    until the vocabulary begins anew with other arrays.
     """
 
     def __init__(self, device: Device) -> None:

@@ -1,4 +1,4 @@
-"""Events in a vocabulary's numbers (:mod:`matcher.vocabulary`)."""
+"""Events in a vocabulary's numbers (:mod:`matcher.filters.vocabulary`)."""
 
 from __future__ import annotations
 

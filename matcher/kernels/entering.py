@@ -1,4 +1,4 @@
-"""How filters enter and leave the index (:mod:`matcher.indexed`), and under which keys."""
+"""How filters enter and leave the index (:mod:`matcher.methods.indexed`), and under which keys."""
 
 from __future__ import annotations
 

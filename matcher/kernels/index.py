@@ -1,4 +1,4 @@
-"""The index: how events are looked up in it (:mod:`matcher.indexed`)."""
+"""The index: how events are looked up in it (:mod:`matcher.methods.indexed`)."""
 
 from __future__ import annotations
 

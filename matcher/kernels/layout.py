@@ -3,7 +3,7 @@
 A filter is a run of *rows*, int64[2] each: a word that says what is asked, and the operand. The
 word is ``term | relations << 32 | how << 36``: ``relations`` are those of value to operand
 (LESS, SAME, GREATER, APART) that satisfy the constraint, ``how`` says how the relation is found.
-An event is a run of cells (:class:`matcher.encoded.EncodedEvents`).
+An event is a run of cells (:class:`matcher.filters.encoded.EncodedEvents`).
 """
 
 LESS, SAME, GREATER, APART = 1, 2, 4, 8

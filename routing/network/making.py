@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from routing.config import NodeConfig
-from routing.network.adapting import AdaptingBroker
-from routing.network.adaptive import AdaptiveBroker
-from routing.network.broker import Broker
-from routing.network.dividing import DividingBroker
-from routing.network.many import SinkTreesBroker
+from routing.network.brokers.adapting import AdaptingBroker
+from routing.network.brokers.adaptive import AdaptiveBroker
+from routing.network.brokers.broker import Broker
+from routing.network.brokers.dividing import DividingBroker
+from routing.network.brokers.many import SinkTreesBroker
 from routing.network.setup import Setup
 from routing.network.strategy import Chosen, Strategy, chosen_by, has_sink_trees
 from routing.overlay.config import OverlayConfig

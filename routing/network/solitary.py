@@ -20,8 +20,8 @@ from routing.config import NodeConfig, Ordering
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import Refusal
 from routing.messages import Code, FromClient, Goodbye, LinkHello
-from routing.network.broker import Broker
-from routing.network.terms import read_terms
+from routing.network.agreement.terms import read_terms
+from routing.network.brokers.broker import Broker
 from routing.node import Node
 from rules.engine.engine import Detector
 

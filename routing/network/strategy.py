@@ -12,7 +12,7 @@ routing.partition.derivation made, and the rules that define one type have one p
 
 A strategy that *chooses* goes by what the root has measured, too: the plan bears its Choice. One
 with ``sink_trees = True`` is asked for the single tree, and for each tree of a broker
-with sinks, with the rules that belong there (routing.network.sink_trees).
+with sinks, with the rules that belong there (routing.network.ways.sink_trees).
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class PushPullMultipleTrees(PushPullSingleTree):
 class Adaptive(DistributedSingleTree):
     """Each rule as costs least by what was measured: which tree, how deep, whether pulled.
 
-    The root chooses (routing.network.preferring), its plan says what.
+    The root chooses (routing.network.ways.preferring), its plan says what.
     """
 
     name: ClassVar[str] = "adaptive"

@@ -18,7 +18,7 @@ from routing.partition.forwarder import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
 from routing.partition.predicates import Keys, Predicate
 from rules.pattern import Policy
-from rules.rowwise import evaluator
+from rules.planning.rowwise import evaluator
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,7 +21,7 @@ from functools import cached_property
 from routing.partition.derivation import fragment_of
 from routing.partition.fragment import Fragment
 from routing.partition.pulling import Pull, pull_of
-from rules.dependencies import arrange
+from rules.checking.dependencies import arrange
 from rules.pattern import TIMER, Rule, uses_of
 
 NOTHING_PULLED: Mapping[str, int] = {}

@@ -18,8 +18,8 @@ import numpy as np
 from matcher.model import EventBatch, Int64s, StringColumn
 from matcher.single import Single
 from routing.partition.predicates import Predicate
-from rules.columnar import satisfied
-from rules.rowwise import Evaluate, evaluator, is_satisfied
+from rules.planning.columnar import satisfied
+from rules.planning.rowwise import Evaluate, evaluator, is_satisfied
 from rules.terms import TIME, AttributeOf, Compare, Comparison, Expression, Literal
 
 _FIRST = np.zeros(1, np.int64)

@@ -12,8 +12,8 @@ from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Ro
 from routing.partition.placement import Partition
 from routing.partition.predicates import Keys, Predicate
 from routing.partition.windows import Span
+from rules.explaining.rewording import Rewording, elapsed_text
 from rules.pattern import Rule
-from rules.rewording import Rewording, elapsed_text
 from rules.terms import CANDIDATE, name_of
 
 

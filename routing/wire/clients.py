@@ -7,7 +7,6 @@ from typing import Annotated
 import msgspec
 
 from matcher.model import EventType
-from routing.columns import BatchHeader, decode_batches, encode_batches
 from routing.errors import WireError
 from routing.messages import (
     Acknowledged,
@@ -39,7 +38,6 @@ from routing.messages import (
 from routing.messages import (
     Sequence as SequenceNumber,
 )
-from routing.schemas import event_type_of, flat_schema
 from routing.wire.codec import (
     BATCHES_MAX,
     Buffer,
@@ -50,6 +48,8 @@ from routing.wire.codec import (
     plain_codec,
     prefix,
 )
+from routing.wire.columns import BatchHeader, decode_batches, encode_batches
+from routing.wire.schemas import event_type_of, flat_schema
 
 
 class _Advertised(msgspec.Struct, array_like=True, frozen=True):

@@ -8,7 +8,6 @@ from typing import Annotated, cast
 
 import msgspec
 
-from routing.columns import BatchHeader, decode_batches, encode_batches
 from routing.errors import WireError
 from routing.messages import (
     Amended,
@@ -44,7 +43,6 @@ from routing.messages import (
 from routing.messages import (
     Sequence as SequenceNumber,
 )
-from routing.schemas import event_type_of, flat_schema
 from routing.wire.codec import (
     BATCHES_MAX,
     Buffer,
@@ -55,6 +53,8 @@ from routing.wire.codec import (
     plain_codec,
     prefix,
 )
+from routing.wire.columns import BatchHeader, decode_batches, encode_batches
+from routing.wire.schemas import event_type_of, flat_schema
 
 
 class _Known(msgspec.Struct, array_like=True, frozen=True):

@@ -7,7 +7,7 @@ import struct
 from matcher.model import Value
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
-from rules.program import TRUE, Instruction, Op, Program
+from rules.planning.program import TRUE, Instruction, Op, Program
 
 
 class Assembler:

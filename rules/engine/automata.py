@@ -15,8 +15,8 @@ from rules.engine.columns import ColumnTables
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.tables import BlockTable, RecordTable
-from rules.plan import AccessPlan
-from rules.sequences import AutomatonPlan, StatePlan
+from rules.planning.plan import AccessPlan
+from rules.planning.sequences import AutomatonPlan, StatePlan
 
 
 @dataclass(slots=True)

@@ -31,7 +31,7 @@ import numpy as np
 
 from matcher.identity import Key, rule_key
 from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
-from rules.dependencies import arrange
+from rules.checking.dependencies import arrange
 from rules.engine.groups import Groups
 from rules.engine.standings import Shape, Standings, subtract
 from rules.errors import Problem, RuleErrors

@@ -31,9 +31,9 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.tally import tally
 from rules.engine.linker import LinkedRule
 from rules.pattern import Rule
-from rules.plan import AccessPlan, ColumnPlan, RulePlan
-from rules.planner import compile_rule
-from rules.sequences import AutomatonPlan, automaton_of, selections_of, states_of
+from rules.planning.plan import AccessPlan, ColumnPlan, RulePlan
+from rules.planning.planner import compile_rule
+from rules.planning.sequences import AutomatonPlan, automaton_of, selections_of, states_of
 
 LOOK_EVENTS = 8_192
 """So many events pay for a look at a rule, which takes as long as some hundreds of them."""

@@ -21,8 +21,8 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.static_index import StaticIndex, unchain
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import TIMER
-from rules.plan import AccessPlan, ColumnPlan, key_kind
-from rules.program import conjunction
+from rules.planning.plan import AccessPlan, ColumnPlan, key_kind
+from rules.planning.program import conjunction
 from rules.terms import CANDIDATE, AttributeOf, Compare, Comparison, Expression, Literal
 
 

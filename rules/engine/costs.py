@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 
 from rules.pattern import Policy
-from rules.plan import AccessPlan, RulePlan, Step
-from rules.program import TRUE, Program
-from rules.sequences import (
+from rules.planning.plan import AccessPlan, RulePlan, Step
+from rules.planning.program import TRUE, Program
+from rules.planning.sequences import (
     AutomatonPlan,
     LinkPlan,
     StatePlan,

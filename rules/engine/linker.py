@@ -29,10 +29,10 @@ from rules.engine.steps import StepRecords, previous
 from rules.engine.straight import straight_words
 from rules.engine.tables import BlockTable, RecordTable
 from rules.pattern import Policy
-from rules.plan import RulePlan, StepKind, laid_out
-from rules.planner import plans_of
-from rules.program import TRUE, Program
-from rules.sequences import AutomatonPlan, access_of, automaton_of
+from rules.planning.plan import RulePlan, StepKind, laid_out
+from rules.planning.planner import plans_of
+from rules.planning.program import TRUE, Program
+from rules.planning.sequences import AutomatonPlan, access_of, automaton_of
 
 
 @dataclass(slots=True)

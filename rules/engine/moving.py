@@ -31,7 +31,7 @@ from rules.engine.rows import RowWriter
 from rules.engine.storage import stored_rows
 from rules.engine.switching import enter_all, held_by
 from rules.pattern import TIMER
-from rules.plan import ColumnPlan
+from rules.planning.plan import ColumnPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ here is asked once a shape, however many rules have it.
 
 Law 2: a rule that comes or goes concerns what its type reaches from below: the types that are
 made of it, and no others. Where these include a cycle, all rules have to be arranged together
-(:mod:`rules.dependencies`), for then what is strict depends on all of them (tesla.md S12).
+(:mod:`rules.checking.dependencies`), for then what is strict depends on all of them (tesla.md S12).
 """
 
 from __future__ import annotations

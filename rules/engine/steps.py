@@ -15,7 +15,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.aggregates import FUNCTIONS
 from rules.engine.tables import BlockTable
 from rules.pattern import Policy
-from rules.plan import AccessPlan, Probe, Range, Step, StepKind, key_kind, laid_out
+from rules.planning.plan import AccessPlan, Probe, Range, Step, StepKind, key_kind, laid_out
 
 _KINDS = {
     Kind.INT: layout.KIND_INT,

@@ -18,8 +18,8 @@ from rules.engine.columns import ColumnTables
 from rules.engine.kernels import layout
 from rules.engine.steps import probe_kind
 from rules.pattern import Policy
-from rules.plan import RulePlan, Step, StepKind
-from rules.program import TRUE
+from rules.planning.plan import RulePlan, Step, StepKind
+from rules.planning.program import TRUE
 
 
 def straight_words(

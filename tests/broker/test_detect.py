@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker.cli import main
-from matcher import jsonlines
 from matcher.checksum import checksum
-from matcher.files import EventFile
-from matcher.intake import Intake
+from matcher.formats import jsonlines
+from matcher.formats.files import EventFile
+from matcher.formats.intake import Intake
 
 FIRE = """\
 event Temp(area: string, value: float)

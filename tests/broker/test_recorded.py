@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from broker.recorded import RecordedEvents, course_of
-from matcher import csvfiles, jsonlines
 from matcher.errors import BadEvent, EventError
-from matcher.intake import Glance
+from matcher.formats import csvfiles, jsonlines
+from matcher.formats.intake import Glance
 from matcher.model import TIME_MAX, EventType
 
 

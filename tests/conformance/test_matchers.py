@@ -14,13 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from matcher.choose import MATCHERS, make
-from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
-from matcher.counting import CountingMatcher
-from matcher.matcher import Matcher
-from matcher.mixed import FilterBatch, MixedEvents
+from matcher.filters.constraint import OPERATORS, Constraint, Filter, Operator, Sort
+from matcher.filters.mixed import FilterBatch, MixedEvents
+from matcher.methods.choose import MATCHERS, make
+from matcher.methods.counting import CountingMatcher
+from matcher.methods.matcher import Matcher
+from matcher.methods.pcm import PcmMatcher
 from matcher.model import EventType, Value
-from matcher.pcm import PcmMatcher
 from matcher.rows import batch_of
 
 MAKERS = {name: make for name in MATCHERS if name != "naive"}

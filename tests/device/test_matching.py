@@ -11,16 +11,16 @@ from conformance.test_matchers import NUMBERS, TEXTS, agree, history, random_fil
 from benchmarks import gpu_matching
 from benchmarks.matching import Scenario
 from benchmarks.report import Row
-from matcher.choose import make
-from matcher.constraint import OPERATORS, Constraint, Filter, Operator
+from matcher.filters.constraint import OPERATORS, Constraint, Filter, Operator
+from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.gpu import batched, ccm, choice
 from matcher.gpu.batched import BatchedMatcher
 from matcher.gpu.ccm import CcmMatcher
 from matcher.gpu.choice import PlacedMatcher, make_on
 from matcher.gpu.device import device
 from matcher.gpu.mirror import RUNS_MAX, Mirror
-from matcher.mixed import FilterBatch, MixedEvents
-from matcher.tabled import TableMatcher
+from matcher.methods.choose import make
+from matcher.methods.tabled import TableMatcher
 
 MATCHERS: dict[str, Callable[[], TableMatcher]] = {
     "batched": BatchedMatcher,
@@ -116,7 +116,7 @@ def test_a_large_batch_goes_in_several_launches(
 
 
 def test_texts_are_followed_through_growth_and_forgetting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("matcher.texts.TEXTS_MAX", 40)
+    monkeypatch.setattr("matcher.filters.texts.TEXTS_MAX", 40)
     matcher, oracle = BatchedMatcher(), make("naive")
     for number, operator in enumerate(["=", "prefix", "contains", "<"]):
         for one in (oracle, matcher):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker.cli import main
-from rules import explanation
-from rules.explanation import Fate
+from rules.explaining import explanation
+from rules.explaining.explanation import Fate
 
 PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.matching import Scenario, events_of, filters_of
-from matcher.choose import AutoMatcher, make
+from matcher.methods.choose import AutoMatcher, make
 
 
 @pytest.mark.parametrize(

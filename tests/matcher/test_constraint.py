@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from matcher.constraint import SPELLING, SYMBOLS, Constraint, Filter, Operator
 from matcher.errors import FilterError
-from matcher.mixed import Cells, FilterBatch
+from matcher.filters.constraint import SPELLING, SYMBOLS, Constraint, Filter, Operator
+from matcher.filters.mixed import Cells, FilterBatch
+from matcher.filters.table import FilterTable
 from matcher.model import EventType
-from matcher.table import FilterTable
 
 TEMP = EventType.of("Temp", area="string", value="float", on="bool", level="int")
 

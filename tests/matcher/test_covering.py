@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
-from matcher.covering import covers, maximal
+from matcher.filters.constraint import OPERATORS, Constraint, Filter, Operator, Sort
+from matcher.filters.covering import covers, maximal
 from matcher.model import Value
 
 NUMBERS: list[Value] = [

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from matcher import csvfiles, jsonlines, pieces
 from matcher.errors import BadEvent, EventError, SchemaError
-from matcher.files import EventFile, form_of, output_to, path_of_type
+from matcher.formats import csvfiles, jsonlines, pieces
+from matcher.formats.files import EventFile, form_of, output_to, path_of_type
+from matcher.formats.intake import Intake
 from matcher.identity import RULE_SOURCE
-from matcher.intake import Intake
 from matcher.model import Causes, Event, EventBatch, EventIds, EventType, StringColumn
 from matcher.rows import batch_of_events
 

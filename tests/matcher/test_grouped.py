@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from matcher import homes
-from matcher.choose import make
-from matcher.constraint import OPERATORS, Constraint, Filter, Operator, Sort
-from matcher.indexed import GATHERED_MIN, IndexedMatcher
+from matcher.filters.constraint import OPERATORS, Constraint, Filter, Operator, Sort
+from matcher.filters.mixed import FilterBatch, MixedEvents
 from matcher.kernels.layout import GROUP_MAX, GROUP_MIN, GROUP_ROWS_MAX, GROUP_TERMS_MAX
-from matcher.mixed import FilterBatch, MixedEvents
+from matcher.methods import homes
+from matcher.methods.choose import make
+from matcher.methods.indexed import GATHERED_MIN, IndexedMatcher
 from matcher.model import Value
 
 NUMBERS: list[int | float] = [

@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from matcher import jsonlines
 from matcher.errors import BadEvent
-from matcher.intake import Intake, Place
+from matcher.formats import jsonlines
+from matcher.formats.intake import Intake, Place
+from matcher.formats.printing import json_lines
 from matcher.model import EventBatch, EventType
-from matcher.printing import json_lines
 
 TEMP = EventType.of("Temp", area="string", value="float")
 GOOD = '{"type": "Temp", "time": 1, "data": {"area": "a1", "value": 1.5}}\n'

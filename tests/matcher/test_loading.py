@@ -1,14 +1,14 @@
-"""Nothing waits for a kernel once those of an index are loaded (matcher.loading)."""
+"""Nothing waits for a kernel once those of an index are loaded (matcher.methods.loading)."""
 
 import subprocess
 import sys
 
 HISTORY = """
-from matcher.choose import AutoMatcher
+from matcher.methods.choose import AutoMatcher
 from matcher.compiling import KernelCache
-from matcher.constraint import Filter
-from matcher.indexed import GATHERED_MIN
-from matcher.mixed import FilterBatch, MixedEvents
+from matcher.filters.constraint import Filter
+from matcher.methods.indexed import GATHERED_MIN
+from matcher.filters.mixed import FilterBatch, MixedEvents
 
 matcher, late = AutoMatcher(), []
 load = KernelCache.load_overload

@@ -1,4 +1,4 @@
-"""Events that need no type are read as they stand, whatever their values (matcher.matchfiles)."""
+"""Events that need no type are read as they stand, whatever their values (formats.matchfiles)."""
 
 import json
 import random
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from matcher import matchfiles
-from matcher.mixed import MixedEvents
+from matcher.filters.mixed import MixedEvents
+from matcher.formats import matchfiles
 from matcher.model import Value
 
 VALUES: list[Value] = [

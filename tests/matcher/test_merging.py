@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from matcher.constraint import Constraint, Filter, Operator
-from matcher.merging import merge, merged
+from matcher.filters.constraint import Constraint, Filter, Operator
+from matcher.filters.merging import merge, merged
 from matcher.model import Value
 
 NUMBERS: list[int | float] = [

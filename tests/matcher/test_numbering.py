@@ -1,12 +1,12 @@
-"""Numbers and places are those of one dictionary, however many there are (matcher.numbering)."""
+"""Numbers and places are those of one dictionary, however many there are (filters.numbering)."""
 
 from collections import Counter
 from random import Random
 
 import pytest
 
-from matcher import numbering
-from matcher.numbering import Numbering, Places
+from matcher.filters import numbering
+from matcher.filters.numbering import Numbering, Places
 
 
 @pytest.mark.parametrize("together", [numbering.TOGETHER_MAX, 100])

@@ -4,8 +4,8 @@ from random import Random
 
 import numpy as np
 
+from matcher.formats.printed import printed_causes, printed_ids
 from matcher.model import Causes, EventIds, StringColumn
-from matcher.printed import printed_causes, printed_ids
 
 SOURCES = ["s", "é#1", ""]
 

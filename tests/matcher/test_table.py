@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from matcher.constraint import Filter
-from matcher.mixed import FilterBatch
-from matcher.table import FilterTable
+from matcher.filters.constraint import Filter
+from matcher.filters.mixed import FilterBatch
+from matcher.filters.table import FilterTable
 
 FILTERS = [
     Filter(),
@@ -38,7 +38,7 @@ def test_many_at_once_are_packed_like_one_at_a_time():
 
 
 def test_more_rows_than_their_number_can_say_are_refused(monkeypatch):
-    monkeypatch.setattr("matcher.table.ROWS_MAX", 10)
+    monkeypatch.setattr("matcher.filters.table.ROWS_MAX", 10)
     table = FilterTable()
     table.add(1, 1, Filter.of(("a", "=", 1), ("b", "=", 1)))
     wide = Filter.of(*((f"n{number}", "=", 1) for number in range(9)))

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from matcher.errors import BadEvent, SchemaError
-from matcher.intake import Intake, Place
+from matcher.formats.intake import Intake, Place
+from matcher.formats.tabular import from_arrow, to_arrow
 from matcher.model import Event, EventBatch, EventIds, EventType, StringColumn
 from matcher.rows import batch_of_events
-from matcher.tabular import from_arrow, to_arrow
 
 TEMP = EventType.of("Temp", area="string", value="float", count="int", alarm="bool")
 HERE = Place("temps.parquet", "temps")

@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from matcher.choose import AutoMatcher, make
-from matcher.constraint import OPERATORS, Constraint, Filter, Sort
-from matcher.indexed import GATHERED_MIN
-from matcher.mixed import FilterBatch, MixedEvents
+from matcher.filters.constraint import OPERATORS, Constraint, Filter, Sort
+from matcher.filters.mixed import FilterBatch, MixedEvents
+from matcher.methods.choose import AutoMatcher, make
+from matcher.methods.indexed import GATHERED_MIN
 from matcher.model import EventType
 from matcher.rows import batch_of
 
@@ -56,7 +56,7 @@ def test_events_of_several_types_are_answered_in_their_own_order_however_they_ar
 
 
 def test_texts_are_forgotten_when_there_are_too_many(monkeypatch):
-    monkeypatch.setattr("matcher.texts.TEXTS_MAX", 8)
+    monkeypatch.setattr("matcher.filters.texts.TEXTS_MAX", 8)
     matcher = make("index")
     matcher.add(1, 1, Filter.of(("a", "prefix", "t1"), ("a", ">", "t11")))
     for first in range(0, 60, 3):

@@ -4,10 +4,10 @@ import pytest
 
 import rules
 from matcher.model import Kind
-from rules import ast
-from rules.parser import parse
 from rules.pattern import Constraint, Let, Negated, Policy, RuleSet, Timed
-from rules.printer import print_file
+from rules.syntax import ast
+from rules.syntax.parser import parse
+from rules.syntax.printer import print_file
 from rules.terms import AttributeOf, Between, Compare, Comparison, Function, Within
 
 MINUTE = 60_000_000

@@ -9,14 +9,14 @@ import pytest
 
 from matcher.model import EventBatch, EventType
 from matcher.rows import batch_of
-from routing.audience import MANY, Audience
 from routing.config import NodeConfig
-from routing.deployment import Deployments
+from routing.delivery.audience import MANY, Audience
+from routing.delivery.parcel import Parcel
+from routing.delivery.selection import BITS_MAX, Pattern, patterns_of
+from routing.delivery.sinks import Sinks
+from routing.delivery.subscriptions import Interests, interest
 from routing.messages import Subscribe
-from routing.parcel import Parcel
-from routing.selection import BITS_MAX, Pattern, patterns_of
-from routing.sinks import Sinks
-from routing.subscriptions import Interests, interest
+from routing.serving.deployment import Deployments
 
 TEMP = EventType.of("Temp", room="string", value="float", n="int", ok="bool")
 SCHEMAS = {"Temp": TEMP}

@@ -23,7 +23,7 @@ from routing.messages import (
     Subscribe,
 )
 from routing.node import Node
-from routing.service import NAMED_MAX
+from routing.serving.service import NAMED_MAX
 
 SCRIPTS = sorted(Path(__file__).with_name("testdata").glob("*.txt"))
 

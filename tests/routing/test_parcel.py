@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.holdback import HoldBack
-from routing.parcel import Parcel, join, select
+from routing.delivery.holdback import HoldBack
+from routing.delivery.parcel import Parcel, join, select
 
 TYPES = [EventType.of(name, n="int") for name in "AB"]
 

@@ -1,4 +1,4 @@
-"""What parts of a source publish is taken once, whoever publishes it (routing.parts)."""
+"""What parts of a source publish is taken once, whoever publishes it (routing.serving.parts)."""
 
 from random import Random
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing.config import NodeConfig
-from routing.parts import Parts, numbers_of, part_name, whole_of
+from routing.serving.parts import Parts, numbers_of, part_name, whole_of
 
 TEMP = EventType.of("Temp", value="float")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from matcher.model import TIME_MAX, TIME_MIN
-from routing.sources import FAR
-from routing.status import time_or_none
+from routing.serving.sources import FAR
+from routing.serving.status import time_or_none
 
 
 @pytest.mark.parametrize("mark", [None, TIME_MIN, -FAR, FAR, TIME_MAX - 1, TIME_MAX])

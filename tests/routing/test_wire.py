@@ -18,7 +18,6 @@ from matcher.model import (
     StringColumn,
 )
 from routing import wire
-from routing.columns import CELLS_MAX, EVENTS_MAX
 from routing.errors import VersionMismatch, WireError
 from routing.messages import (
     VERSION,
@@ -80,6 +79,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
+from routing.wire.columns import CELLS_MAX, EVENTS_MAX
 
 TEMP = EventType.of("Temp", area="string", value="float")
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")

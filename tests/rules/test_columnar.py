@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, Kind, StringColumn
-from rules.columnar import satisfied
-from rules.rowwise import evaluator
+from rules.planning.columnar import satisfied
+from rules.planning.rowwise import evaluator
 from rules.terms import (
     CANDIDATE,
     And,

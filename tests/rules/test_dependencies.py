@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 import rules
-from rules.dependencies import TerminatorCycles, arrange
+from rules.checking.dependencies import TerminatorCycles, arrange
 from rules.pattern import Rule, uses_of
 from rules.terms import Aggregate
 

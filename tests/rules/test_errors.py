@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import rules
-from rules.dependencies import TerminatorCycles
+from rules.checking.dependencies import TerminatorCycles
 from rules.errors import (
     LINE_WIDTH_MAX,
     SHOWN_MAX,

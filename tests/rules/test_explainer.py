@@ -15,10 +15,10 @@ from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, Event, Value
 from rules import Explanation, RuleErrors
-from rules.explainer import Explainer, explained
-from rules.explanation import Fate
+from rules.explaining.explainer import Explainer, explained
+from rules.explaining.explanation import Fate
+from rules.explaining.recording import Recording
 from rules.pattern import Rule
-from rules.recording import Recording
 
 COUNT = int(os.environ.get("REXMQ_CASES", "160"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))

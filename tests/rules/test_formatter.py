@@ -3,8 +3,8 @@
 import pytest
 
 from rules.errors import RuleErrors
-from rules.formatter import format_text
-from rules.parser import parse
+from rules.syntax.formatter import format_text
+from rules.syntax.parser import parse
 
 TEXT = """# What is read
 event   Temp(area:string, value :double) # in degrees

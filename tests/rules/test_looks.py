@@ -1,4 +1,4 @@
-"""What no rule looks at changes nothing (rules.looks)."""
+"""What no rule looks at changes nothing (rules.cutting.looks)."""
 
 from dataclasses import replace
 from random import Random
@@ -9,7 +9,7 @@ from rule_texts import SCHEMAS
 
 import rules
 from matcher.model import Event, Kind
-from rules.looks import looked_at
+from rules.cutting.looks import looked_at
 from rules.pattern import TIMER
 
 OTHER = {Kind.INT: 77, Kind.FLOAT: -7.5, Kind.BOOL: True, Kind.STRING: "other"}

@@ -8,9 +8,9 @@ from hypothesis import strategies as some
 
 import rules
 from matcher.model import Kind
-from rules import ast
-from rules.parser import decode, parse, parse_filter, read
 from rules.pattern import Policy
+from rules.syntax import ast
+from rules.syntax.parser import decode, parse, parse_filter, read
 from rules.terms import Comparison, Function, Operator
 
 VALID = """

@@ -4,9 +4,9 @@ import pytest
 
 import rules
 from matcher.model import MICROSECONDS
-from rules.plan import RulePlan, StepKind
-from rules.planner import compile_rule
-from rules.program import TRUE, Op
+from rules.planning.plan import RulePlan, StepKind
+from rules.planning.planner import compile_rule
+from rules.planning.program import TRUE, Op
 
 SCHEMAS = "event A(k: int, s: string, v: float) event B(k: int, s: string) event C(k: int) "
 SECOND = MICROSECONDS

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
 from matcher.model import Kind
-from rules import ast
-from rules.parser import parse
 from rules.pattern import Policy
-from rules.printer import (
+from rules.syntax import ast
+from rules.syntax.parser import parse
+from rules.syntax.printer import (
     print_duration,
     print_event,
     print_expression,
@@ -19,9 +19,9 @@ from rules.printer import (
     print_rule,
     print_statement,
 )
+from rules.syntax.tokens import DURATION_MAX
+from rules.syntax.words import RESERVED
 from rules.terms import Comparison, Function, Operator
-from rules.tokens import DURATION_MAX
-from rules.words import RESERVED
 
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (

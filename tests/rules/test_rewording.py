@@ -1,4 +1,4 @@
-"""Checked rules back in words: what is written means what was read (rules.rewording)."""
+"""Checked rules back in words: what is written means what was read (rules.explaining.rewording)."""
 
 import itertools
 from dataclasses import replace
@@ -7,8 +7,8 @@ import pytest
 from recordings import plain_cases, recording_of
 
 import rules
+from rules.explaining.rewording import Rewording, elapsed_text
 from rules.pattern import Selected
-from rules.rewording import Rewording, elapsed_text
 
 
 def reworded(rule: rules.Rule) -> str:

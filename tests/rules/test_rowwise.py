@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, Kind, StringColumn
-from rules.rowwise import evaluator
+from rules.planning.rowwise import evaluator
 from rules.subscription import FEW, parse_subscription
 from rules.terms import Slot
 

@@ -4,10 +4,10 @@ import pytest
 
 import rules
 from rules.pattern import Policy
-from rules.plan import IDENTITY
-from rules.planner import compile_rule
-from rules.program import TRUE
-from rules.sequences import AutomatonPlan, automaton_of
+from rules.planning.plan import IDENTITY
+from rules.planning.planner import compile_rule
+from rules.planning.program import TRUE
+from rules.planning.sequences import AutomatonPlan, automaton_of
 
 SCHEMAS = "event A(p: int, v: float) event B(p: int, v: float) event C(p: int, v: float) "
 SCHEMAS += "event D(p: int, v: float) "

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from lark.exceptions import UnexpectedToken
 
-from rules.automaton import Unexpected, automaton_of
 from rules.errors import Span
-from rules.parser import grammar, parse
-from rules.printer import print_file
-from rules.shape import _Call, shape_of
-from rules.tokens import tokenize
-from rules.words import Token
+from rules.syntax.automaton import Unexpected, automaton_of
+from rules.syntax.parser import grammar, parse
+from rules.syntax.printer import print_file
+from rules.syntax.shape import _Call, shape_of
+from rules.syntax.tokens import tokenize
+from rules.syntax.words import Token
 
 TEXTS = [
     "event A(x: int, y: string);",

@@ -1,4 +1,4 @@
-"""Pieces of a recording, cut as ``rules.splitting`` says, give what the whole gives.
+"""Pieces of a recording, cut as ``rules.cutting.splitting`` says, give what the whole gives.
 
 Random rules, half of them made to have keys, run over random histories that are cut at random
 into 1 to 16 pieces in every way that is allowed; the oracle runs over the whole.
@@ -19,8 +19,8 @@ from timeline import batches
 
 import rules
 from matcher.model import TIME_MAX, Event, EventBatch, EventIds, EventType, StringColumn
+from rules.cutting.splitting import ByKey, ByTime, Pass, Whole, split
 from rules.engine import make
-from rules.splitting import ByKey, ByTime, Pass, Whole, split
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "120")), int(os.environ.get("REXMQ_SEED", "0"))
 MARKER = EventType.of("Marker")

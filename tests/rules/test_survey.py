@@ -10,14 +10,14 @@ from timeline import batches, history
 import rules
 from matcher.model import Event
 from rules import Summary
-from rules.document import document
-from rules.explainer import Explainer
-from rules.explanation import Branch
+from rules.explaining.document import document
+from rules.explaining.explainer import Explainer
+from rules.explaining.explanation import Branch
+from rules.explaining.recording import Recording
+from rules.explaining.survey import surveyed
+from rules.explaining.telling import told_summary
 from rules.pattern import Rule
-from rules.recording import Recording
-from rules.survey import surveyed
-from rules.telling import told_summary
-from rules.variants import variants
+from rules.planning.variants import variants
 
 COUNT = int(os.environ.get("REXMQ_CASES", "160"))
 PARTS = 4

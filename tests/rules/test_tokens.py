@@ -4,8 +4,8 @@ import pytest
 
 from matcher.model import Kind
 from rules.errors import Span
-from rules.tokens import duration, tokenize
-from rules.words import comments
+from rules.syntax.tokens import duration, tokenize
+from rules.syntax.words import comments
 
 
 def types_of(text: str) -> list[str]:

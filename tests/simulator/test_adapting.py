@@ -14,10 +14,10 @@ from networks import run, sharp, write
 from rule_texts import SCHEMAS
 from timeline import batches
 
+from matcher.formats.printing import json_lines
 from matcher.model import Event
-from matcher.printing import json_lines
-from routing.network import adapting, measuring
-from routing.network.division import divided, divided_for_sinks
+from routing.network.brokers import adapting, measuring
+from routing.network.ways.division import divided, divided_for_sinks
 from routing.partition.choosing import Weights
 from routing.partition.pulling import masters_of
 from simulator.checkers import check

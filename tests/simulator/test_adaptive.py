@@ -11,8 +11,10 @@ import pytest
 from networks import apart, faulty, local, run, sharp, usable, write
 
 from routing.messages import Ways
-from routing.network import adaptive, ledger, measuring, preferring
-from routing.network.weighing import Weighing
+from routing.network.brokers import adaptive, measuring
+from routing.network.recovery import ledger
+from routing.network.ways import preferring
+from routing.network.ways.weighing import Weighing
 from routing.partition.pulling import masters_of
 from simulator.checkers import check
 from simulator.experiment import Outcome

@@ -11,7 +11,7 @@ from simulator_text import SMALL
 from timeline import batches
 
 from matcher.errors import EventError
-from matcher.printing import json_lines
+from matcher.formats.printing import json_lines
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome

@@ -16,7 +16,7 @@ from random import Random
 import pytest
 from networks import apart, faulty, run, sharp, usable, write
 
-from routing.network import ledger
+from routing.network.recovery import ledger
 from simulator.checkers import check
 
 COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))

@@ -16,7 +16,7 @@ from broker.spark.look import QUANTILES, Share
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.task import Task, Work
 from matcher.model import Event
-from rules.splitting import split
+from rules.cutting.splitting import split
 
 CASES, SEED = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
 

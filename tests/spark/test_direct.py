@@ -21,7 +21,7 @@ from broker.spark.portions import columns_of, portions_of
 from broker.spark.scans import Scan
 from broker.spark.task import Task
 from matcher.model import Event, Kind
-from rules.splitting import split
+from rules.cutting.splitting import split
 
 CASES, SEED = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
 NAMED = (TIME, SOURCE, SEQUENCE, ID)

@@ -18,7 +18,7 @@ from broker.spark.columns import from_bytes
 from broker.spark.memory import Memory
 from broker.spark.streaming import METRICS, packing_of, parts_of
 from matcher.model import MICROSECONDS, Event
-from rules.splitting import KEY, ByKey, split
+from rules.cutting.splitting import KEY, ByKey, split
 
 CASES, FIRST = int(os.environ.get("REXMQ_CASES", "40")), int(os.environ.get("REXMQ_SEED", "0"))
 DAY = 86_400 * MICROSECONDS

@@ -1,9 +1,9 @@
 """Sequence instances: what automata take in between two terminators (thesis 5.3.2, 5.6).
 
-``rules.sequences`` says what states, instances and links are. Here they are lists like those of
-columns: the links of an event are the list that its identity names, the instances of a state the
-lists of an access that only this module enters events into. So windows prune them, sweeps give
-their memory back, and the evaluation of a terminator finds them as it finds anything else.
+``rules.planning.sequences`` says what states, instances and links are. Here they are lists like
+those of columns: the links of an event are the list that its identity names, the instances of a
+state the lists of an access that only this module enters events into. So windows prune them, sweeps
+give their memory back, and the evaluation of a terminator finds them as it finds anything else.
 
 Law 1: an automaton takes in every instant once, in order of time, and in an instant the earlier
 states first; so what it has taken in is what it would take in if it began anew. It does so when

@@ -9,8 +9,8 @@ from matcher.compiling import Function, KernelCache, compiled, stamp_of
 __all__ = ["STAMP", "KernelCache", "kernel", "part"]
 
 _FOLDER = Path(__file__).parent
-_RULES = _FOLDER.parent.parent
-STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _RULES / "plan.py", _RULES / "program.py"])
+_PLANNING = _FOLDER.parent.parent / "planning"
+STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _PLANNING / "plan.py", _PLANNING / "program.py"])
 """Changes whenever any source of the kernels does."""
 
 

@@ -31,7 +31,7 @@ from rules.engine.kernels.layout import (
 from rules.engine.kernels.memory import comes_before, find_time, row_offset
 from rules.engine.kernels.ranges import is_far, last_in_range, next_in_range
 from rules.engine.kernels.spans import bounds, earliest, end_of_span, latest, list_of
-from rules.plan import StepKind
+from rules.planning.plan import StepKind
 
 SELECT, NEGATE, TIMED = int(StepKind.SELECT), int(StepKind.NEGATE), int(StepKind.TIMED)
 TEST, LET, AGGREGATE = int(StepKind.TEST), int(StepKind.LET), int(StepKind.AGGREGATE)

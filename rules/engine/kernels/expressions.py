@@ -1,4 +1,4 @@
-"""The stack machine that runs the programs of ``rules.program`` (tesla.md S9, S10).
+"""The stack machine that runs the programs of ``rules.planning.program`` (tesla.md S9, S10).
 
 A word is an int, the bits of a float, 0 or 1, or the code of a string. Beside every word on the
 stack stands whether it is defined: division by zero, int overflow and a float that is not finite
@@ -13,7 +13,7 @@ import numpy as np
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel
-from rules.program import COMPARISONS, Op
+from rules.planning.program import COMPARISONS, Op
 from rules.terms import Comparison
 
 END, CHECK, LOAD, CONST, SLOT = (

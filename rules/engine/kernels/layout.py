@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rules.plan import IDENTITY
+from rules.planning.plan import IDENTITY
 from rules.terms import TIME
 
 # --- words of a row --------------------------------------------------------------------------

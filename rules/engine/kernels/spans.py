@@ -12,7 +12,7 @@ from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.expressions import TWO_63, as_float, as_word, run
 from rules.engine.kernels.layout import PROBE_FLOAT, PROBE_FLOAT_TO_INT, PROBE_SAME, ROW_TIME
 from rules.engine.kernels.memory import find_time
-from rules.plan import StepKind
+from rules.planning.plan import StepKind
 
 NEGATE = int(StepKind.NEGATE)
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1

@@ -9,8 +9,8 @@ import pytest
 
 from broker.cli import main
 from broker.cli.match import MATCHERS
-from matcher import choose
 from matcher.gpu.device import NoDevice, device
+from matcher.methods import choose
 
 FILTERS = """\
 {"filter": 331, "interface": 1, "constraints": [["a4", "prefix", "fj"], ["a8", ">", 51]]}

@@ -8,7 +8,7 @@ from conversation import schema_of
 from routing import wire
 from routing.errors import ProtocolError
 from routing.messages import Amended, Known, RuleFacts
-from routing.network.amending import amended, amendment, changed, difference
+from routing.network.agreement.amending import amended, amendment, changed, difference
 
 NOTHING = ((), ())
 

@@ -1,4 +1,4 @@
-"""Clients of different brokers: what one asks holds for all (routing.network.broker, Law 1)."""
+"""Clients of different brokers: what one asks holds for all (network.brokers.broker, Law 1)."""
 
 import re
 from random import Random
@@ -12,6 +12,7 @@ import rules
 import rules.engine
 from matcher.model import TIME_MAX, Event
 from routing.config import NodeConfig
+from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.effects import Log
 from routing.messages import (
     Amended,
@@ -28,7 +29,6 @@ from routing.messages import (
 from routing.network.making import make_broker
 from routing.network.strategy import Adaptive, Centralized, make, names, register
 from routing.overlay.config import OverlayConfig
-from routing.subscriptions import PER_TYPE_MAX
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
 FIRE = """

@@ -1,7 +1,7 @@
-"""When what is wanted is in force everywhere (routing.network.confirmations)."""
+"""When what is wanted is in force everywhere (routing.network.agreement.confirmations)."""
 
 from routing.messages import Confirmed
-from routing.network.confirmations import Client, Confirmations, Neighbour
+from routing.network.agreement.confirmations import Client, Confirmations, Neighbour
 
 CLIENT = Client(b"k", Confirmed(1))
 

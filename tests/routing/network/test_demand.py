@@ -7,10 +7,10 @@ import pytest
 from conversation import schema_of
 
 from matcher.rows import batch_of
-from routing.audience import MANY
+from routing.delivery.audience import MANY
+from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.messages import Want
-from routing.network.branch import Branch
-from routing.subscriptions import PER_TYPE_MAX
+from routing.network.tables.branch import Branch
 from rules.subscription import parse_subscription
 
 TEMP = schema_of("Temp(room: string, value: float, n: int)")

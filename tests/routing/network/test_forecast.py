@@ -5,7 +5,7 @@ import math
 import pytest
 
 from matcher.model import EventType
-from routing.network.forecast import Forecast
+from routing.network.ways.forecast import Forecast
 from rules.language import load
 
 TYPES = "".join(f"event {EventType.of(name, p='int')}\n" for name in "ABC")

@@ -1,9 +1,9 @@
-"""Parts of a network that were apart put together what they know (routing.network.knowledge)."""
+"""Parts of a network that were apart put together what they know (agreement.knowledge)."""
 
 from conversation import schema_of
 
 from routing.messages import Known, RuleFacts
-from routing.network.knowledge import digest_of, merged, rules_of
+from routing.network.agreement.knowledge import digest_of, merged, rules_of
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")
 X = schema_of("X(n: int)")

@@ -1,4 +1,4 @@
-"""How far ahead nothing more will be found (routing.network.outlook)."""
+"""How far ahead nothing more will be found (routing.network.tables.outlook)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from networks import run, sharp, write
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
 from routing.messages import Known, RuleFacts
-from routing.network import outlook
-from routing.network.knowledge import rules_of
-from routing.network.outlook import Outlook
-from routing.network.station import Station
+from routing.network.agreement.knowledge import rules_of
+from routing.network.stations.station import Station
+from routing.network.tables import outlook
+from routing.network.tables.outlook import Outlook
 from rules.engine.engine import Detections
 
 S = 1_000_000

@@ -1,7 +1,7 @@
-"""What one neighbour is told of marks, and what it is owed (routing.network.owed)."""
+"""What one neighbour is told of marks, and what it is owed (routing.network.tables.owed)."""
 
 from matcher.model import TIME_MIN
-from routing.network.owed import Owed
+from routing.network.tables.owed import Owed
 
 
 def owed(*names: str) -> Owed:

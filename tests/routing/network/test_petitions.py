@@ -4,9 +4,9 @@ import pytest
 
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, ListRules
-from routing.network.petitions import REQUESTS_MAX, Petitions
-from routing.network.visitors import ELSEWHERE, Visitors
-from routing.sources import Source
+from routing.network.agreement.petitions import REQUESTS_MAX, Petitions
+from routing.network.agreement.visitors import ELSEWHERE, Visitors
+from routing.serving.sources import Source
 
 
 def test_a_request_is_answered_once() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from matcher.model import EventType
 from routing.messages import Ways
-from routing.network import preferring
-from routing.network.sizes import MESSAGE, PART, event_bytes, mark_bytes
 from routing.network.strategy import Adaptive, Choice
-from routing.network.terrain import Facts
-from routing.network.weighing import Weighing
+from routing.network.ways import preferring
+from routing.network.ways.sizes import MESSAGE, PART, event_bytes, mark_bytes
+from routing.network.ways.terrain import Facts
+from routing.network.ways.weighing import Weighing
 from routing.partition.placement import tree_of
 from rules.language import load
 

@@ -1,4 +1,4 @@
-"""What is still needed of the past (routing.network.recovery, ledger, arrivals)."""
+"""What is still needed of the past (routing.network.recovery.needs, ledger, arrivals)."""
 
 from random import Random
 
@@ -17,11 +17,11 @@ from matcher.model import (
     EventType,
     StringColumn,
 )
-from routing.deployment import Deployed
-from routing.network import ledger as ledgers
-from routing.network.arrivals import Arrivals
-from routing.network.ledger import Ledger
-from routing.network.recovery import from_due_on, horizons
+from routing.network.recovery import ledger as ledgers
+from routing.network.recovery.arrivals import Arrivals
+from routing.network.recovery.ledger import Ledger
+from routing.network.recovery.needs import from_due_on, horizons
+from routing.serving.deployment import Deployed
 from rules.engine import make
 
 A, B = schema_of("A(n: int)"), schema_of("B(n: int)")

@@ -1,4 +1,4 @@
-"""Composite events and marks on their way through a tree (routing.network.relaying)."""
+"""Composite events and marks on their way through a tree (routing.network.stations.relaying)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
-from routing.deployment import Deployed
 from routing.messages import Flow, Known, RuleFacts, Want
-from routing.network.knowledge import rules_of
-from routing.network.places import Division
-from routing.network.relaying import DividedRouter
+from routing.network.agreement.knowledge import rules_of
+from routing.network.stations.relaying import DividedRouter
+from routing.network.ways.places import Division
 from routing.overlay.trees import Tree
 from routing.partition.placement import Partition
+from routing.serving.deployment import Deployed
 from rules.engine.engine import NOTHING, Detections
 
 RULES = 4

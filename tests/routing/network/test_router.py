@@ -1,4 +1,4 @@
-"""Tables of the tree: what is told, and what is left out (routing.network.router)."""
+"""Tables of the tree: what is told, and what is left out (routing.network.tables.router)."""
 
 from dataclasses import replace
 from random import Random
@@ -7,13 +7,13 @@ import pytest
 from conversation import batches_of, schema_of
 
 from matcher.model import TIME_MAX
+from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.messages import Known, RuleFacts, Want
-from routing.network.branch import Branch
-from routing.network.covering import maximal
-from routing.network.knowledge import rules_of
-from routing.network.relaying import DividedRouter
+from routing.network.agreement.knowledge import rules_of
+from routing.network.stations.relaying import DividedRouter
+from routing.network.tables.branch import Branch
+from routing.network.tables.covering import maximal
 from routing.overlay.trees import Tree
-from routing.subscriptions import PER_TYPE_MAX
 
 RULE = "define C(n: int) from A() as a where n = a.n"
 TEMP = schema_of("Temp(room: string, value: float)")

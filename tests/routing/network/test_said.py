@@ -5,9 +5,9 @@ from random import Random
 import pytest
 
 from matcher.model import TIME_MIN
-from routing.network.ends import ended, users_of
-from routing.network.router import CLOSED
-from routing.network.said import Said
+from routing.network.stations.said import Said
+from routing.network.tables.ends import ended, users_of
+from routing.network.tables.router import CLOSED
 
 NAMES = "ABCDEF"
 

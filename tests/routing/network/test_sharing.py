@@ -12,8 +12,8 @@ from matcher.model import EventBatch
 from routing import wire
 from routing.errors import ProtocolError
 from routing.messages import Flow, Forward, Part, Shared
-from routing.network import sharing
-from routing.network.sharing import ForTree, Keeper, Sharer
+from routing.network.tables import sharing
+from routing.network.tables.sharing import ForTree, Keeper, Sharer
 
 SCHEMAS = {name: schema_of(f"{name}(p: int)") for name in "AB"}
 BODY_BYTES = 40

@@ -5,9 +5,9 @@ from random import Random
 import networkx as nx
 import pytest
 
-from routing.deployment import Deployed
 from routing.messages import Known, RuleFacts
-from routing.network.sink_trees import below, fathers_of, kinds_of
+from routing.network.ways.sink_trees import below, fathers_of, kinds_of
+from routing.serving.deployment import Deployed
 from rules.language import load
 
 HEAD = "event A(p: int)\nevent B(p: int)\n"

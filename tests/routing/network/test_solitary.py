@@ -9,7 +9,7 @@ from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close, Effect, Send
 from routing.messages import VERSION, Code, Confirmed, Goodbye, LinkHello, Message
 from routing.network import strategy
-from routing.network.broker import Broker
+from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
 from routing.overlay.config import OverlayConfig

@@ -15,8 +15,8 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.expressions import run
 from rules.engine.naive_values import Scope, value_of
-from rules.program import Instruction, Op, conjunction
-from rules.program import program as program_of
+from rules.planning.program import Instruction, Op, conjunction
+from rules.planning.program import program as program_of
 from rules.terms import (
     And,
     Arithmetic,

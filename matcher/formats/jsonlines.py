@@ -1,0 +1,343 @@
+"""Reading events from CloudEvents JSON lines (tesla.md E3, E5).
+
+The file is read in chunks of whole lines. A chunk in which every line is one good event, nearly
+every chunk, is decoded in a few calls whatever its length: the envelopes first, then, type by
+type, the attributes (:mod:`matcher.formats.jsondata`). Where one of these steps refuses the chunk,
+that step alone is taken again line by line, which is slow and exact: it finds the bad events, gives
+each its place and its reason, and goes on with the others.
+
+What an event leaves out follows from its line: ``sequence`` is the line's number, ``id`` the
+sequence number, ``source`` the file's name. The extension attribute ``sequence`` carries the
+number an event had at its publisher (E4), so that a recorded file can be replayed as it was.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from operator import attrgetter
+from typing import Annotated, Any, BinaryIO, TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from matcher.errors import BadEvent
+from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.jsondata import REFUSED, data_of, rows_of
+from matcher.model import (
+    Column,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    StringColumn,
+)
+from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
+from matcher.times import time_of, times_of
+
+CHUNK_BYTES = 2**19
+"""Bytes decoded at once: what is made of them still fits in a processor's cache."""
+LINE_BYTES_MAX = 64 * 2**20
+"""A line beyond this is no event; it bounds what a file without line ends can take."""
+
+_Name: TypeAlias = Annotated[str, Meta(min_length=1)]
+_Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
+_NO_DATA = Raw(b"{}")
+
+
+class _Envelope(Struct, gc=False):
+    """An event whose attributes are not looked at yet."""
+
+    type: _Name
+    time: str | float | int
+    source: _Name | UnsetType = UNSET
+    id: _Name | int | UnsetType = UNSET
+    sequence: _Sequence | UnsetType = UNSET
+    data: Raw = _NO_DATA
+
+
+class _ExactEnvelope(_Envelope, gc=False):
+    """The same for one line at a time, with the digits of its time."""
+
+    time: Raw | UnsetType = UNSET  # type: ignore[assignment]
+
+
+class _Stamp(Struct, gc=False):
+    """What a first look at a file needs of an event."""
+
+    type: _Name
+    time: str | float | int
+
+
+_ENVELOPES = msgspec.json.Decoder(_Envelope)
+_EXACT_ENVELOPE = msgspec.json.Decoder(_ExactEnvelope)
+_STAMPS = msgspec.json.Decoder(_Stamp)
+
+
+def read(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Chunk]:
+    """The events of each chunk; within a batch in the order of the file.
+
+    Every event names its type, so that ``type_name``, for forms in which it need not, says
+    nothing here. Raises BadEvent unless ``intake`` skips them.
+    """
+    reader = _Reader(place, intake)
+    for first_line, end, chunk in _chunks(stream, place.file):
+        yield Chunk(end, reader.batches(chunk, first_line, end))
+
+
+def scan(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Glance]:
+    """The times of each chunk; ``intake`` learns the schemas and counts nothing.
+
+    A cheap first look: attributes are read only in chunks that bring a new type. Bad events are
+    left for :func:`read` to report.
+    """
+    aside = Intake(intake.schemas, skip_bad=True)
+    reader = _Reader(place, aside)
+    for first_line, end, chunk in _chunks(stream, place.file):
+        stamps: Any = _decoded(_STAMPS, chunk, end - first_line + 1)
+        times = None if stamps is None else times_of(list(map(attrgetter("time"), stamps)))
+        if times is None:
+            stamps, _, times = reader.envelopes(chunk, first_line, end)
+        if not set(map(attrgetter("type"), stamps)) <= aside.schemas.keys():
+            for batch in reader.batches(chunk, first_line, end):
+                if batch.type.name not in intake.schemas:
+                    intake.learn(batch.type)
+        yield Glance(end, times)
+
+
+class _Reader:
+    """Turns the chunks of one file into batches; all that it learns is the intake's."""
+
+    def __init__(self, place: Place, intake: Intake) -> None:
+        self._place = place
+        self._intake = intake
+        self._refused: list[tuple[int, str, str | None]] = []
+
+    def batches(self, chunk: bytes, first_line: int, end: int) -> list[EventBatch]:
+        """The good events of a chunk, given with the numbers of its first and last line."""
+        envelopes, lines, times = self.envelopes(chunk, first_line, end)
+        batches = [self._batch(name, *part) for name, part in _by_type(envelopes, lines, times)]
+        self._intake.events += sum(map(len, batches))
+        self._report()
+        return [batch for batch in batches if len(batch)]
+
+    def envelopes(
+        self, chunk: bytes, first_line: int, end: int
+    ) -> tuple[list[Any], Int64s, Int64s]:
+        """The chunk's events, attributes not looked at, with their lines and their times."""
+        self._refused.clear()
+        envelopes = _decoded(_ENVELOPES, chunk, end - first_line + 1)
+        if envelopes is not None:
+            times = times_of(list(map(attrgetter("time"), envelopes)))
+            if times is not None:
+                return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
+        return self._line_by_line(chunk, first_line)
+
+    def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
+        envelopes, lines, times = [], [], []
+        for line, text in enumerate(chunk.split(b"\n"), first_line):
+            if not text.strip():
+                continue
+            try:
+                envelope = _EXACT_ENVELOPE.decode(text)
+                time = time_of(_exact_time(envelope.time))
+            except REFUSED as error:
+                self._refuse(f"not an event: {error}", line)
+            except BadEvent as error:
+                self._refuse(error.reason, line)
+            else:
+                envelopes.append(envelope)
+                lines.append(line)
+                times.append(time)
+        return envelopes, np.array(lines, np.int64), np.array(times, np.int64)
+
+    def _batch(
+        self, name: str, envelopes: Sequence[Any], lines: Int64s, times: Int64s
+    ) -> EventBatch:
+        event_type, skipped = self._schema(name, envelopes, lines)
+        if skipped:
+            envelopes, lines, times = envelopes[skipped:], lines[skipped:], times[skipped:]
+        columns = self._columns(event_type, envelopes)
+        if columns is None:
+            columns, good = self._event_by_event(event_type, envelopes, lines)
+            envelopes = [envelopes[place] for place in good.tolist()]
+            lines, times = lines[good], times[good]
+        return EventBatch(event_type, times, self._ids(envelopes, lines), columns)
+
+    def _schema(self, name: str, envelopes: Sequence[Any], lines: Int64s) -> tuple[EventType, int]:
+        """The type's schema, and how many bad events stood before the one it was inferred from."""
+        known = self._intake.schemas.get(name)
+        if known is not None:
+            return known, 0
+        for place, envelope in enumerate(envelopes):
+            try:
+                return self._intake.infer(name, data_of(envelope)), place
+            except BadEvent as error:
+                self._refuse(error.reason, int(lines[place]))
+        return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
+
+    def _columns(
+        self, event_type: EventType, envelopes: Sequence[Any]
+    ) -> tuple[Column, ...] | None:
+        """The columns of a chunk's events of one type, or None when one of them is bad."""
+        decoded = rows_of(event_type, envelopes)
+        if decoded is None:
+            return None
+        rows, surplus = decoded
+        try:
+            columns = tuple(
+                column_of(attribute, list(map(attrgetter(f"value_{place}"), rows)))
+                for place, attribute in enumerate(event_type.attributes)
+            )
+        except BadEvent:
+            return None
+        self._intake.surplus += surplus
+        return columns
+
+    def _event_by_event(
+        self, event_type: EventType, envelopes: Sequence[Any], lines: Int64s
+    ) -> tuple[tuple[Column, ...], Int64s]:
+        """Columns of the good events, and the places of those."""
+        rows, good = [], []
+        for place, envelope in enumerate(envelopes):
+            try:
+                data = data_of(envelope)
+                rows.append(values_of(event_type, data))
+            except BadEvent as error:
+                self._refuse(error.reason, int(lines[place]), event_type.name)
+            else:
+                good.append(place)
+                self._intake.surplus += len(data) - len(event_type.attributes)
+        columns = tuple(
+            column_of(attribute, [row[place] for row in rows])
+            for place, attribute in enumerate(event_type.attributes)
+        )
+        return columns, np.array(good, np.int64)
+
+    def _ids(self, envelopes: Sequence[Any], lines: Int64s) -> EventIds:
+        sequence = _filled(list(map(attrgetter("sequence"), envelopes)), lines)
+        source = self._sources(list(map(attrgetter("source"), envelopes)))
+        ids = list(map(attrgetter("id"), envelopes))
+        kinds = set(map(type, ids))
+        if kinds <= {UnsetType}:
+            return EventIds(source, sequence)
+        if kinds != {str}:
+            ids = [
+                str(number if given is UNSET else given)
+                for given, number in zip(ids, sequence.tolist(), strict=True)
+            ]
+        return EventIds(source, sequence, id_texts(ids, sequence))
+
+    def _sources(self, given: list[Any]) -> StringColumn:
+        default, distinct = self._place.source, set(given)
+        if distinct == {UNSET}:
+            return StringColumn.constant(default, len(given))
+        if UNSET in distinct:
+            given = [default if source is UNSET else source for source in given]
+        return StringColumn.from_strings(given)
+
+    def _refuse(self, reason: str, line: int, type_name: str | None = None) -> None:
+        self._refused.append((line, reason, type_name))
+
+    def _report(self) -> None:
+        """Hand over the chunk's bad events in the order of the file, not in that of the steps."""
+        refused, self._refused = sorted(self._refused), []
+        for line, reason, type_name in refused:
+            self._intake.refuse(reason, f"{self._place.file}:{line}", type_name)
+
+
+def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
+    """Chunks of whole lines, each after the numbers of its first and last line, from 1."""
+    line, rest = 1, b""
+    while True:
+        block = stream.read(CHUNK_BYTES)
+        if line == 1 and not rest:
+            block = block.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
+        cut = block.rfind(b"\n") + 1 if block else 0
+        if cut or not block:
+            chunk, rest = rest + block[:cut], block[cut:]
+            end = line + chunk.count(b"\n")
+            if chunk:
+                last = end - chunk.endswith(b"\n")
+                yield line, last, chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
+            line = end
+        else:
+            rest += block
+        if len(rest) > LINE_BYTES_MAX:
+            raise BadEvent(f"a line of more than {LINE_BYTES_MAX} bytes", f"{file}:{line}")
+        if not block:
+            return
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes, lines: int) -> list[Any] | None:
+    """One value a line, or None unless each line holds just one object.
+
+    The decoder takes any white space between values for a line's end, so that a line with two of
+    them, or one value on two lines, would shift the numbers of the lines after it. When every
+    line starts and ends with its braces, and there are as many values as lines, no value can
+    straddle a line's end: ``}`` then ``{`` with no comma between is no JSON.
+    """
+    whole = chunk.startswith(b"{") and chunk.endswith((b"}\n", b"}"))
+    if not whole or chunk.count(b"}\n{") != lines - 1:
+        return None
+    try:
+        values = decoder.decode_lines(chunk)
+    except REFUSED:
+        return None
+    return values if len(values) == lines else None
+
+
+def _by_type(
+    envelopes: list[Any], lines: Int64s, times: Int64s
+) -> Iterator[tuple[str, tuple[list[Any], Int64s, Int64s]]]:
+    """The types in the order in which they appear, each with its events, lines and times."""
+    types = StringColumn.from_strings(list(map(attrgetter("type"), envelopes)))
+    if len(types.values) == 1:
+        yield types.values[0], (envelopes, lines, times)
+        return
+    by_type = np.argsort(types.codes, kind="stable")
+    bounds = np.searchsorted(types.codes[by_type], np.arange(len(types.values) + 1))
+    for name, (start, end) in zip(types.values, itertools.pairwise(bounds.tolist()), strict=True):
+        places = by_type[start:end]
+        chosen = [envelopes[place] for place in places.tolist()]
+        yield name, (chosen, lines[places], times[places])
+
+
+def _exact_time(raw: Raw | UnsetType) -> object:
+    if raw is UNSET:
+        raise BadEvent("no time")
+    text = bytes(raw)
+    return Decimal(text.decode()) if text[:1] in b"-0123456789" else msgspec.json.decode(text)
+
+
+def _filled(given: list[int | UnsetType], otherwise: Int64s) -> Int64s:
+    """The numbers given, and the others where none is."""
+    kinds = set(map(type, given))
+    if kinds <= {UnsetType}:
+        return otherwise
+    if kinds == {int}:
+        return np.array(given, np.int64)
+    return np.array(
+        [
+            number if isinstance(value, UnsetType) else value
+            for value, number in zip(given, otherwise.tolist(), strict=True)
+        ],
+        np.int64,
+    )
+
+
+def read_text(
+    text: str | bytes, file: str = "<text>", intake: Intake | None = None
+) -> list[EventBatch]:
+    """All events of a text, a batch a type in each chunk; for small inputs."""
+    data = text.encode() if isinstance(text, str) else text
+    lines = io.BytesIO(data.removesuffix(b"\n") + b"\n")
+    chunks = read(lines, Place(file, file), Intake() if intake is None else intake)
+    return [batch for chunk in chunks for batch in chunk.batches]

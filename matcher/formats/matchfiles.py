@@ -1,0 +1,150 @@
+"""The files of ``rexmq match`` (cli.md, Files): filters, and events that need no type.
+
+Filters are JSON lines: ``{"filter": 331, "interface": 1, "type": null, "constraints":
+[["a4", "prefix", "fj"], ["a8", ">", 51]]}``, ``type`` and ``constraints`` being optional. Events
+are JSON lines too, ``{"id": 1, "type": "Temp", "data": {"a8": 60}}``, of which everything is
+optional (the id is then the line's number) and other members are ignored, so that files for
+``rexmq detect`` serve as well. Empty lines are skipped, and counted as lines. A line that does
+not fit is refused with its place and what was expected.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from matcher.errors import BadEvent, FilterError, SchemaError
+from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
+from matcher.filters.mixed import FilterBatch, MixedEvents
+from matcher.formats.files import EventFile, form_of, opened
+from matcher.formats.intake import Intake
+from matcher.identity import number_of_id
+from matcher.model import EventBatch
+from matcher.rows import inferred_type
+
+EVENTS = 4_096
+"""Events read at once."""
+PrintedId: TypeAlias = int | str
+_Numbered: TypeAlias = tuple[int, bytes]
+_Int: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
+
+
+class _FilterLine(Struct, forbid_unknown_fields=True):
+    """One line of a file of filters."""
+
+    filter: int
+    interface: int
+    type: str | None = None
+    constraints: list[tuple[str, str, str | bool | int | float]] = []
+
+
+class _EventLine(Struct, gc=False):
+    """One line of a file of events."""
+
+    id: str | int | UnsetType = UNSET
+    type: str | None = None
+    data: dict[str, Any] = {}
+
+
+class _FittingLine(_EventLine, gc=False):
+    """The same where all values are such as attributes have."""
+
+    data: dict[str, str | bool | _Int | float] = {}
+
+
+_FILTER = msgspec.json.Decoder(_FilterLine)
+_EVENT, _FITTING = msgspec.json.Decoder(_EventLine), msgspec.json.Decoder(_FittingLine)
+_REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+def read_filters(path: Path) -> FilterBatch:
+    """The filters of a file; raises FilterError, with the line, for one that is ill-formed."""
+    filters: list[tuple[int, int, Filter]] = []
+    lines: dict[int, int] = {}
+    with path.open("rb") as stream:
+        for number, line in _lines(stream):
+            place = f"{path}:{number}"
+            try:
+                read = _FILTER.decode(line)
+                filter_ = Filter(tuple(map(_constraint, read.constraints)), read.type)
+            except _REFUSED as error:
+                raise FilterError(f"{place}: not a filter: {error}") from None
+            except FilterError as error:
+                raise FilterError(f"{place}: {error}") from None
+            for name in ("filter", "interface"):
+                if not INT_MIN <= getattr(read, name) <= INT_MAX:
+                    raise FilterError(f"{place}: {name}: an int beyond 64 bits")
+            first = lines.setdefault(read.filter, number)
+            if first != number:
+                raise FilterError(f"{place}: filter {read.filter} stands in line {first} already")
+            filters.append((read.filter, read.interface, filter_))
+    return FilterBatch.of(filters)
+
+
+def read_events(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    """The events of a file of any form, some at a time, in its order, with their ids."""
+    if form_of(path)[0] != ".jsonl":
+        return _tabular(path)
+    return _untyped(path)
+
+
+def _constraint(parts: tuple[str, str, Any]) -> Constraint:
+    name, symbol, operand = parts
+    operator = SYMBOLS.get(symbol)
+    if operator is None:
+        raise FilterError(f"{name}: expected an operator of {' '.join(SYMBOLS)}, found {symbol!r}")
+    return Constraint(name, operator, operand)
+
+
+def _untyped(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    with opened(path) as stream:
+        lines = _lines(stream)
+        while piece := list(itertools.islice(lines, EVENTS)):
+            read = [_event(line, number, path) for number, line in piece]
+            ids: list[PrintedId] = [
+                number if isinstance(event.id, UnsetType) else event.id
+                for event, (number, _) in zip(read, piece, strict=True)
+            ]
+            rows = [event.data for event in read]
+            yield ids, MixedEvents.of(rows, [event.type or "" for event in read])
+
+
+def _event(line: bytes, number: int, path: Path) -> _EventLine:
+    """An event; where the decoder that is made for good ones refuses it, another says why."""
+    with suppress(*_REFUSED):
+        return _FITTING.decode(line)
+    place = f"{path}:{number}"
+    try:
+        event: _EventLine = _EVENT.decode(line)
+        inferred_type(event.type or "", event.data)  # refuses values of no kind
+    except _REFUSED as error:
+        raise BadEvent(f"not an event: {error}", place) from None
+    except BadEvent as error:
+        raise BadEvent(error.reason, place) from None
+    except SchemaError as error:
+        raise BadEvent(str(error), place) from None
+    return event
+
+
+def _tabular(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    for chunk in EventFile.of(path).read(Intake()):
+        for batch in chunk.batches:
+            yield _ids(batch), MixedEvents.of_batch(batch)
+
+
+def _ids(batch: EventBatch) -> list[PrintedId]:
+    """The ids of events as JSON shows them: those that are numbers as numbers."""
+    numbers = ((text, number_of_id(text)) for text in batch.ids.printed())
+    return [text if number is None else number for text, number in numbers]
+
+
+def _lines(stream: BinaryIO) -> Iterator[_Numbered]:
+    """The lines that are not empty, numbered from 1."""
+    numbered: Iterable[_Numbered] = enumerate(stream, 1)
+    return ((number, line) for number, line in numbered if line.strip())

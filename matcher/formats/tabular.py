@@ -1,0 +1,259 @@
+"""Batches and Arrow record batches (cli.md, Files): a column an attribute, numbers not copied.
+
+Beside the attributes a table has ``time`` (a timestamp, RFC 3339 text or a number of seconds) and
+may have ``type``, ``source``, ``sequence`` and ``id``; ``cause`` is written and never read back.
+What a row leaves out follows from its number, as with JSON lines: ``sequence`` is the row's
+number, from 1, ``id`` the sequence number, ``source`` the file's name.
+
+What Arrow holds of an attribute becomes a column in :mod:`matcher.formats.arrowcolumns`; rows that
+are found bad there are raised or skipped together (tesla.md E5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matcher.errors import SchemaError
+from matcher.formats.arrowcolumns import (
+    BadRows,
+    ints_of,
+    kind_of,
+    strings_of,
+    times_of_column,
+    values_of_column,
+)
+from matcher.formats.intake import Intake, Place
+from matcher.formats.printed import printed_causes, printed_ids
+from matcher.model import (
+    Attribute,
+    EventBatch,
+    EventIds,
+    EventType,
+    Int64s,
+    Kind,
+    StringColumn,
+)
+from matcher.rows import id_texts
+
+TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
+RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
+"""Columns that are no attributes."""
+
+_TIMESTAMP = pa.timestamp("us", "UTC")
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+def to_arrow(
+    batch: EventBatch, *, full_cause: bool = False, dictionaries: bool = True
+) -> pa.RecordBatch:
+    """The batch as a record batch of :func:`arrow_schema`; numbers and times are not copied.
+
+    Without ``dictionaries`` strings stand in full, for forms that have none. Raises SchemaError
+    when an attribute has the name of a reserved column.
+    """
+    composite = batch.is_composite
+    schema = arrow_schema(batch.type, composite=composite, dictionaries=dictionaries)
+    ids = batch.ids
+    leading: list[Any] = [
+        StringColumn.constant(batch.type.name, len(batch)),
+        pa.array(batch.time).view(_TIMESTAMP),
+        ids.source,
+    ]
+    trailing: list[Any] = []
+    if not composite:
+        leading.append(ids.sequence)
+    elif batch.causes is None:
+        trailing.append([[]] * len(batch))
+    else:
+        trailing.append(printed_causes(batch.causes, full=full_cause))
+    columns = [*leading, printed_ids(ids), *batch.columns, *trailing]
+    return pa.record_batch(
+        [_arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )
+
+
+def arrow_schema(
+    event_type: EventType, *, composite: bool = False, dictionaries: bool = True
+) -> pa.Schema:
+    """The columns of a type: ``type time source [sequence] id``, attributes, ``[cause]``."""
+    for name in event_type.names:
+        if name in RESERVED:
+            raise SchemaError(
+                f"event {event_type.name}: attribute {name} has the name of a column that every "
+                f"table of events has; JSON lines can hold it"
+            )
+    text = pa.dictionary(pa.int32(), pa.string()) if dictionaries else pa.string()
+    kinds = {
+        Kind.INT: pa.int64(),
+        Kind.FLOAT: pa.float64(),
+        Kind.BOOL: pa.bool_(),
+        Kind.STRING: text,
+    }
+    fields = [(TYPE, text), (TIME, _TIMESTAMP), (SOURCE, text)]
+    if not composite:
+        fields.append((SEQUENCE, pa.int64()))
+    fields.append((ID, pa.string()))
+    fields += [(attribute.name, kinds[attribute.kind]) for attribute in event_type.attributes]
+    if composite:
+        fields.append((CAUSE, pa.list_(pa.string())))
+    return pa.schema(fields)
+
+
+def _arrow_array(column: Any, wanted: pa.DataType) -> pa.Array:
+    if isinstance(column, pa.Array):
+        return column
+    if not isinstance(column, StringColumn):
+        return pa.array(column, wanted)
+    array = pa.DictionaryArray.from_arrays(
+        pa.array(column.codes), pa.array(column.values, pa.string())
+    )
+    return array if pa.types.is_dictionary(wanted) else array.cast(wanted)
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def from_arrow(
+    table: pa.RecordBatch | pa.Table,
+    place: Place,
+    intake: Intake,
+    type_name: str | None = None,
+    *,
+    first_row: int = 1,
+    bad: BadRows | None = None,
+) -> EventBatch:
+    """The good rows as a batch, numbered from ``first_row``.
+
+    ``type_name`` names the type; without it the ``type`` column does, with one value in all rows.
+    With it, a ``type`` column is an attribute, or names the same type.
+    ``bad`` holds rows that the caller has found bad. Raises BadEvent unless ``intake`` skips
+    them, and SchemaError when no type is named or a type that must be inferred has a column that
+    no kind holds.
+    """
+    names = table.schema.names
+    columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
+    name = type_name or named_type(columns.get(TYPE), place.file)
+    reserved = RESERVED if type_name is None else RESERVED[1:]
+    attributes = {key: column for key, column in columns.items() if key not in reserved}
+    event_type = intake.schemas.get(name) or intake.learn(
+        _inferred_schema(name, attributes, place.file)
+    )
+    if type_name is not None and TYPE in columns and TYPE not in event_type.names:
+        _check_named_type(columns[TYPE], type_name, place.file)
+    bad = [] if bad is None else bad
+    time = times_of_column(columns.get(TIME), table.num_rows, bad)
+    values = tuple(
+        values_of_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
+        for attribute in event_type.attributes
+    )
+    numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
+    ids = _ids(columns, numbers, place.source, bad)
+    batch = _good_rows(EventBatch(event_type, time, ids, values), numbers, bad, place.file, intake)
+    intake.surplus += len(batch) * len(set(attributes) - set(event_type.names))
+    return batch
+
+
+def _good_rows(
+    batch: EventBatch, numbers: Int64s, bad: BadRows, file: str, intake: Intake
+) -> EventBatch:
+    """The batch without its bad rows, each of which is refused once, the first one first."""
+    intake.events += len(batch)
+    if not bad:
+        return batch
+    reasons: dict[int, str] = {}
+    for rows, reason in bad:
+        for row in rows.tolist():
+            reasons.setdefault(row, reason)
+    intake.events -= len(reasons)
+    for row in sorted(reasons):
+        intake.refuse(reasons[row], f"{file}:row {numbers[row]}", batch.type.name)
+    keep = np.ones(len(batch), np.bool_)
+    keep[list(reasons)] = False
+    return batch.take(keep)
+
+
+def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> EventType:
+    """The schema that the columns' types mean (E5)."""
+    attributes = []
+    for key, column in columns.items():
+        kind = kind_of(column.type)
+        if kind is None:
+            raise SchemaError(
+                f"{file}: column {key} of event {name} is of type {column.type}; expected "
+                f"integers, floats, bools or strings (declare the event, without it or as it is)"
+            )
+        attributes.append(Attribute(key, kind))
+    return EventType(name, tuple(attributes))
+
+
+def _ids(
+    columns: Mapping[str, pa.Array], numbers: Int64s, default_source: str, bad: BadRows
+) -> EventIds:
+    sequence = _sequence(columns[SEQUENCE], numbers, bad) if SEQUENCE in columns else numbers
+    source = StringColumn.constant(default_source, len(numbers))
+    if SOURCE in columns and not pa.types.is_null(columns[SOURCE].type):
+        given = _text_column(SOURCE, columns[SOURCE])
+        source = strings_of(given.fill_null(default_source), SOURCE, bad)
+    if ID not in columns or pa.types.is_null(columns[ID].type):
+        return EventIds(source, sequence)
+    texts = _text_column(ID, columns[ID])
+    decimals = pa.array(sequence).cast(pa.string())
+    if texts.null_count:
+        texts = pc.coalesce(texts, decimals)
+    if texts.equals(decimals):
+        return EventIds(source, sequence)
+    return EventIds(source, sequence, id_texts(strings_of(texts, ID, bad).tolist(), sequence))
+
+
+def _sequence(column: pa.Array, rows: Int64s, bad: BadRows) -> Int64s:
+    if not pa.types.is_integer(column.type):
+        raise SchemaError(f"column {SEQUENCE} is of type {column.type}; expected integers")
+    attribute = Attribute(SEQUENCE, Kind.INT)
+    filled = pc.coalesce(column, pa.array(rows)) if column.null_count else column
+    return ints_of(attribute, filled, bad)
+
+
+def _text_column(name: str, column: pa.Array) -> pa.Array:
+    kind = kind_of(column.type)
+    if kind not in (Kind.STRING, Kind.INT):
+        raise SchemaError(f"column {name} is of type {column.type}; expected text")
+    texts = column.cast(pa.string())
+    return pc.if_else(pc.equal(texts, ""), None, texts)  # what is empty is left out
+
+
+def named_type(column: pa.Array | None, file: str) -> str:
+    """The one type that the ``type`` column names; SchemaError when it names none, or several."""
+    if column is None:
+        raise SchemaError(
+            f"{file}: no column 'type' says of which type these events are; name it (--type)"
+        )
+    names = pc.unique(column).to_pylist()
+    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
+        raise SchemaError(
+            f"{file}: column 'type' holds {names[:4]}; expected one event type in the whole file"
+        )
+    return names[0]
+
+
+def _check_named_type(column: pa.Array, type_name: str, file: str) -> None:
+    """SchemaError when the rows say that they are of another type than their reader does."""
+    names = pc.unique(column).to_pylist()
+    others = [name for name in names if name not in (type_name, None, "")]
+    if others:
+        raise SchemaError(
+            f"{file}: column 'type' says {others[0]!r}, but the rows were to be of type {type_name}"
+        )
+
+
+def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)

@@ -1,0 +1,7 @@
+"""The matchers: one protocol (``matcher``), several ways, and ``choose``, which is ``auto``.
+
+``naive`` is the oracle, ``pcm`` the thesis's algorithm (4.4), ``counting`` the sequential one that
+it compares with. ``indexed`` looks at few filters, by signatures or by rarest constraint
+(``homes``, ``grouped``, ``bucketed``, ``prefixes``), with a ``rival`` of the other kind made beside
+it; ``tabled`` is what all on a table share, ``loading`` loads their kernels.
+"""

@@ -1,0 +1,170 @@
+"""The subscriptions of many sinks to one type, matched together (thesis 4.2).
+
+Law 1: what is found is what each filter finds alone. Filters that constraints can say stand in one
+matcher, which looks at few of them for each event; the others are evaluated one by one; and those
+without conditions match whatever comes.
+
+Law 2: nothing is done for a sink that wants none of the events, unless it has a filter that is
+evaluated alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+
+from matcher.filters.constraint import Filter
+from matcher.filters.numbering import Numbering
+from matcher.growing import with_room
+from matcher.methods.choose import make
+from matcher.model import EventBatch, Int64s
+from routing.delivery.parcel import Numbers
+from rules.planning.sketch import sketch_of
+from rules.subscription import Subscription
+
+Pattern: TypeAlias = tuple[Numbers, Int64s | None]
+"""Subscriptions of one sink, and the events that just these of them match (None: all)."""
+Who = TypeVar("Who", bound=Hashable)
+"""What stands for a sink."""
+
+BITS_MAX = 62
+"""So many subscriptions are the bits of one number."""
+_NONE = np.empty(0, np.int64)
+
+
+class Selection(Generic[Who]):
+    """Filters of one type by sink and number."""
+
+    def __init__(self) -> None:
+        self._matcher = make("auto")
+        self._names: Numbering[tuple[Who, int]] = Numbering()
+        self._sinks: Numbering[Who] = Numbering()
+        self._sink_of: Int64s = np.zeros(16, np.int64)
+        self._number_of: Int64s = np.zeros(16, np.int64)
+        self._alone: dict[int, Subscription] = {}
+        self._every: dict[Who, set[int]] = {}
+
+    def add(self, sink: Who, number: int, subscription: Subscription) -> None:
+        """Add a filter; it has not been added."""
+        place, new = self._names.use((sink, number))
+        assert new, f"{sink} {number} is there already"
+        self._sink_of = with_room(self._sink_of, place + 1)
+        self._number_of = with_room(self._number_of, place + 1)
+        self._sink_of[place], _ = self._sinks.use(sink)
+        self._number_of[place] = number
+        sketch = sketch_of(subscription.conditions, subscription.type)
+        if not subscription.conditions:
+            self._every.setdefault(sink, set()).add(number)
+        elif sketch.is_whole:
+            self._matcher.add(place, 0, Filter(sketch.filter.constraints))
+        else:
+            self._alone[place] = subscription
+
+    def remove(self, sink: Who, number: int) -> None:
+        """Take a filter out; KeyError when it is not there."""
+        place = self._names.number((sink, number))
+        if place is None:
+            raise KeyError((sink, number))
+        every = self._every.get(sink, set())
+        if number in every:
+            every.remove(number)
+            if not every:
+                del self._every[sink]
+        elif self._alone.pop(place, None) is None:
+            self._matcher.remove(place)
+        self._names.release(place)
+        self._sinks.release(int(self._sink_of[place]))
+
+    def match(self, batch: EventBatch) -> Iterator[tuple[Who, list[Pattern]]]:
+        """The sinks that want events of a batch, and which of them because of what."""
+        events, places = self._found(batch)
+        if len(batch) == 1:
+            yield from self._of_one(places)
+            return
+        numbers, sinks = self._number_of[places], self._sink_of[places]
+        order = np.lexsort((numbers, events, sinks))
+        events, numbers, sinks = events[order], numbers[order], sinks[order]
+        starts = np.flatnonzero(sinks[1:] != sinks[:-1]) + 1
+        bounds = [0, *starts.tolist(), len(sinks)] if len(sinks) else [0]
+        every = dict(self._every)
+        for start, end in itertools.pairwise(bounds):
+            sink, number = self._name(int(places[order[start]]))
+            always = every.pop(sink, None)
+            own = numbers[start:end]
+            if always is None and (own == number).all():  # most sinks have one filter of a type
+                rows = events[start:end]
+                yield sink, [((number,), None if len(rows) == len(batch) else rows)]
+            else:
+                yield sink, patterns_of(events[start:end], own, sorted(always or ()), len(batch))
+        for sink, only in every.items():
+            yield sink, [(tuple(sorted(only)), None)]
+
+    def _found(self, batch: EventBatch) -> tuple[Int64s, Int64s]:
+        """Pairs of an event and the place of a filter with conditions that it satisfies."""
+        events, places = [_NONE], [_NONE]
+        if len(self._matcher):
+            found = self._matcher.match(batch, filters=True)
+            assert found.offsets is not None
+            assert found.filters is not None
+            events.append(np.repeat(np.arange(len(batch)), np.diff(found.offsets)))
+            places.append(found.filters)
+        for place, subscription in self._alone.items():
+            rows = np.flatnonzero(subscription.mask(batch))
+            events.append(rows)
+            places.append(np.full(len(rows), place))
+        return np.concatenate(events), np.concatenate(places)
+
+    def _name(self, place: int) -> tuple[Who, int]:
+        name = self._names.words[place]
+        assert name is not None
+        return name
+
+    def _of_one(self, places: Int64s) -> Iterator[tuple[Who, list[Pattern]]]:
+        """The same as ``match`` of a batch of one event, which is common."""
+        found = {sink: list(only) for sink, only in self._every.items()}
+        for place in places.tolist():
+            sink, number = self._name(place)
+            found.setdefault(sink, []).append(number)
+        for sink, numbers in found.items():
+            yield sink, [(tuple(sorted(numbers)), None)]
+
+
+def patterns_of(
+    events: Int64s, numbers: Int64s, always: Sequence[int], count: int
+) -> list[Pattern]:
+    """The patterns of one sink from pairs of an event and a number, in ascending order.
+
+    ``always``: numbers that go with each of the ``count`` events of the batch.
+    """
+    begins = np.flatnonzero(np.diff(events, prepend=-1))
+    rows = events[begins]
+    patterns: list[Pattern] = []
+    for own, chosen in _alike(numbers, begins):
+        together = tuple(sorted([*own, *always])) if always else own
+        matched = rows if chosen is None else rows[chosen]
+        patterns.append((together, None if len(matched) == count else matched))
+    if always and len(rows) < count:
+        patterns.append((tuple(always), np.setdiff1d(np.arange(count), rows)))
+    return patterns
+
+
+def _alike(numbers: Int64s, begins: Int64s) -> Iterator[tuple[Numbers, Int64s | None]]:
+    """The distinct runs of numbers, each with the places of those like it (None: all of them)."""
+    distinct, codes = np.unique(numbers, return_inverse=True)
+    if len(distinct) == 1:
+        yield (int(distinct[0]),), None
+    elif len(distinct) <= BITS_MAX:
+        bits = np.add.reduceat(np.int64(1) << codes, begins)
+        for pattern in np.unique(bits).tolist():
+            own = [one for code, one in enumerate(distinct.tolist()) if pattern >> code & 1]
+            yield tuple(own), np.flatnonzero(bits == pattern)
+    else:  # so many of one sink that hardly two events have the same
+        runs: dict[Numbers, list[int]] = {}
+        flat, ends = numbers.tolist(), [*begins[1:].tolist(), len(numbers)]
+        for run, (begin, end) in enumerate(zip(begins.tolist(), ends, strict=True)):
+            runs.setdefault(tuple(flat[begin:end]), []).append(run)
+        for together, places in runs.items():
+            yield together, np.array(places, np.int64)

@@ -1,0 +1,353 @@
+"""The sinks, each with its own bounded queue: a slow one slows nobody who did not ask for it.
+
+Law 1: a primitive event is due at once, in the order of its arrival; a composite event when the
+marks of all rules that define the sink's types have passed it (:mod:`routing.delivery.holdback`). A
+rule whose sources have all closed holds nothing back.
+
+Law 2: what is due goes out as far as the sink's credit reaches; the rest waits in its queue. When
+queue and held-back events exceed the sink's limit, its own choice decides: ``drop-oldest`` drops
+and counts, ``disconnect`` ends it, and ``block`` keeps its sources from getting more credit
+(:mod:`routing.serving.credit`), so its limit may be exceeded by what they may still have under way.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from routing.config import NodeConfig
+from routing.delivery.audience import Audience
+from routing.delivery.holdback import HoldBack
+from routing.delivery.joining import Joined
+from routing.delivery.parcel import Parcel, join
+from routing.delivery.selection import Pattern
+from routing.delivery.subscriptions import Interest, Interests, interest, parcel_of
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import Code, Delivery, Subscribe, WhenFull
+from routing.order import greatest_time
+from routing.serving.deployment import Deployed, Deployments
+from rules.engine.engine import Detections
+from rules.pattern import TIMER
+
+JOINED_BATCHES_MAX = 64
+"""Batches that waited in a queue and go out in one Delivery."""
+
+
+class Sink:
+    """One sink: what it asked for, what waits for it, and the credit it has given."""
+
+    def __init__(self, peer: Peer, name: str, when_full: WhenFull, limit: int) -> None:
+        self.peer = peer
+        self.name = name
+        self.when_full = when_full
+        self.limit = limit
+        self.credit = 0
+        self.interests = Interests()
+        self.rules: tuple[Deployed, ...] = ()
+        """The rules that define what it subscribed to."""
+        self.feeds: frozenset[str] = frozenset()
+        """The published types that its events come or are made from."""
+        self.mark = TIME_MAX
+        """Composite events before it are due."""
+        self.delivered = 0
+        self.dropped = 0
+        self._unreported = 0
+        self._queue: deque[Parcel] = deque()
+        self._queued = 0
+        self._held = HoldBack()
+
+    @property
+    def queued(self) -> int:
+        """Events that are due and wait for credit."""
+        return self._queued
+
+    @property
+    def held(self) -> int:
+        """Composite events that are not due yet."""
+        return len(self._held)
+
+    @property
+    def excess(self) -> int:
+        """By how many events the limit is exceeded; at 0 the queue is just full."""
+        return self._queued + len(self._held) - self.limit
+
+    def offer(self, parcel: Parcel) -> None:
+        """Queue events that are due."""
+        self._queue.append(parcel)
+        self._queued += parcel.events
+
+    def must_hold(self, parcel: Parcel, *, is_joined: bool) -> bool:
+        """Whether some composite events of a parcel are not due yet, come after held ones, or have
+        no common order yet (``is_joined``).
+        """
+        if len(self._held) or (is_joined and self.rules):
+            return True
+        return max(map(greatest_time, parcel.batches)) >= self.mark
+
+    def hold(self, parcel: Parcel, places: Int64s) -> None:
+        """Hold composite events back, with the places of their rules. ``release`` must follow."""
+        self._held.hold(parcel, places)
+
+    def release(self) -> bool:
+        """Queue what ``mark`` has passed; whether there was any."""
+        due = self._held.release(self.mark)
+        if due is not None:
+            self.offer(due)
+        return due is not None
+
+    def withdraw(self, due: Mapping[str, int]) -> None:
+        """Drop held events that will come again: by source, those from a time on."""
+        self._held.withdraw(due)
+
+    def take(self, events_max: int) -> Delivery | None:
+        """What is to be sent now; None when nothing is due or there is no credit."""
+        if not self._queue or self.credit == 0:
+            return None
+        room = min(self.credit, events_max)
+        parcel = self._pop(room)
+        if self._queue:
+            parcel = self._joined(parcel, room)
+        self.credit -= parcel.events
+        self.delivered += parcel.events
+        dropped, self._unreported = self._unreported, 0
+        return Delivery(parcel.batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
+
+    def _joined(self, first: Parcel, events_max: int) -> Parcel:
+        """The first parcel with those that wait behind it, up to so many events."""
+        parcels, events, batches = [first], first.events, len(first.batches)
+        while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
+            if self._queue[0].late != first.late:
+                break
+            parcel = self._pop(events_max - events)
+            parcels.append(parcel)
+            events += parcel.events
+            batches += len(parcel.batches)
+        return join(parcels)
+
+    def drop_oldest(self) -> int:
+        """Drop what exceeds the limit, the first in the order of delivery; how many it was."""
+        excess = left = self.excess
+        while left > 0 and self._queue:
+            left -= len(self._pop(left))
+        if left > 0:
+            self._held.drop(left)
+        self.dropped += excess
+        self._unreported += excess
+        return excess
+
+    def _pop(self, events_max: int) -> Parcel:
+        parcel = self._queue.popleft()
+        if parcel.events > events_max:
+            parcel, rest = parcel.cut(events_max)
+            self._queue.appendleft(rest)
+        self._queued -= parcel.events
+        return parcel
+
+
+class Sinks:
+    """All sinks, and what is offered to them."""
+
+    def __init__(self, config: NodeConfig, deployments: Deployments) -> None:
+        self._config = config
+        self._deployments = deployments
+        self._sinks: dict[Peer, Sink] = {}
+        self._audiences: dict[str, Audience[Sink]] = {}
+        self._composite: dict[Peer, Sink] = {}
+        self._touched: dict[Peer, Sink] = {}
+        self.version = 0
+        """Counts up whenever subscriptions, types or rules have changed."""
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
+    def __iter__(self) -> Iterator[Sink]:
+        return iter(self._sinks.values())
+
+    def find(self, peer: Peer) -> Sink | None:
+        """The sink at that link, if it has subscribed."""
+        return self._sinks.get(peer)
+
+    def subscribe(
+        self, peer: Peer, name: str, message: Subscribe, schemas: Mapping[str, EventType]
+    ) -> Interest:
+        """Add a subscription; Refusal, with nothing changed, when it is refused."""
+        sink = self._sinks.get(peer) or Sink(peer, name, message.when_full, message.limit)
+        if (sink.when_full, sink.limit) != (message.when_full, message.limit):
+            raise Refusal(
+                Code.IN_USE,
+                f"this client's queue is already {sink.when_full.value} with {sink.limit} events",
+            )
+        queue_max, subscriptions_max = self._config.queue_events_max, self._config.subscriptions_max
+        if message.limit > queue_max:
+            raise Refusal(
+                Code.LIMIT, f"a queue of {message.limit} events (queue_events_max: {queue_max})"
+            )
+        if message.number in sink.interests:
+            raise Refusal(Code.IN_USE, f"subscription {message.number} exists")
+        if len(sink.interests) >= subscriptions_max:
+            bound = f"{subscriptions_max} subscriptions (subscriptions_max)"
+            raise Refusal(Code.LIMIT, f"more than {bound}")
+        added = interest(message.number, message.filter, schemas)
+        sink.interests.add(added)
+        self._sinks[peer] = sink
+        self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
+        self._follow(sink)
+        return added
+
+    def unsubscribe(self, peer: Peer, number: int) -> None:
+        """End a subscription; Refusal when there is none of that number."""
+        sink = self._sinks.get(peer)
+        if sink is None or number not in sink.interests:
+            raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
+        self._end(sink, number)
+        self._follow(sink)
+
+    def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Refusal]]:
+        """Types have become known or were forgotten: check subscriptions again.
+
+        Gives those that have ended because they do not fit their type.
+        """
+        ended = []
+        for sink in self._sinks.values():
+            for one in list(sink.interests):
+                checked_for = None if one.filter is None else one.filter.type
+                if schemas.get(one.type_name) == checked_for:
+                    continue
+                try:
+                    checked = one.checked(schemas)
+                except Refusal as refusal:
+                    self._end(sink, one.number)
+                    reason = f"subscription {one.number} ends: {refusal}"
+                    ended.append((sink, Refusal(refusal.code, reason)))
+                else:
+                    sink.interests.add(checked)
+                    self._audiences[one.type_name].forget()
+        self.index()
+        return ended
+
+    def remove(self, peer: Peer) -> None:
+        """The link is gone, or its last subscription."""
+        self._touched.pop(peer, None)
+        sink = self._sinks.pop(peer, None)
+        if sink is not None:
+            for one in list(sink.interests):
+                self._end(sink, one.number)
+            self._composite.pop(peer, None)
+            self.version += 1
+
+    def index(self) -> None:
+        """Work out anew which rules each sink follows: types or rules have changed."""
+        self.version += 1
+        for sink in self._sinks.values():
+            self._follow(sink)
+
+    def _follow(self, sink: Sink) -> None:
+        """Work out anew which rules a sink follows: its subscriptions have changed, too."""
+        self.version += 1
+        names = sink.interests.type_names
+        sink.rules = tuple(
+            deployed for name in names for deployed in self._deployments.defining(name)
+        )
+        needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
+        sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
+        if sink.rules:
+            self._composite[sink.peer] = sink
+            return
+        self._composite.pop(sink.peer, None)
+        if sink.mark != TIME_MAX:
+            sink.mark = TIME_MAX  # nothing is left to wait for
+            sink.release()
+            self.touch(sink)
+
+    def _end(self, sink: Sink, number: int) -> None:
+        ended = sink.interests.remove(number)
+        audience = self._audiences[ended.type_name]
+        audience.remove(sink, ended)
+        if not audience:
+            del self._audiences[ended.type_name]
+
+    @property
+    def follow_rules(self) -> bool:
+        """Whether any sink gets composite events, so that ``offer_detected`` has to be called."""
+        return bool(self._composite)
+
+    def touch(self, sink: Sink) -> None:
+        """Something may have to be sent to the sink."""
+        self._touched[sink.peer] = sink
+
+    @property
+    def touched(self) -> Iterable[Sink]:
+        """The sinks that ``take_touched`` would give."""
+        return self._touched.values()
+
+    def take_touched(self) -> list[Sink]:
+        """The sinks that something may have to be sent to."""
+        if not self._touched:
+            return []
+        touched, self._touched = self._touched, {}
+        return list(touched.values())
+
+    def offer(
+        self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
+    ) -> None:
+        """Queue published events for those who want them."""
+        for sink, parcel in self._wanted(batches, order, late):
+            sink.offer(parcel)
+            self.touch(sink)
+
+    def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
+        """Queue composite events, and what the rules' new marks release."""
+        for sink in self._composite.values():
+            sink.mark = min(due_mark(deployed) for deployed in sink.rules)
+        is_joined = isinstance(detections, Joined)
+        for sink, parcel in self._wanted(detections.batches, detections.order):
+            if sink.must_hold(parcel, is_joined=is_joined):
+                sink.hold(parcel, self._places(parcel.batches))
+            else:
+                sink.offer(parcel)
+            self.touch(sink)
+        for sink in self._composite.values():
+            # Only now, since what was just detected may come before what was held.
+            if sink.release():
+                self.touch(sink)
+
+    def _wanted(
+        self, batches: tuple[EventBatch, ...], order: Int64s | None, late: bool = False
+    ) -> Iterator[tuple[Sink, Parcel]]:
+        """The sinks that want any of the events, and what each gets."""
+        if len(batches) == 1:  # common
+            audience = self._audiences.get(batches[0].type.name)
+            for sink, patterns in () if audience is None else audience.match(batches[0]):
+                parcel = parcel_of(batches, (patterns,), order, late)
+                if parcel is not None:
+                    yield sink, parcel
+            return
+        found: dict[Sink, list[Sequence[Pattern]]] = {}
+        for place, batch in enumerate(batches):
+            audience = self._audiences.get(batch.type.name)
+            for sink, patterns in () if audience is None else audience.match(batch):
+                found.setdefault(sink, [()] * len(batches))[place] = patterns
+        for sink, chosen in found.items():
+            parcel = parcel_of(batches, chosen, order, late)
+            if parcel is not None:
+                yield sink, parcel
+
+    def _places(self, batches: Iterable[EventBatch]) -> Int64s:
+        """The places of the events' rules (E4), one row an event."""
+        columns = []
+        for batch in batches:
+            source = batch.ids.source
+            places = np.array([self._place(name) for name in source.values], np.int64)
+            columns.append(places[source.codes])
+        return np.concatenate(columns)
+
+    def _place(self, source: str) -> tuple[int, int]:
+        deployed = self._deployments.find(source.removeprefix(RULE_SOURCE))
+        # A dictionary may name rules that are gone and that none of its events is from.
+        return (0, 0) if deployed is None else deployed.place

@@ -1,0 +1,209 @@
+"""What a sink asked for, and which events of a batch that is.
+
+An event that several subscriptions of one sink match is delivered once, with all their numbers.
+A subscription to a type that is not known yet waits, unchecked, and is checked when the type
+appears; it waits again when the type is forgotten.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from matcher.model import EventBatch, EventType, Int64s
+from matcher.single import Single
+from routing.delivery.parcel import Numbers, Parcel, order_of
+from routing.delivery.selection import BITS_MAX, Pattern
+from routing.errors import Refusal
+from routing.messages import Code
+from rules.errors import RuleErrors
+from rules.pattern import TIMER
+from rules.subscription import Subscription, parse_subscription
+from rules.syntax.parser import parse_filter
+
+PER_TYPE_MAX = BITS_MAX
+"""Subscriptions to one type that are matched one by one: theirs are the bits of one number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interest:
+    """One subscription; ``filter`` is None while its type is not known."""
+
+    number: int
+    text: str
+    type_name: str
+    filter: Subscription | None
+
+    def checked(self, schemas: Mapping[str, EventType]) -> Interest:
+        """The same with its filter checked against its type, if that is known.
+
+        Raises Refusal when the filter does not fit the type.
+        """
+        if self.type_name not in schemas:
+            return Interest(self.number, self.text, self.type_name, None)
+        try:
+            found = parse_subscription(self.text, schemas)
+        except RuleErrors as errors:
+            raise Refusal(Code.BAD_FILTER, str(errors)) from None
+        return Interest(self.number, self.text, self.type_name, found)
+
+
+def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Interest:
+    """A new subscription; Refusal when its text cannot be a filter."""
+    try:
+        name = parse_filter(text).type.text
+    except RuleErrors as errors:
+        raise Refusal(Code.BAD_FILTER, str(errors)) from None
+    if name == TIMER.name:
+        raise Refusal(Code.BAD_FILTER, "Timer ticks inside rules only (tesla.md S13)")
+    return Interest(number, text, name, None).checked(schemas)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The checked subscriptions to one type, side by side."""
+
+    numbers: Numbers
+    filters: tuple[Subscription, ...]
+    everything: bool
+    """Whether none of them has conditions."""
+
+    @classmethod
+    def of(cls, interests: Sequence[Interest]) -> Wanted:
+        """Those of ``interests`` whose type is known."""
+        filters = tuple(one.filter for one in interests if one.filter is not None)
+        return cls(
+            tuple(one.number for one in interests if one.filter is not None),
+            filters,
+            not any(one.conditions for one in filters),
+        )
+
+
+class Interests:
+    """The subscriptions of one sink."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, Interest] = {}
+        self._by_type: dict[str, dict[int, Interest]] = {}
+        self._wanted: dict[str, Wanted] = {}  # made when it is first needed
+
+    @classmethod
+    def of(cls, interests: Iterable[Interest]) -> Interests:
+        """These subscriptions."""
+        made = cls()
+        for one in interests:
+            made.add(one)
+        return made
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __iter__(self) -> Iterator[Interest]:
+        return iter(self._by_number.values())
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._by_number
+
+    @property
+    def type_names(self) -> Sequence[str]:
+        """The types that are subscribed to, known or not."""
+        return list(self._by_type)
+
+    def to(self, type_name: str) -> Iterable[Interest]:
+        """The subscriptions to a type."""
+        return self._by_type.get(type_name, {}).values()
+
+    def add(self, added: Interest) -> None:
+        """Add or replace a subscription."""
+        self._by_number[added.number] = added
+        self._by_type.setdefault(added.type_name, {})[added.number] = added
+        self._wanted.pop(added.type_name, None)
+
+    def remove(self, number: int) -> Interest:
+        """End a subscription; gives it."""
+        removed = self._by_number.pop(number)
+        same = self._by_type[removed.type_name]
+        del same[number]
+        if not same:
+            del self._by_type[removed.type_name]
+        self._wanted.pop(removed.type_name, None)
+        return removed
+
+    def match(
+        self, batches: Sequence[EventBatch], order: Int64s | None, late: bool = False
+    ) -> Parcel | None:
+        """The events that match, in the order given for all of them; None when there are none.
+
+        At most PER_TYPE_MAX subscriptions to a type are matched so.
+        """
+        return parcel_of(batches, list(map(self.patterns, batches)), order, late)
+
+    def patterns(self, batch: EventBatch) -> list[Pattern]:
+        """For each set of subscriptions that some events match: these events."""
+        wanted = self._wanted.get(batch.type.name)
+        if wanted is None:
+            if batch.type.name not in self._by_type:
+                return []
+            wanted = self._make_wanted(batch.type.name)
+        if wanted.everything:
+            return [(wanted.numbers, None)] if wanted.numbers else []
+        if isinstance(batch, Single):
+            taking = [
+                number
+                for number, one in zip(wanted.numbers, wanted.filters, strict=True)
+                if one.takes(batch)
+            ]
+            return [(tuple(taking), None)] if taking else []
+        masks = [one.mask(batch) for one in wanted.filters]
+        if len(batch) == 1:
+            own = tuple(itertools.compress(wanted.numbers, map(bool, masks)))
+            return [(own, None)] if own else []
+        bits = sum(mask.astype(np.int64) << place for place, mask in enumerate(masks))
+        patterns: list[Pattern] = []
+        for pattern in np.unique(bits).tolist():
+            if pattern:
+                rows = np.flatnonzero(bits == pattern)
+                own = tuple(
+                    number for place, number in enumerate(wanted.numbers) if pattern >> place & 1
+                )
+                patterns.append((own, None if len(rows) == len(batch) else rows))
+        return patterns
+
+    def _make_wanted(self, type_name: str) -> Wanted:
+        wanted = self._wanted[type_name] = Wanted.of(list(self.to(type_name)))
+        assert len(wanted.filters) <= PER_TYPE_MAX
+        return wanted
+
+
+def parcel_of(
+    batches: Sequence[EventBatch],
+    patterns: Sequence[Sequence[Pattern]],
+    order: Int64s | None,
+    late: bool = False,
+) -> Parcel | None:
+    """What one sink gets of the batches, by its patterns in each; None for nothing."""
+    if len(batches) == 1 and len(batches[0]) == 1:  # common, and in order by itself
+        found = patterns[0]
+        return Parcel(tuple(batches), (found[0][0],), None, late, 1) if found else None
+    parts: list[EventBatch] = []
+    subscriptions: list[Numbers] = []
+    places: list[Int64s] = []
+    start = 0
+    for batch, found in zip(batches, patterns, strict=True):
+        for numbers, rows in found:
+            parts.append(batch if rows is None else batch.take(rows))
+            subscriptions.append(numbers)
+            places.append(start + (np.arange(len(batch)) if rows is None else rows))
+        start += len(batch)
+    if not parts:
+        return None
+    if order is None:
+        matched = order_of(places)
+    else:
+        ranks = np.empty(start, np.int64)
+        ranks[order] = np.arange(start)
+        matched = order_of([ranks[own] for own in places])
+    return Parcel.of(tuple(parts), tuple(subscriptions), matched, late)

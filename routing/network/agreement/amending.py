@@ -1,0 +1,77 @@
+"""What becomes of what the root knows, as a message and back (messages.Amended).
+
+Law: who has what was known before and is told the amendment has what is known now, every table in
+its order. A table whose order has changed is told whole, as gone and come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from routing.errors import ProtocolError, WireError
+from routing.messages import Amended, Change, Code, Known
+from routing.wire.schemas import event_type_of, flat_schema
+
+Item = TypeVar("Item")
+
+
+def amendment(before: Known, after: Known, number: int = 0) -> Amended:
+    """What becomes of ``before``, so that it is ``after``."""
+    gone, new = difference(before.types, after.types)
+    return Amended(
+        number,
+        (gone, tuple((place, tuple(flat_schema(schema))) for place, schema in new)),
+        difference(before.rules, after.rules),
+        difference(before.ended, after.ended),
+        difference(before.homes, after.homes),
+        difference(before.given_up, after.given_up),
+    )
+
+
+def amended(before: Known, message: Amended) -> Known:
+    """What is known after an amendment of ``before``; ProtocolError when it is of something else.
+
+    Tables that stay as they are stay the same objects.
+    """
+    gone, new = message.types
+    try:
+        types = tuple((place, event_type_of(flat)) for place, flat in new)
+    except WireError as error:
+        raise ProtocolError(Code.PROTOCOL, str(error)) from None
+    return Known(
+        changed(before.types, (gone, types)),
+        changed(before.rules, message.rules),
+        changed(before.ended, message.ended),
+        changed(before.homes, message.homes),
+        changed(before.given_up, message.given_up),
+    )
+
+
+def difference(before: Sequence[Item], after: Sequence[Item]) -> Change[Item]:
+    """What becomes of one table."""
+    if before is after:
+        return (), ()
+    common = set(before) & set(after)
+    if [one for one in before if one in common] != [one for one in after if one in common]:
+        common = set()  # their order is another
+    return (
+        tuple(place for place, one in enumerate(before) if one not in common),
+        tuple((place, one) for place, one in enumerate(after) if one not in common),
+    )
+
+
+def changed(before: tuple[Item, ...], change: Change[Item]) -> tuple[Item, ...]:
+    """A table after a change; ProtocolError when the change is of another one."""
+    gone, new = change
+    if not (gone or new):
+        return before
+    if gone and max(gone) >= len(before):
+        raise ProtocolError(Code.PROTOCOL, f"place {max(gone)} of {len(before)} is gone")
+    leaving = frozenset(gone)
+    kept = [one for place, one in enumerate(before) if place not in leaving]
+    for place, one in new:
+        if place > len(kept):
+            raise ProtocolError(Code.PROTOCOL, f"something comes to place {place} of {len(kept)}")
+        kept.insert(place, one)
+    return tuple(kept)

@@ -1,0 +1,62 @@
+"""At the root: the sources at other brokers, each as if it had a link here.
+
+Law: a name is one source's in the whole network. One that another broker's live source bears is
+refused; once that has closed, the name is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import Asked, Code
+from routing.serving.link import Link
+from routing.serving.sources import Source
+
+ELSEWHERE: Peer = b"\0elsewhere"
+"""In place of the link of a client of another broker."""
+
+
+class Visitors:
+    """The visiting sources by name."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, Link] = {}
+
+    def __iter__(self) -> Iterator[Source]:
+        return (link.source for link in self._links.values() if link.source is not None)
+
+    def find(self, name: str) -> Source | None:
+        """The source of that name, if it visits."""
+        link = self._links.get(name)
+        return None if link is None else link.source
+
+    def home(self, name: str) -> str:
+        """The broker of a source that visits; "" for one that does not."""
+        link = self._links.get(name)
+        return "" if link is None else link.home
+
+    def admit(self, asked: Asked, now: float) -> Link:
+        """The link that stands for a client that acts as a source; Refusal for a taken name."""
+        name, home = asked.client, asked.path[0]
+        link = self._links.get(name)
+        if link is None:
+            link = self._links[name] = stand_in(name, now)
+        elif link.source is not None and link.home != home:
+            raise Refusal(Code.NAME_TAKEN, f"a live client of broker {link.home} is named {name!r}")
+        link.home = home
+        return link
+
+    def leave(self, name: str) -> None:
+        """The source has closed."""
+        self._links.pop(name, None)
+
+    def clear(self) -> None:
+        """The broker is the root no longer."""
+        self._links.clear()
+
+
+def stand_in(name: str, now: float) -> Link:
+    """A link that stands for a client of another broker."""
+    return Link(ELSEWHERE, name, 0, 0.0, now, now, now)

@@ -1,0 +1,142 @@
+"""What is still needed of the past, and what is not sent again (architecture.md 4.3).
+
+The *due* of a rule is the least time up to which those who want its composite events have them:
+what comes from there on has to be found once more when the tree is rebuilt.
+
+Law 1: a rule has to be right from its due on, and as far back as the rules above it reach from
+where they have to be right. From there it sees as far as it reaches itself; earlier events cannot
+matter. So every type that rules use has a *horizon*.
+
+Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right
+from the beginning, and has no horizon but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
+from routing.delivery.joining import Joined
+from routing.order import greatest_time
+from routing.partition.derivation import reach_of
+from routing.partition.placement import is_unbounded
+from routing.serving.deployment import Deployed
+from rules.checking.dependencies import arrange
+from rules.engine.engine import Detections
+from rules.pattern import TIMER, Rule
+
+Times = tuple[tuple[str, int], ...]
+"""Rules or types with times, as messages have them."""
+
+
+@lru_cache(maxsize=65_536)
+def _reach(rule: Rule) -> int:
+    return reach_of(rule)
+
+
+@lru_cache(maxsize=8)
+def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    return arrange(rules).rules
+
+
+def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
+    """For each rule, how far back it sees when it is evaluated once more (Laws 1 and 2)."""
+    right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
+    defining: dict[str, list[str]] = {}
+    for one in rules:
+        defining.setdefault(one.rule.defines.name, []).append(one.rule.name)
+    found: dict[str, int] = {}
+    # Arranged together, since a cycle may lead over rules that were deployed apart.
+    waiting = list(_arranged(tuple(one.rule for one in rules)))
+    by_name = {rule.name: rule for rule in waiting}
+    while waiting:
+        rule = waiting.pop()
+        start = TIME_MIN
+        if not is_unbounded(rule) and right[rule.name] > TIME_MIN:
+            start = right[rule.name] - _reach(rule)
+        if found.get(rule.name, TIME_MAX) <= start:
+            continue
+        found[rule.name] = start
+        for used in rule.used_types:
+            for below in defining.get(used.name, ()):
+                if start < right[below]:
+                    right[below] = start
+                    waiting.append(by_name[below])
+    return found
+
+
+def horizons(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
+    """For each type that rules use, the time before which no event is needed any more."""
+    found: dict[str, int] = {}
+    from_when = starts(rules, due)
+    for one in rules:
+        for used in one.rule.used_types:
+            if used != TIMER:
+                start = max(from_when[one.rule.name], TIME_MIN if one.since is None else one.since)
+                found[used.name] = min(found.get(used.name, TIME_MAX), start)
+    return found
+
+
+def needed(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> Iterator[EventBatch]:
+    """The events that are not earlier than the horizons of their types, of types that have one."""
+    for batch in batches:
+        horizon = horizons.get(batch.type.name)
+        if horizon is not None and greatest_time(batch) >= horizon:
+            is_needed = batch.time >= horizon
+            yield batch if is_needed.all() else batch.take(is_needed)
+
+
+def least(tables: Iterable[Times]) -> dict[str, int]:
+    """The least time of each name."""
+    found: dict[str, int] = {}
+    for table in tables:
+        for name, time in table:
+            found[name] = min(time, found.get(name, TIME_MAX))
+    return found
+
+
+def from_due_on(detections: Detections, due: Mapping[str, int]) -> Detections:
+    """Composite events without those that are earlier than their rule's due."""
+    if not due or not detections.batches:
+        return detections
+    masks = [is_due(batch, due) for batch in detections.batches]
+    if all(mask is None for mask in masks):
+        return detections
+    return _chosen(detections, masks)
+
+
+def chosen(detections: Detections, is_chosen: Callable[[EventBatch], bool]) -> Detections:
+    """The composite events of some of the batches."""
+    masks = [
+        None if is_chosen(batch) else np.zeros(len(batch), np.bool_) for batch in detections.batches
+    ]
+    return detections if all(mask is None for mask in masks) else _chosen(detections, masks)
+
+
+def is_due(batch: EventBatch, due: Mapping[str, int]) -> Bools | None:
+    """bool[n]: which composite events are not earlier than their rule's due; None: all."""
+    source = batch.ids.source
+    times = [due.get(name.removeprefix(RULE_SOURCE), TIME_MIN) for name in source.values]
+    if max(times, default=TIME_MIN) <= int(batch.time.min()):
+        return None
+    mask: Bools = batch.time >= np.array(times, np.int64)[source.codes]
+    return mask
+
+
+def _chosen(detections: Detections, masks: Sequence[Bools | None]) -> Detections:
+    batches: list[EventBatch] = []
+    kept: list[Bools] = []
+    for batch, mask in zip(detections.batches, masks, strict=True):
+        mask = np.ones(len(batch), np.bool_) if mask is None else mask
+        kept.append(mask)
+        if mask.any():
+            batches.append(batch if mask.all() else batch.take(mask))
+    stays = np.concatenate(kept)
+    places: Int64s = np.cumsum(stays) - 1  # of what stays, in the concatenated batches
+    order = detections.order[stays[detections.order]]
+    kind = Joined if isinstance(detections, Joined) else Detections
+    return kind(tuple(batches), places[order])

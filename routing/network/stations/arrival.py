@@ -1,0 +1,148 @@
+"""A broker's part where events have the times at which they come (``ordering = "arrival"``).
+
+The thesis's T-Rex evaluates events as they come; so does this station, for immediacy. There are no
+marks, and nothing waits but for what was asked for (Law 4).
+
+Law 1: an event that a rule here uses is stamped when it comes, later than any before it: that is
+its time to the rules, their windows and their composite events. Its own time is not looked at.
+What comes together keeps the order of its sources. So the results are what one engine gives for
+the events in the order and at the times in which they came here.
+
+Law 2: fragments let pass whatever satisfies static conditions, since how far two events are apart
+is decided here and nowhere below.
+
+Law 3: a rule sees what comes from its deployment on. One that moves to another broker begins with
+nothing there, and what is under way when the tree changes is lost: exactness is what the other
+ordering is for.
+
+Law 4: of rules that are pulled (7.3.7) what waits below has the times at which it came there, by
+the clock of the broker there; the clocks of brokers must agree as far as windows matter. What is
+asked for of the past comes with these times, and its End behind it, until when the instants from
+the master on wait for it. What comes in a window that is open comes as if it were pushed. So it is
+as near to the results without pulling as delays are short beside windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from matcher.model import TIME_MIN, EventBatch, Int64s
+from routing.messages import Forward
+from routing.network.stations.station import Station
+from routing.network.ways.places import Division
+from routing.order import at_times, in_sequence
+from routing.partition.composites import numbered
+from routing.serving.deployment import Deployed
+from routing.serving.sources import FAR
+from rules.engine.engine import NOTHING, Detections, Detector
+from rules.pattern import TIMER
+
+ASKED_WITHIN_US = 10_000_000
+"""What has waited below is asked for no later than that, beside its window, or is forgotten."""
+
+
+class ArrivalStation(Station):
+    """A Station whose engine is given events as they come."""
+
+    def __init__(self, name: str, engine: Detector, waiting_events_max: int) -> None:
+        super().__init__(name, engine, waiting_events_max)
+        self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
+        """What came with a message, whether that is fresh, and when it came to where it waited."""
+        self._passed = TIME_MIN
+        """Everything earlier has been evaluated; what comes is later than that."""
+
+    def begin_anew(self) -> None:
+        """Nothing begins anew (Law 3)."""
+
+    def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
+        """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
+        come = tuple(batch for batch in batches if len(batch))
+        if come:
+            self._come.append((come, fresh, None))
+            self.has_news = True
+
+    def take(self, child: str, message: Forward) -> None:
+        """Take in what a child has sent, perhaps of what has waited there (Law 4)."""
+        if message.came is not None:
+            times = np.frombuffer(message.came, "<i8").astype(np.int64)
+            self._come.append((message.batches, False, times))
+            self.has_news = True
+            message = Forward((), message.marks, 0, message.answers)
+        super().take(child, message)
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
+        """Evaluate what has come; None when nothing has."""
+        ticks = clock is not None and any(TIMER.name in uses for uses in self._uses.values())
+        if not (self.has_news or ticks):
+            return None
+        self.has_news = False
+        come, self._come = self._come, []
+        for batches, fresh, times in come:
+            if times is None:
+                self._take_in(batches, fresh, now)
+            else:  # none of them is from the future, whatever clocks say
+                self._take_late(batches, np.clip(times, -FAR, now))
+        detections = self._evaluate_stamped(now) if self._rules else NOTHING
+        for batch in detections.batches:
+            if self._forwarder.looks_at(batch.type.name):
+                self._forwarder.push(numbered(batch, self._ranks))
+        ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.mark)
+        self.outbox.post(self._forwarder.advance({}), answers=ends)
+        return detections
+
+    def _take_in(self, batches: Iterable[EventBatch], fresh: bool, now: int) -> None:
+        used = []
+        for batch in batches:
+            self._forwarder.push(batch, fresh=fresh, came=np.full(len(batch), now))
+            if batch.type.name in self._used:
+                used.append(batch)
+        for batch in stamped(used, max(now, self._passed)) if used else ():
+            self._engine.push(batch)
+            self._pulls.see(batch)
+            self._passed = max(self._passed, int(batch.time.max()) + 1)
+
+    def _take_late(self, batches: Iterable[EventBatch], times: Int64s) -> None:
+        first = 0
+        for batch in batches:
+            came = times[first : first + len(batch)]
+            first += len(batch)
+            self._forwarder.push(batch, fresh=False, came=came)
+            if batch.type.name in self._used:
+                self._engine.push(at_times(batch, came))
+
+    def _evaluate_stamped(self, now: int) -> Detections:
+        self._passed = max(self._passed, now)
+        if not self._pulls.asks:
+            return self._engine.advance(self._passed)
+        marks = dict.fromkeys((*sorted(self._used), TIMER.name), self._passed)
+        self._pulls.learn(marks)
+        for name, mark in self._pulls.limits.items():
+            marks[name] = min(marks.get(name, mark), mark)
+        return self._engine.advance(marks)
+
+    @property
+    def _front_of_masters(self) -> int:
+        return self._passed - 1 if self._passed > TIME_MIN else TIME_MIN
+
+    def _install(self, rules: Sequence[Deployed], division: Division) -> None:
+        since = None if self._passed == TIME_MIN else self._passed
+        super()._install([replace(one, since=since) for one in rules], division)
+
+
+def stamped(batches: Sequence[EventBatch], first: int) -> list[EventBatch]:
+    """Events that come together, at times from ``first`` on, each its own."""
+    count = sum(map(len, batches))
+    order = in_sequence(batches)
+    times: Int64s = np.arange(first, first + count)
+    if order is not None:
+        times[order] = np.arange(first, first + count)
+    found = []
+    start = 0
+    for batch in batches:
+        own = times[start : start + len(batch)]
+        found.append(at_times(batch, own))
+        start += len(batch)
+    return found

@@ -1,0 +1,233 @@
+"""Rules and events of a broker of many trees: on the single one, and on each for sinks (7.3.2).
+
+Law 1: what comes from local sources is kept once, and goes to each tree whose rules use it.
+
+Law 2: a tree that begins is sent all that is kept and may still matter to it; one that goes on,
+what was held while the network paused. So both have all that matters, and nothing twice.
+
+Law 3: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
+others from the single one.
+
+Law 4: a rule that is evaluated nowhere is due from where the sources of this broker have promised
+to be: who subscribes later gets its composite events from there on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
+from routing.delivery.joining import joined
+from routing.messages import SinkTree
+from routing.network.recovery.needs import chosen
+from routing.network.stations.divided import DividedDetection
+from routing.network.stations.processing import Generation, Processing
+from routing.network.stations.station import Station
+from routing.network.tables.router import CLOSED
+from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds
+from routing.serving.deployment import Deployed
+from rules.engine.engine import Detections
+from rules.pattern import TIMER
+
+Planned = tuple[SinkTree, Generation, Division]
+"""A tree, its generation, and how its rules are divided."""
+
+
+class SinkTreesDetection(DividedDetection):
+    """A DividedDetection with a Processing for each tree of a broker with sinks."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.trees: dict[str, Processing] = {}
+        """By root."""
+        self._begun: frozenset[str] = frozenset()
+        """The roots of the trees that have begun with the last plan."""
+        self._kinds = Kinds(frozenset(), frozenset())
+        self._single: frozenset[str] = frozenset()
+        """The rules that are evaluated on the single tree."""
+        self._routed: frozenset[str] = frozenset()
+        """Those of them whose composite events come along it."""
+        self._mixed: tuple[str, ...] = ()
+        """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self._idle: tuple[str, ...] = ()
+        """The rules that no tree evaluates."""
+
+    @property
+    def own(self) -> Processing | None:
+        """The tree of this broker's own sinks."""
+        return self.trees.get(self._name)
+
+    @property
+    def stations(self) -> Sequence[Station]:
+        """The broker's part in each tree."""
+        return (self.station, *(tree.station for tree in self.trees.values()))
+
+    def due_mark(self, deployed: Deployed) -> int:
+        """Up to where a rule's composite events have come, and are complete (Law 3)."""
+        tree = self._own_tree_of(deployed.rule.name)
+        if tree is None or self._by_arrival:
+            return super().due_mark(deployed)
+        return tree.due_mark(deployed.rule.name)
+
+    def _mark_of(self, name: str) -> int:
+        tree = self._own_tree_of(name)
+        return super()._mark_of(name) if tree is None else tree.mark_of(name)
+
+    def _own_tree_of(self, name: str) -> Processing | None:
+        """The own tree, if this broker's sinks get the rule's composite events from there."""
+        tree, deployed = self.own, self._deployments.find(name)
+        if tree is None or deployed is None or deployed.rule.defines.name not in self._kinds.own:
+            return None
+        return tree if tree.rules.get(name) == deployed else None
+
+    def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Up to where this broker has composite events, for all of its trees; and Law 4."""
+        names = set(wanted)
+        found = super().due_of(names & self._routed)
+        for name, mark in self._dues_of_trees(names):
+            found[name] = min(mark, found.get(name, CLOSED))
+        return found
+
+    def _dues_of_trees(self, wanted: set[str]) -> Iterator[tuple[str, int]]:
+        for station in self.stations:
+            for name in station.rules:
+                yield name, station.outlook(name)
+        own = self.own
+        if own is not None:
+            for name in sorted(wanted & own.wanted):
+                if not own.has_ended(name):
+                    yield name, own.mark_of(name)
+        for name in self._idle:
+            if self._deployments.find(name) is not None:
+                for needed in self._deployments.needs(name) & self._own.keys():
+                    yield name, self._said_of(needed)
+
+    def _said_of(self, name: str) -> int:
+        """What own sources have promised of a type, or had when the last of them closed."""
+        mark = self._own_marks.get(name, TIME_MIN)
+        return mark if mark != CLOSED else self.station.type_marks.get(name, TIME_MIN)
+
+    def _front_of(self, name: str) -> int:
+        fronts = (tree.station.front for tree in self.trees.values() if tree.uses(name))
+        return max([self.station.front, *fronts])
+
+    # --- division ---
+
+    def follow_trees(
+        self,
+        trees: Sequence[Planned],
+        kinds: Kinds,
+        division: Division,
+        due: Mapping[str, int],
+        front: int,
+    ) -> Mapping[str, int]:
+        """These trees stand from now on, beside the single one with its division.
+
+        ``due`` and ``front`` as in Plan. ``follow`` or ``begin_anew`` must come next. Gives, by
+        source, from when on the composite events come again that this broker's sinks want.
+        """
+        before, reached = self.trees, self._reached()
+        self.trees = {}
+        for planned, generation, divided in trees:
+            root, filters, mixed = planned.root, planned.filters, planned.mixed
+            old = before.get(root)
+            if old is None or old.generation != generation:
+                station = self._station_of(old)
+                old = Processing(
+                    *(self._name, root, generation, filters, mixed), divided, station, due, front
+                )
+            self.trees[root] = old
+        self._begun = frozenset(
+            root for root, tree in self.trees.items() if before.get(root) is not tree
+        )
+        self._kinds = kinds
+        self._mixed = tuple(one.root for one, _, _ in trees if one.mixed)
+        self._single = frozenset(one.rule.name for one in division.rules)
+        self._routed = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
+        )
+        evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
+        names = [one.rule.name for one in self._deployments.rules]
+        self._idle = tuple(name for name in names if name not in evaluated)
+        for name in self._routed & reached.keys():
+            self._router.reach(name, reached[name])
+        own = self.own
+        return own.resume(reached) if own is not None and self._name in self._begun else {}
+
+    def _station_of(self, old: Processing | None) -> Station:
+        """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
+        if self._by_arrival and old is not None:
+            return old.station
+        return type(self.station)(self._name, self._engine.fresh(), self._config.waiting_events_max)
+
+    def _reached(self) -> Mapping[str, int]:
+        """How far this broker has the composite events of the rules that its sinks want."""
+        rules = self._deployments.rules
+        marks = {one.rule.name: self._mark_of(one.rule.name) for one in rules}
+        return {name: mark for name, mark in marks.items() if mark > TIME_MIN}
+
+    def follow(self, division: Division) -> None:
+        """Evaluate what this broker has to from now on; what was held goes on (Law 2)."""
+        self._feed_trees()
+        super().follow(division)
+
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
+    ) -> Mapping[str, int]:
+        """The same, but on the single tree all that is kept is sent and evaluated once more."""
+        if not self._by_arrival:  # else it is just followed
+            self._feed_trees()
+        single = {name: time for name, time in due.items() if name in self._single}
+        return super().begin_anew(division, single, front, is_lost=is_lost)
+
+    @property
+    def _company(self) -> Sequence[str]:
+        return self._mixed
+
+    @property
+    def front(self) -> int:
+        """The greatest mark of a rule that is evaluated, or was told of, here."""
+        front: int = super().front
+        own = self.own
+        return front if own is None else max([front, *map(own.mark_of, own.wanted)])
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        super().tell_all_marks()
+        for tree in self.trees.values():
+            tree.tell_all_marks()
+
+    def _feed_trees(self) -> None:
+        for root, tree in self.trees.items():
+            if root in self._begun and not self._by_arrival:
+                tree.begin(self.ledger)
+                continue
+            for batches in self._held or ():
+                tree.push(batches)
+        self._begun = frozenset()
+
+    # --- events ---
+
+    def _emit(self, batches: Sequence[EventBatch]) -> None:
+        super()._emit(batches)
+        for tree in self.trees.values():
+            tree.push(batches)
+
+    def advance(self, now: float) -> Detections | None:
+        """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
+        routed = super().advance(now)
+        if not self.is_at_work:
+            return routed
+        found = [] if routed is None else [self._only_routed(routed)]
+        clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
+        for tree in self.trees.values():
+            own = tree.advance(self._own_marks, clock, round(now * MICROSECONDS))
+            if own is not None:
+                found.append(own)
+        return joined(found) if found else None
+
+    def _only_routed(self, detections: Detections) -> Detections:
+        own = self._kinds.own
+        return chosen(detections, lambda batch: batch.type.name not in own)

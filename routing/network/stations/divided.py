@@ -1,0 +1,390 @@
+"""Rules and events of a broker that evaluates its part of the rules (7.3.5, 7.3.6).
+
+Law 1: what comes from local sources is kept in the ledger, and goes to the station and to those
+below that want it. While there is no plan for the tree as it is, it waits; so do the sources'
+promises.
+
+Law 2: what is detected goes to all who want it, and what comes of it from elsewhere to the sinks
+here (relaying).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from routing.config import Ordering
+from routing.delivery.joining import joined
+from routing.network.recovery.ledger import Ledger
+from routing.network.recovery.needs import horizons
+from routing.network.stations.arrival import ArrivalStation
+from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.station import Station
+from routing.network.tables.outbox import parts_of
+from routing.network.tables.router import CLOSED
+from routing.network.ways.places import Division
+from routing.order import greatest_time, in_sequence
+from routing.serving.deployment import Deployed
+from routing.serving.detection import Detection
+from routing.serving.sources import Source, Standing
+from rules.engine.engine import NOTHING, Detections, kept_by_all
+from rules.pattern import TIMER, RuleSet
+
+
+class DividedDetection(Detection):
+    """A Detection that evaluates the rules that its broker's station has."""
+
+    def __init__(self, name: str, router: DividedRouter, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._name = name
+        self._router = router
+        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
+        kind = ArrivalStation if self._by_arrival else Station
+        self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
+        self.ledger = Ledger(self._config.retained_events_max)
+        self._own: dict[str, dict[str, Source]] = {}
+        """The local sources that publish a type, or have, by name."""
+        self._held: list[Sequence[EventBatch]] | None = []
+        """What waits for the rules to be divided; None while they are."""
+        self.leaving: list[str] = []
+        """The local sources that have closed, and of which the root has not been told so."""
+        self.is_at_work = False
+        """Whether there is a plan for the tree as it is, and no other one is under way."""
+        self._own_marks: Mapping[str, int] = {}
+        self._is_said_anew = True
+        """Whether local sources may say something else than ``_own_marks``."""
+        self._expected: list[str] = []
+        """Types that a local source has asked to publish, each once for every request."""
+        self._elsewhere: dict[str, tuple[int, float]] = {}
+        """By type, up to when events of other brokers wait for it, and how long that counts."""
+        self._due: Mapping[str, int] = {}
+        """From when on composite events of rules have to be found, since they began anew."""
+        self.fronts: dict[str, int] = {}
+        self.type_marks: dict[str, int] = {}
+        self.rule_marks: dict[str, int] = {}
+        """At the root, what was last found in the whole network: see messages.Paused."""
+
+    @property
+    def stations(self) -> Sequence[Station]:
+        """The broker's part in each tree."""
+        return (self.station,)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether local sources are held (Law 1)."""
+        return self._held is not None
+
+    @property
+    def held_types(self) -> Iterable[EventType]:
+        """The types of the events that are held, each once."""
+        return {batch.type.name: batch.type for one in self._held or () for batch in one}.values()
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """Each rule's mark, as far as it is known here."""
+        return {one.rule.name: self._mark_of(one.rule.name) for one in self._deployments.rules}
+
+    @property
+    def duplicates(self) -> int:
+        """Events that the engine dropped as repeats (E1)."""
+        return sum(station.duplicates for station in self.stations)
+
+    @property
+    def memory(self) -> Mapping[str, int]:
+        """How much the engines of all trees keep, by name."""
+        return kept_by_all(station.memory for station in self.stations)
+
+    @property
+    def parts(self) -> Sequence[int]:
+        """How many rules each part of the engine evaluates, for all trees."""
+        return [sum(counts) for counts in zip(*(one.parts for one in self.stations), strict=True)]
+
+    def due_mark(self, deployed: Deployed) -> int:
+        """Up to where a rule's composite events have come, and are complete."""
+        if self._by_arrival:
+            return CLOSED  # nothing waits
+        name = deployed.rule.name
+        here = name in self.station.rules
+        if self.station.has_ended(name) if here else name in self._router.ended:
+            return CLOSED
+        return self._mark_of(name)
+
+    def _mark_of(self, name: str) -> int:
+        before = self._router.marks.get(name, TIME_MIN)
+        return max(before, self.station.outlook(name)) if name in self.station.rules else before
+
+    def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
+        """Up to where this broker has the composite events of rules that are evaluated or wanted
+        here; of those that it was told something about, and that may still give some.
+        """
+        names = {name for name in wanted if name in self._router.marks}
+        names -= self._router.ended
+        names |= self.station.rules.keys()
+        return {name: self._mark_of(name) for name in sorted(names)}
+
+    def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
+        """These rules' composite events are due here, from these times on where they are known."""
+        self._router.count_on(names, marks)
+
+    # --- local sources ---
+
+    def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:
+        """At the root: take a source's types over; gives their floors, beyond all marks."""
+        super().advertise(source, types)
+        floors = {one.name: self.type_marks.get(one.name, TIME_MIN) for one in types}
+        for name, floor in floors.items():
+            source.floors[name] = max(floor, source.floors[name])
+        return {name: source.floors[name] for name in floors}
+
+    def add_own(self, source: Source, names: Sequence[str]) -> None:
+        """A local source publishes these types: its events lie beyond the marks given here."""
+        self._is_said_anew = True
+        for name in names:
+            self._own.setdefault(name, {})[source.name] = source
+            floor = self.station.type_marks.get(name, TIME_MIN)
+            source.floors[name] = max(floor, source.floors[name])
+
+    def expect(self, names: Sequence[str]) -> None:
+        """A local source has asked whether it may publish these types; until then they wait."""
+        self._expected += names
+        self._is_said_anew = True
+
+    def expect_no_more(self, names: Sequence[str]) -> None:
+        """It was answered."""
+        self._is_said_anew = True
+        for name in names:
+            self._expected.remove(name)
+
+    def expect_nothing(self) -> None:
+        """No answer will come."""
+        self._expected.clear()
+        self._is_said_anew = True
+
+    @property
+    def published(self) -> Sequence[str]:
+        """The types that local sources publish, or have published."""
+        return sorted(self._own)
+
+    def publishers(self, name: str) -> Iterable[Source]:
+        """The local sources that publish a type, or have."""
+        return self._own.get(name, {}).values()
+
+    @property
+    def open_sources(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """The local sources that publish, and their types."""
+        sources = {name: one for own in self._own.values() for name, one in own.items()}
+        for name, source in sorted(sources.items()):
+            if source.is_open and source.floors:
+                yield name, tuple(sorted(source.floors))
+
+    def push(self, batches: Sequence[EventBatch]) -> list[str]:
+        """Events of local sources."""
+        for batch in batches:
+            known = self._advertisements[batch.type.name]
+            greatest = greatest_time(batch)
+            known.front = greatest if known.front is None else max(known.front, greatest)
+            known.events += len(batch)
+        if not self._by_arrival:
+            self.ledger.add(batches)
+        if self._held is None:
+            self._emit(batches)
+        else:
+            self._held.append(batches)
+        return []
+
+    def _emit(self, batches: Sequence[EventBatch]) -> None:
+        self._send_along(batches)
+
+    def _send_along(self, batches: Sequence[EventBatch]) -> None:
+        """Send events of local sources along the single tree."""
+        self._router.route_down(batches, in_sequence(batches), None)
+        self.station.push(batches)
+
+    def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
+        """A source promises."""
+        if source.keep_promise(mark, now):
+            self._is_said_anew = True
+
+    def is_waited_for(self, source: Source, now: float) -> bool:
+        """Whether events wait for a local source's promise."""
+        return any(
+            source.name in self._own.get(name, ())
+            and source.mark(name) <= max(self._front_of(name), self._front_elsewhere(name, now))
+            for name in source.floors
+        )
+
+    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+        """Events of other brokers wait for these types up to these times; that counts ``until``."""
+        standing = {name: one for name, one in self._elsewhere.items() if one[1] >= now}
+        self._elsewhere = standing | {name: (front, until) for name, front in types}
+
+    def _front_elsewhere(self, name: str, now: float) -> int:
+        front, until = self._elsewhere.get(name, (TIME_MIN, now))
+        return front if now <= until else TIME_MIN
+
+    def _front_of(self, name: str) -> int:
+        """The greatest time of an event that a type's mark may hold up here."""
+        return self.station.front
+
+    def withdraw(self, source: Source, names: Sequence[str]) -> None:
+        """A source publishes these types no more; one that has closed, nothing at all."""
+        Detection.withdraw(self, source, names)
+        self._is_said_anew = True
+        if not self._router.is_root and source.standing is Standing.CLOSED:
+            self.leaving.append(source.name)
+
+    def take_leaving(self) -> list[str]:
+        """The local sources that have closed and of which nothing is held; the root has to hear it
+        after the last of their events.
+        """
+        if self._held is not None:
+            return []
+        leaving, self.leaving = self.leaving, []
+        return leaving
+
+    def _touch(self, source: Source) -> None:
+        super()._touch(source)
+        self._is_said_anew = True
+
+    def _marks_said(self) -> Mapping[str, int]:
+        said = dict.fromkeys(self._own, CLOSED)
+        for name, sources in self._own.items():
+            for one in sources.values():
+                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
+                    said[name] = mark
+        for name in self._expected:
+            said[name] = TIME_MIN
+        return said
+
+    # --- division ---
+
+    def hold(self) -> None:
+        """Hold local sources."""
+        if self._held is None:
+            self._held = []
+
+    def follow(self, division: Division) -> None:
+        """Evaluate what this broker has to from now on; what was held goes on."""
+        self._follow(division)
+        self._release(self._held or ())
+
+    def _follow(self, division: Division) -> None:
+        self._router.follow_division(division, self._company)
+        self.station.follow(division)
+
+    @property
+    def _company(self) -> Collection[str]:
+        """The brokers whose sinks get composite events along other trees, too."""
+        return ()
+
+    def begin_anew(
+        self, division: Division, due: Mapping[str, int], front: int, *, is_lost: bool = True
+    ) -> Mapping[str, int]:
+        """The same, but all that is kept is sent and evaluated once more.
+
+        ``front`` as in Plan. ``is_lost``: what was under way may be; else what is sent again is
+        for rules alone, since whoever wanted it has got it. Gives, by source, from when on
+        composite events come again. By arrival, nothing does.
+        """
+        if self._by_arrival:
+            self.follow(division)
+            return {}
+        for name in self.station.rules:
+            self._router.reach(name, self.station.outlook(name))
+        rules = [one.rule.name for one in division.rules]
+        again = self._router.begin_anew(rules, due, front)
+        self._due = dict(due)
+        self.station.begin_anew()
+        self._follow(division)
+        self.ledger.begin_anew()
+        kept = list(self.ledger)
+        held = len(self._held or ())  # the last of what is kept
+        came = 0 if is_lost else max(len(kept) - held, 0)
+        for part in _parts(kept[:came]):
+            self.station.push(part, fresh=False)
+        self._release(_parts(kept[came:]))
+        return again
+
+    def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
+        self._held, self.is_at_work = None, True
+        for batches in held:
+            self._send_along(batches)
+
+    def give_up(self, names: Collection[str]) -> None:
+        """Rules wait for these types no longer."""
+        for station in self.stations:
+            station.give_up(names)
+
+    def take_hopeless(self) -> tuple[str, ...]:
+        """The types that rules here have waited for too long, each once."""
+        found: set[str] = set()
+        for station in self.stations:
+            if station.absent:
+                found.update(station.take_hopeless())
+        return tuple(sorted(found)) if found else ()
+
+    def commit(self, due: Mapping[str, int]) -> None:
+        """Composite events have arrived up to these times: what nobody needs can go."""
+        self.ledger.commit(horizons(self._deployments.rules, due))
+
+    def beyond(self, names: Sequence[str]) -> int | None:
+        """An instant beyond all that was published of these types, and all of their marks."""
+        return self._beyond(names)
+
+    def _beyond(self, names: Any) -> int | None:
+        if self._by_arrival:
+            return None  # the broker that evaluates a rule says from when on it holds
+        bounds = [self.fronts[name] + 1 for name in names if name in self.fronts]
+        if not bounds:
+            return None
+        return max([*bounds, *(self.type_marks[one] for one in names if one in self.type_marks)])
+
+    def _install(self, rules: RuleSet, since: int | None, version: int) -> None:
+        """The plan that follows says where."""
+
+    def _uninstall(self, name: str) -> None:
+        """The plan that follows lacks it."""
+
+    def _mark_at_end(self, name: str) -> int:
+        return self.rule_marks.get(name, TIME_MIN)
+
+    # --- evaluation ---
+
+    def advance(self, now: float) -> Detections | None:
+        """What was detected here, and what has come from elsewhere."""
+        if not self.is_at_work:
+            return None
+        if self._held is None and self._is_said_anew:
+            self._own_marks, self._is_said_anew = self._marks_said(), False
+        clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
+        detected = self.station.advance(self._own_marks, clock, round(now * MICROSECONDS))
+        if detected is not None:
+            marked = not self._by_arrival
+            detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
+        elsewhere = self._router.take_detected() if self._router.has_news else None
+        if detected is None or elsewhere is None:
+            return elsewhere if detected is None else detected
+        return joined((detected, elsewhere))
+
+    @property
+    def front(self) -> int:
+        """The greatest mark of a rule that is evaluated, or was told of, here."""
+        evaluated = (one.outlook(name) for one in self.stations for name in one.rules)
+        return max([TIME_MIN, *evaluated, *self._router.marks.values()])
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        self._router.tell_all()
+
+    def tell_marks(self) -> None:
+        """Somebody may want marks who has not heard them."""
+        if self.is_at_work:
+            rules = () if self._by_arrival else self.station.rules
+            self._router.tell(self.station, NOTHING, rules, self._due)
+            self._router.repeat_marks()
+
+
+def _parts(kept: Iterable[Sequence[EventBatch]]) -> list[tuple[EventBatch, ...]]:
+    """What is kept of several messages, in parts that fit into one."""
+    return list(parts_of(batch for batches in kept for batch in batches))

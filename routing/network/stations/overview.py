@@ -1,0 +1,230 @@
+"""What a broker of a network tells of it, and of the rules that are evaluated elsewhere.
+
+Every broker knows who is linked to whom, its own place in the trees, and where each rule is
+evaluated. How far a rule has come, and whose promise it waits for, the broker knows that evaluates
+it; where rules are divided it names a broker below, which can be asked in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from routing.network.stations.detecting import SinkTreesDetection
+from routing.network.stations.divided import DividedDetection
+from routing.network.stations.processing import Processing
+from routing.network.stations.station import Station
+from routing.network.tables.router import CLOSED, Router
+from routing.network.ways.places import Division
+from routing.overlay.channel import link_text
+from routing.overlay.overlay import Overlay
+from routing.partition.telling import tell_fragment
+from routing.serving.deployment import Deployed
+from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from rules.pattern import TIMER
+
+UNKNOWN = "?"
+"""In place of the name of a root that is not known yet."""
+
+
+def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
+    """Overlay and trees, as this broker knows them."""
+    reachable = overlay.part.nodes
+    return {
+        "strategy": strategy,
+        "root": router.root,
+        "father": router.father,
+        "centre": overlay.part.centre,
+        "settled": overlay.is_settled,
+        "brokers": [
+            {
+                "name": state.origin,
+                "reachable": state.origin in reachable,
+                "neighbours": [
+                    {"name": name, "delay_us": delay_us} for name, delay_us in state.neighbours
+                ],
+            }
+            for state in overlay.states
+        ],
+        "links": [
+            {
+                "neighbour": name,
+                "link": None if channel.peer is None else link_text(channel.peer),
+                "buffered": channel.buffered,
+            }
+            for name, channel in sorted(overlay.neighbours.items())
+        ],
+        "trees": [
+            {
+                "root": tree.root,
+                "epoch": tree.epoch,
+                "father": tree.father,
+                "children": sorted(tree.children),
+                "complete": tree.is_complete,
+            }
+            for tree in sorted(overlay.trees, key=lambda tree: tree.root)
+            if not tree.orphan
+        ],
+    }
+
+
+def division_facts(division: Division | None) -> Facts:
+    """Where rules are evaluated, and what each broker's fragments let pass, by rule."""
+    if division is None:
+        return {"places": {}, "fragments": {}}
+    texts = {one.rule.name: one.rule for one in division.rules}
+    return {
+        "places": dict(sorted(division.partition.places.items())),
+        "fragments": {
+            broker: {
+                name: list(tell_fragment(texts.get(name), fragment))
+                for name, fragment in sorted(fragments.items())
+            }
+            for broker, fragments in sorted(division.partition.fragments.items())
+            if fragments
+        },
+    }
+
+
+class DividedOverview(Overview):
+    """An Overview of a broker that evaluates its part of the rules.
+
+    ``division`` gives how they are divided, ``moved`` when each neighbour below has last moved a
+    type's mark, in seconds.
+    """
+
+    _detection: DividedDetection
+
+    def __init__(
+        self,
+        name: str,
+        division: Callable[[], Division | None],
+        moved: Mapping[tuple[str, str], float],
+        *parts: Any,
+    ) -> None:
+        super().__init__(*parts)
+        self._name = name
+        self._division = division
+        self._moved = moved
+
+    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
+        """The broker's part in the tree that is told of, and how the rules there are divided."""
+        return self._detection.station, self._division()
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The marks of the types here."""
+        return self._detection.station.type_marks
+
+    def place(self, deployed: Deployed) -> str:
+        """The broker that evaluates a rule; "" for this one."""
+        _, division = self._tree(deployed)
+        if division is None:
+            return UNKNOWN
+        place = division.partition.places.get(deployed.rule.name, UNKNOWN)
+        return "" if place == self._name else place
+
+    def absent(self, deployed: Deployed) -> list[str]:
+        """The types that nobody in the network has advertised."""
+        _, division = self._tree(deployed)
+        waiting = {} if division is None else division.partition.waiting
+        return sorted(waiting.get(deployed.rule.name, ()))
+
+    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
+        """Own sources, and brokers below that forward a type, with the least mark."""
+        found: list[Holder] = []
+        station, _ = self._tree(deployed)
+        for name in self._types_here(deployed, station):
+            found += [
+                replace(source_holder(source, [name], now), promise=source.mark(name))
+                for source in self._detection.publishers(name)
+                if source.is_open and name in source.floors
+            ]
+            for child, mark in station.said_of(name).items():
+                if mark != CLOSED:
+                    stalls = now - self._moved.get((child, name), 0.0) >= STALLED_AFTER_S
+                    found.append(Holder("", (name,), "linked", mark, stalls, child))
+        least = min((one.promise for one in found), default=CLOSED)
+        return _joined(one for one in found if one.promise == least)
+
+    def pending(self, deployed: Deployed, mark: int) -> bool:
+        """Whether events wait here for a rule's mark."""
+        station, _ = self._tree(deployed)
+        return station.front >= mark
+
+    def _types_here(self, deployed: Deployed, station: Station) -> list[str]:
+        """The types that a rule needs of sources and brokers below, through the rules here."""
+        found: dict[str, None] = {}
+        rules = [deployed]
+        while rules:
+            for used in rules.pop().rule.used_types:
+                if used != TIMER and used.name not in found:
+                    found[used.name] = None
+                    rules += [
+                        one
+                        for one in self._deployments.defining(used.name)
+                        if one.rule.name in station.rules
+                    ]
+        return sorted(found)
+
+
+class SinkTreesOverview(DividedOverview):
+    """A DividedOverview of a broker in many trees.
+
+    Of a rule it tells what it is in the tree of this broker's own sinks; else in one in which it is
+    evaluated here; else in the first that has it.
+    """
+
+    _detection: SinkTreesDetection
+
+    def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
+        single = self._division()
+        if single is None or deployed.rule.name in single.partition.places:
+            return self._detection.station, single
+        trees = [
+            tree
+            for _, tree in sorted(self._detection.trees.items())
+            if deployed.rule.name in tree.rules
+        ]
+        if not trees:
+            return self._detection.station, None
+        here = [tree for tree in trees if deployed.rule.name in tree.station.rules]
+        own = [tree for tree in trees if tree.is_root]
+        tree = (*own, *here, *trees)[0]
+        return tree.station, tree.division
+
+    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule; one that no tree has waits for types, or is idle."""
+        facts = super().rule(deployed, mark, now)
+        single = self._division()
+        if single is None or facts["place"] != UNKNOWN:
+            return facts
+        published = frozenset[str]().union(*single.published.values())
+        needs = self._deployments.needs(deployed.rule.name)
+        absent = sorted(needs - published - {TIMER.name})
+        state = "waiting" if absent else "idle"
+        return self.said({**facts, "place": None, "waits_for": absent, "state": state})
+
+
+def tree_facts(tree: Processing) -> Facts:
+    """One tree for sinks, and how the rules there are divided."""
+    return {
+        "root": tree.root,
+        "number": tree.generation.number,
+        "father": tree.father,
+        "children": sorted(tree.children),
+        "filters": list(tree.filters),
+        **division_facts(tree.division),
+    }
+
+
+def _joined(holders: Iterable[Holder]) -> list[Holder]:
+    """One for each source and broker, with all of its types."""
+    found: dict[tuple[str, str], Holder] = {}
+    for one in holders:
+        key = one.broker, one.name
+        if key in found:
+            one = replace(one, types=(*found[key].types, *one.types))
+        found[key] = one
+    return [found[key] for key in sorted(found)]

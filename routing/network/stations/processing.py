@@ -1,0 +1,241 @@
+"""A broker's part in the processing tree of one broker with sinks (thesis 7.3.2, 7.3.6).
+
+Law 1: it is of one *generation*: of the plan that this tree began with. While that lasts its rules,
+fragments and ways stay as they are; the next generation is another Processing.
+
+Law 2: everything goes up. What fragments let pass and what rules below find for rules above is
+forwarded; what the root's sinks want of composite events follows the same way, with marks, and only
+the root offers anything to sinks.
+
+Law 3: nothing is sent before the father has opened this generation, and nothing is taken that does
+not bear the mark of this one's opening. A father that is behind in its plan so misses nothing, and
+one that is ahead believes nothing of before.
+
+Law 4: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
+that keep something have said a word in this generation, since one that is behind in its plan would
+not know what is meant. Who has nothing else to say says that much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.model import TIME_MIN, EventBatch
+from routing.delivery.joining import joined
+from routing.messages import Flow, Forward, Want
+from routing.network.recovery.needs import horizons, needed
+from routing.network.stations.relaying import DividedRouter
+from routing.network.stations.station import Station
+from routing.network.tables.router import CLOSED
+from routing.network.tables.wanting import type_named
+from routing.network.ways.places import Division
+from routing.overlay.trees import Tree
+from routing.partition.asking import Asked
+from routing.serving.deployment import Deployed
+from rules.engine.engine import Detections
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Which plan a tree began with: of which centre, in which epoch, and its number."""
+
+    centre: str
+    epoch: int
+    number: int
+
+
+class Processing:
+    """Owner of what one broker knows and does in one tree.
+
+    ``filters`` and ``mixed`` as in SinkTree. ``due``: from when on composite events of rules have
+    to be found, since they began anew; ``front`` as in Plan.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        root: str,
+        generation: Generation,
+        filters: tuple[str, ...],
+        mixed: bool,
+        division: Division,
+        station: Station,
+        due: Mapping[str, int],
+        front: int,
+    ) -> None:
+        self.root = root
+        self.generation = generation
+        self.filters = filters
+        self.mixed = mixed
+        self.division = division
+        self.station = station
+        self.rules = {one.rule.name: one for one in division.rules}
+        types = {type_named(text) for text in filters}
+        self.wanted = frozenset(
+            one.rule.name for one in division.rules if one.rule.defines.name in types
+        )
+        """The rules whose composite events the root's sinks get; others serve these."""
+        self.father = division.fathers.get(name)
+        self.children = frozenset(
+            child for child, father in division.fathers.items() if father == name
+        )
+        self.mark = 0
+        """What children have to bear (Law 3)."""
+        self.opened: int | None = None
+        """What the father wants to see; None before it has opened this generation."""
+        keeping = _keeping(division)
+        self._unheard = self.children & keeping
+        """The children that are not to be asked yet, and have others wait with them (Law 4)."""
+        self._owes_word = name in keeping
+        self._due = {name: time for name, time in due.items() if name in self.rules}
+        self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        self._own: Mapping[str, int] = {}
+        self._clock: int | None = None
+        self._own_used: Mapping[str, int] = {}
+        """What local sources say, and what of it concerns the tree."""
+        self._flows: list[tuple[str, Flow]] = []
+        """What children have sent since ``advance``."""
+        self._front = front
+        self._router = self._make_router(name)
+        station.follow(division)
+
+    def _make_router(self, name: str) -> DividedRouter:
+        router = DividedRouter(name)
+        router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
+        router.partners = set(router.branches)
+        router.follow_division(self.division, [self.root] if self.mixed else [])
+        router.begin_anew((), {}, self._front)
+        if self.father is not None:
+            router.want(self.father, Want(self.filters))
+        defining: dict[str, list[Deployed]] = {}
+        for one in self.division.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one)
+        router.index(self.division.schemas, defining)
+        return router
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the tree is for this broker's own sinks."""
+        return self.father is None
+
+    def uses(self, name: str) -> bool:
+        """Whether rules of this tree use a type."""
+        return name in self._used
+
+    def close(self, neighbour: str) -> None:
+        """The link to a neighbour was lost, or is anew: this generation is at its end."""
+        if neighbour == self.father:
+            self.opened = None
+        self.children -= {neighbour}
+
+    def has_link(self, one: str, other: str) -> bool:
+        """Whether the tree uses the link between two brokers."""
+        fathers = self.division.fathers
+        return fathers.get(one) == other or fathers.get(other) == one
+
+    # --- at the root: how far its sinks' composite events have come ---
+
+    def resume(self, reached: Mapping[str, int]) -> Mapping[str, int]:
+        """Begin where the last generation was; gives, by source, what is news from when on."""
+        for name, mark in reached.items():
+            if name in self.rules:
+                self._router.reach(name, mark)
+        return self._router.begin_anew(self.rules.keys(), self._due, self._front)
+
+    def tell_all_marks(self) -> None:
+        """Tell all marks, whether anybody waits for them or not."""
+        self._router.tell_all()
+
+    def mark_of(self, name: str) -> int:
+        """Up to where the root has a rule's composite events."""
+        before = self._router.marks.get(name, TIME_MIN)
+        return max(before, self.station.outlook(name)) if name in self.station.rules else before
+
+    def has_ended(self, name: str) -> bool:
+        """Whether nobody publishes anything any more for a rule."""
+        if name in self.station.rules:
+            return self.station.has_ended(name)
+        return name in self._router.ended
+
+    def due_mark(self, name: str) -> int:
+        """Up to where a rule's composite events are complete."""
+        return CLOSED if self.has_ended(name) else self.mark_of(name)
+
+    # --- events ---
+
+    def push(self, batches: Sequence[EventBatch]) -> None:
+        """Events of local sources."""
+        used = [batch for batch in batches if batch.type.name in self._used]
+        if used:
+            self.station.push(used)
+
+    def begin(self, kept: Iterable[Sequence[EventBatch]]) -> None:
+        """Events of local sources that are kept: those that anything still due may depend on."""
+        since = horizons(self.division.rules, self._due)
+        for batches in kept:
+            self.push(tuple(needed(batches, since)))
+
+    def take(self, child: str, message: Forward | Flow) -> None:
+        """Take in what a child has sent; nothing comes of it before ``advance``."""
+        self._unheard -= {child}
+        if isinstance(message, Forward):
+            self.station.take(child, message)
+        else:
+            self._flows.append((child, message))
+
+    def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
+        """Evaluate what the marks allow; gives, at the root, what is for its sinks.
+
+        As Station.advance; None also where only marks have come that nobody waits for.
+        """
+        is_same = own is self._own and clock is None and self._clock is None
+        if is_same and not (self.station.has_news or self._flows or self._router.has_news):
+            return None  # a broker is in many trees, and most inputs concern few of them
+        self._clock = clock
+        if own is not self._own:
+            self._own = own
+            self._own_used = {name: mark for name, mark in own.items() if name in self._used}
+        detected = self.station.advance(self._own_used, clock, now)
+        if detected is not None:
+            detected = self._router.tell_found(self.station, detected, self._due)
+        flows, self._flows = self._flows, []
+        for child, flow in flows:
+            if flow.batches:
+                self._router.pass_detected(flow.batches, flow.order, child)
+            if flow.marks:
+                self._router.pass_marks(flow.marks, child)
+        elsewhere = self._router.take_detected()
+        found = [one for one in (detected, elsewhere) if one is not None]
+        return joined(found) if found and self.is_root else None
+
+    @property
+    def has_messages(self) -> bool:
+        """Whether there is anything to be sent to the father."""
+        return self._owes_word or bool(self.station.outbox.waiting) or self._router.has_flows
+
+    def take_messages(self) -> Iterator[Forward | Flow]:
+        """What is to be sent to the father, once it has opened this generation (Law 3)."""
+        forwards = self.station.outbox.take()
+        flows = [flow for _, flow in self._router.take_flows()]
+        if self._owes_word and not forwards and not flows:
+            yield Forward()
+        self._owes_word = False
+        yield from forwards
+        yield from flows
+
+    def take_asked(self) -> dict[str, Asked]:
+        """What children are to be asked for (Law 4)."""
+        if self._unheard:
+            return {}
+        asked = self.station.take_asked()
+        return {child: of for child, of in asked.items() if child in self.children}
+
+
+def _keeping(division: Division) -> frozenset[str]:
+    """The brokers that keep something until they are asked for it."""
+    return frozenset(
+        name
+        for name, fragments in division.partition.fragments.items()
+        if any(one.kept for one in fragments.values())
+    )

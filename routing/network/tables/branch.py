@@ -1,0 +1,240 @@
+"""One neighbour in the tree: what is wanted beyond it, and what is about to be sent there."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+
+from matcher.model import EventBatch, EventType, Int64s
+from routing.delivery.parcel import Parcel
+from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
+from routing.messages import Flow, Known, Want
+from routing.network.tables.demand import Demand
+from routing.network.tables.owed import Marks, Owed
+from routing.network.tables.wanting import Wanting, type_of, wanting
+from routing.order import greatest_time
+from routing.partition.predicates import Predicate
+from routing.serving.deployment import Deployed
+
+
+class Branch:
+    """What lies beyond one neighbour."""
+
+    def __init__(self, neighbour: str) -> None:
+        self.neighbour = neighbour
+        self.told: dict[str, tuple[str, ...]] | None = None
+        """What it was told to send, by type; None before it was told anything."""
+        self.told_number = 0
+        """The number under which it was told that."""
+        self.untold: set[str] = set()
+        """The types of which it may have to be told something else."""
+        self.known: Known | None = None
+        """What it was told that the root knows."""
+        self.amendments = 0
+        """How often that was amended since it was told whole."""
+        self.amended: int | None = None
+        """How often it has amended what it told this broker; None before it told the whole."""
+        self.rules: tuple[Deployed, ...] = ()
+        """The rules whose composite events are wanted there."""
+        self.predicates: dict[str, tuple[Predicate, ...]] = {}
+        """What is wanted there of published events, of types with few filters."""
+        self.demands: dict[str, Demand] = {}
+        """The same of types with more than PER_TYPE_MAX."""
+        self.wanted_version = 0
+        """Counts up whenever one of both changes."""
+        self._heard_number = 0
+        self._wantings: dict[str, Wanting] = {}
+        self._stale: set[str] = set()
+        """The types of which filters have changed since ``index``."""
+        self._demands: dict[str, Demand] = {}
+        self._many: dict[str, Demand] = {}
+        """Those of types with MANY filters, which come and go."""
+        self._flows: list[Flow] = []
+        self._promises: dict[str, int] = {}
+        self.has_flows = False
+        """Whether ``take_flows`` has something to give."""
+        self.owed = Owed()
+        """What it was told of marks."""
+
+    # --- what is wanted there ---
+
+    @property
+    def types(self) -> Iterable[str]:
+        """The types of the filters; a text that is no filter stands for itself."""
+        return self._wantings.keys()
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The filters of a type, sorted."""
+        wanting = self._wantings.get(name)
+        return () if wanting is None else wanting.texts
+
+    def hear(self, want: Want) -> set[str] | None:
+        """The neighbour has told what it wants, or what else; gives the types of which that is
+        news. None when this changes something else than what is known here: it is void.
+        """
+        if want.after and want.after != self._heard_number:
+            return None
+        self._heard_number = want.number
+        changed: dict[str, set[str]] = {}
+        if not want.after:
+            changed = {name: set() for name in self._wantings}
+        for text in (*want.gone, *want.filters):
+            name = type_of(text)
+            if name not in changed:
+                changed[name] = set(self.texts(name))
+        for text in want.gone:
+            changed[type_of(text)].discard(text)
+        for text in want.filters:
+            changed[type_of(text)].add(text)
+        news = set()
+        for name, texts in changed.items():
+            now = tuple(sorted(texts))
+            if now != self.texts(name):
+                self._want(name, now)
+                news.add(name)
+        return news
+
+    def _want(self, name: str, texts: tuple[str, ...]) -> None:
+        self._stale.add(name)
+        if texts:
+            before = self._wantings.get(name)
+            self._wantings[name] = wanting(texts, None if before is None else before.schema)
+        else:
+            del self._wantings[name]
+
+    def index(
+        self,
+        schemas: Mapping[str, EventType],
+        defining: Mapping[str, Sequence[Deployed]],
+        changed: Iterable[str] | None = None,
+    ) -> None:
+        """Filters, types or rules have changed: work out anew what is wanted.
+
+        ``changed``: the types that are others than when this was last called, None for any. Every
+        source that comes or goes changes types for all brokers; what no filter here is of changes
+        nothing.
+        """
+        stale, self._stale = self._stale, set()
+        stale.update(self._wantings if changed is None else self._wantings.keys() & changed)
+        for name in sorted(stale):
+            self._look_at(name, schemas.get(name))
+        rules = tuple(
+            rule for name in sorted(defining) if self._fits(name) for rule in defining[name]
+        )
+        if rules != self.rules:
+            self.rules = rules
+            self.owed.arrange(rule.rule.name for rule in rules)
+
+    def _fits(self, name: str) -> bool:
+        wanting = self._wantings.get(name)
+        return wanting is not None and wanting.fits
+
+    def _look_at(self, name: str, schema: EventType | None) -> None:
+        """The filters of a type, or the type, may have changed."""
+        texts = self.texts(name)
+        if not texts:
+            self._drop(name)
+            return
+        found = self._wantings[name] = wanting(texts, schema)
+        if not found.filters:
+            self._drop(name)
+            return
+        demand = found.demand or self._demand_of_many(found)
+        if found.demand is not None:
+            self._many.pop(name, None)
+        self._demands[name] = demand
+        is_counted = len(found.filters) <= PER_TYPE_MAX
+        self._set_wanted(name, found.predicates, None if is_counted else demand)
+
+    def _demand_of_many(self, found: Wanting) -> Demand:
+        assert found.schema is not None
+        demand = self._many.get(found.schema.name)
+        if demand is None or demand.type != found.schema:
+            demand = self._many[found.schema.name] = Demand(found.schema)
+        demand.set(found.filters)
+        return demand
+
+    def _drop(self, name: str) -> None:
+        self._demands.pop(name, None)
+        self._many.pop(name, None)
+        self._set_wanted(name, (), None)
+
+    def _set_wanted(
+        self, name: str, predicates: tuple[Predicate, ...], demand: Demand | None
+    ) -> None:
+        if self.predicates.get(name, ()) == predicates and self.demands.get(name) is demand:
+            return
+        self.wanted_version += 1
+        self.predicates.pop(name, None)
+        self.demands.pop(name, None)
+        if predicates:
+            self.predicates[name] = predicates
+        if demand is not None:
+            self.demands[name] = demand
+
+    def wants(self, name: str) -> bool:
+        """Whether any events of a type are wanted there."""
+        return name in self._demands
+
+    # --- what is about to be sent ---
+
+    def offer(self, batches: Sequence[EventBatch], order: Int64s | None) -> Parcel | None:
+        """Send what is wanted of these events, and give it; None for nothing."""
+        patterns = []
+        for batch in batches:
+            demand = self._demands.get(batch.type.name)
+            patterns.append([] if demand is None else demand.patterns(batch))
+        if not any(patterns):
+            return None
+        parcel = parcel_of(batches, patterns, order)
+        if parcel is not None:
+            self._flows.append(Flow(parcel.batches, parcel.order))
+            self.has_flows = True
+        return parcel
+
+    def offer_detected(
+        self,
+        batches: Sequence[EventBatch],
+        order: Int64s | None,
+        marks: Mapping[str, int],
+        *,
+        every_mark: bool = False,
+        ended: Container[str] = (),
+    ) -> None:
+        """The same for composite events, and what is to be told of marks with them.
+
+        ``every_mark`` and ``ended`` as in Owed.learn.
+        """
+        wanted = self.offer(batches, order) if batches else None
+        told = self.owed.learn(marks, ended=ended, every=every_mark)
+        if wanted is not None:
+            told += self.owed.send(max(map(greatest_time, wanted.batches)))
+        self.add_marks(told)
+
+    def tell_all(self) -> None:
+        """Tell all marks that are owed."""
+        self.add_marks(self.owed.take_all())
+
+    def add_marks(self, marks: Marks) -> None:
+        """Send marks behind the events."""
+        if marks:
+            self._last_flow(marks=marks)
+
+    def promise(self, source: str, mark: int) -> None:
+        """Send a promise behind the events."""
+        self._promises[source] = mark
+        self.has_flows = True
+
+    def take_flows(self) -> list[Flow]:
+        """What is to be sent now."""
+        if self._promises:
+            self._last_flow(promises=tuple(self._promises.items()))
+            self._promises = {}
+        flows, self._flows = self._flows, []
+        self.has_flows = False
+        return flows
+
+    def _last_flow(self, *, marks: Marks = (), promises: Marks = ()) -> None:
+        last = self._flows.pop() if self._flows else Flow()
+        told, promised = last.marks + marks, last.promises + promises
+        self._flows.append(Flow(last.batches, last.order, promised, told))
+        self.has_flows = True

@@ -1,0 +1,69 @@
+"""What a broker is about to send its father in a tree, in parts that fit into messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from matcher.model import EventBatch
+from routing.messages import Forward
+from routing.network.recovery.needs import Times
+from routing.partition.asking import Answers
+from routing.partition.forwarder import Forwarded
+
+BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
+"""Batches, and events beyond which no more batches are added, in one message."""
+
+
+class Outbox:
+    """Owner of what waits to be sent."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Forward] = []
+        """What ``take`` would give."""
+
+    def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
+        """Have these events sent to the father, and then the marks and the answers."""
+        batches, fresh = forwarded.batches, len(forwarded.fresh)
+        if len(batches) <= 1 and not forwarded.waited:  # common
+            if batches or marks or answers:
+                self.waiting.append(Forward(batches, marks, fresh, answers))
+            return
+        for part in parts_of(batches):
+            first = min(fresh, len(part))
+            self.waiting.append(Forward(part, (), first))
+            fresh -= first
+        self.waiting += _waited(forwarded)
+        if marks or answers:
+            last = self.waiting.pop() if batches or forwarded.waited else Forward()
+            self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
+
+    def take(self) -> list[Forward]:
+        """What is to be sent, in order."""
+        waiting, self.waiting = self.waiting, []
+        return waiting
+
+    def clear(self) -> None:
+        """Send nothing of it."""
+        self.waiting.clear()
+
+
+def _waited(forwarded: Forwarded) -> Iterator[Forward]:
+    came = [times.astype("<i8").tobytes() for _, times in forwarded.waited]
+    first = 0
+    for part in parts_of(batch for batch, _ in forwarded.waited):
+        yield Forward(part, came=b"".join(came[first : first + len(part)]))
+        first += len(part)
+
+
+def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
+    """Batches in parts that fit into messages."""
+    part: list[EventBatch] = []
+    events = 0
+    for batch in batches:
+        part.append(batch)
+        events += len(batch)
+        if len(part) == BATCHES_AT_ONCE or events >= EVENTS_AT_ONCE:
+            yield tuple(part)
+            part, events = [], 0
+    if part:
+        yield tuple(part)

@@ -1,0 +1,100 @@
+"""What the filters of one type that lead to one neighbour come to.
+
+Law: it follows from the filters and from the type alone, so it is worked out once for all
+neighbours that want the same; in a large network each of them is asked for thousands of types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from matcher.model import EventType
+from routing.delivery.audience import MANY
+from routing.delivery.subscriptions import PER_TYPE_MAX, Interest, interest
+from routing.errors import Refusal
+from routing.network.tables.demand import Demand
+from routing.partition.predicates import Predicate
+from rules.subscription import Subscription
+from rules.terms import CANDIDATE
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wanting:
+    """The filters of one type, by ``texts``, which are sorted; ``schema`` None: it is not known.
+
+    ``fits``: whether one of them is a filter of the type, as far as that is known.
+    ``predicates``: what they want of published events, if they are at most PER_TYPE_MAX.
+    """
+
+    texts: tuple[str, ...]
+    schema: EventType | None
+    fits: bool
+    filters: Mapping[str, Subscription]
+    """Those that fit the known type, by text."""
+    predicates: tuple[Predicate, ...]
+    demand: Demand | None
+    """What they want together; None for nothing, and where they are MANY: those come and go."""
+
+    @property
+    def is_many(self) -> bool:
+        """Whether they are so many that their demand is kept while they come and go."""
+        return len(self.filters) >= MANY
+
+
+def wanting(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+    """What these filters come to."""
+    return _shared(texts, schema) if len(texts) < MANY else _made(texts, schema)
+
+
+@lru_cache(maxsize=65_536)
+def _shared(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+    return _made(texts, schema)
+
+
+def _made(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+    interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
+    filters = {one.text: one.filter for one in interests if one.filter is not None}
+    predicates: tuple[Predicate, ...] = ()
+    demand = None
+    if schema is not None and filters:
+        if len(filters) <= PER_TYPE_MAX:
+            predicates = tuple(_predicate_of(text, schema) for text in filters)
+        if len(filters) < MANY:
+            demand = Demand(schema)
+            demand.set(filters)
+    return Wanting(texts, schema, bool(interests), filters, predicates, demand)
+
+
+def type_of(text: str) -> str:
+    """The name by which a filter is kept: its type's; a text that is no filter has its own."""
+    return type_named(text) or text
+
+
+@lru_cache(maxsize=65_536)
+def type_named(text: str) -> str | None:
+    """The type that a filter is of; None when the text is no filter."""
+    try:
+        return interest(0, text, {}).type_name
+    except Refusal:
+        return None
+
+
+@lru_cache(maxsize=65_536)
+def known_interest(text: str, schema: EventType | None) -> Interest | None:
+    """A filter checked against its type, if that is known; None when it does not fit."""
+    # Remembered, since every change of anything makes all of them to be looked at again.
+    try:
+        return interest(0, text, {} if schema is None else {schema.name: schema})
+    except Refusal:
+        return None
+
+
+@lru_cache(maxsize=65_536)
+def _predicate_of(text: str, schema: EventType) -> Predicate:
+    """A filter that fits its type, as fragments ask for events."""
+    found = known_interest(text, schema)
+    assert found is not None
+    assert found.filter is not None
+    return Predicate.of(schema, found.filter.conditions, CANDIDATE)

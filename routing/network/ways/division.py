@@ -1,0 +1,131 @@
+"""How the rules in force are divided over the brokers: what follows from what the root has told.
+
+Law: every broker works it out for itself, from the plan and from what is known, so these are
+functions of both and of nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+
+from msgspec.structs import replace as changed
+
+from matcher.model import EventType
+from routing.config import Ordering
+from routing.messages import Known, Plan
+from routing.network.agreement.knowledge import rules_of
+from routing.network.agreement.rounds import Absent, Node
+from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
+from routing.network.tables.wanting import type_named
+from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of
+from routing.partition.placement import Partition, Tree, tree_of
+from routing.serving.deployment import Deployed
+from rules.pattern import Rule
+
+NOTHING = Choice()
+"""Nothing has been chosen."""
+Divide = Callable[[Tree, Mapping[str, Sequence[EventType]], Sequence[Rule]], Partition]
+"""As Strategy.divide."""
+
+
+@lru_cache(maxsize=8)
+def divided(
+    strategy: type[Strategy],
+    ordering: Ordering,
+    nodes: tuple[Node, ...],
+    absent: Absent,
+    known: Known,
+    choice: Choice = NOTHING,
+) -> Division:
+    """The division of the rules on the single tree; one value for all brokers.
+
+    Brokers out of reach stand below the root, which will hear nothing of them (planning, Law 3).
+    """
+    deployed = rules_of(known)
+    if has_sink_trees(strategy):
+        deployed = below(kinds_of(known, choice.own).routed, deployed)
+    fathers = {name: father for name, father, _ in nodes if father}
+    (root,) = (name for name, father, _ in nodes if not father)
+    published = _published(nodes, absent)
+    schemas = {schema.name: schema for schema in known.types}
+    fathers |= {name: root for name, _ in absent}
+    divide = _divide_of(strategy(), choice)
+    return _division(divide, ordering, root, fathers, published, deployed, schemas)
+
+
+@lru_cache(maxsize=1_024)
+def divided_for_sinks(
+    strategy: type[Strategy],
+    ordering: Ordering,
+    root: str,
+    filters: tuple[str, ...],
+    nodes: tuple[Node, ...],
+    links: tuple[Link, ...],
+    absent: Absent,
+    known: Known,
+    choice: Choice = NOTHING,
+) -> Division:
+    """The division of what the sinks of a broker want over the tree of which it is the root.
+
+    It names only what these rules have to do with, so that it changes with nothing else.
+    """
+    wanted = {name for text in filters if (name := type_named(text)) is not None}
+    deployed = below(wanted, rules_of(known))
+    used = {one.name for rule in deployed for one in rule.rule.used_types}
+    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
+    fathers |= {name: root for name, _ in absent}
+    published = {
+        node: names & used
+        for node, names in _published(nodes, absent).items()
+        if not names.isdisjoint(used)
+    }
+    mentioned = used | {one.rule.defines.name for one in deployed}
+    schemas = {schema.name: schema for schema in known.types if schema.name in mentioned}
+    if choice.ways is not None:
+        deep = tuple(one.rule.defines.name for one in deployed)
+        choice = replace(choice, ways=changed(choice.ways, deep=deep))
+    divide = _divide_of(strategy(), choice)
+    return _division(divide, ordering, root, fathers, published, deployed, schemas)
+
+
+def choice_of(plan: Plan) -> Choice:
+    """What a plan says of what was chosen."""
+    return Choice(plan.rates, plan.ways)
+
+
+def _divide_of(strategy: Strategy, choice: Choice) -> Divide:
+    """How the strategy divides rules over a tree, by what the plan says."""
+    if isinstance(strategy, Choosing):
+        return partial(strategy.divide_by, choice=choice)
+    return strategy.divide
+
+
+def _published(nodes: Collection[Node], absent: Absent) -> dict[str, frozenset[str]]:
+    return {
+        **{name: frozenset(names) for name, _, names in nodes},
+        **{name: frozenset(names) for name, names in absent},
+    }
+
+
+def _division(
+    divide: Divide,
+    ordering: Ordering,
+    root: str,
+    fathers: Mapping[str, str],
+    published: Mapping[str, frozenset[str]],
+    deployed: Sequence[Deployed],
+    schemas: Mapping[str, EventType],
+) -> Division:
+    types = {
+        node: tuple(schemas[name] for name in sorted(names) if name in schemas)
+        for node, names in published.items()
+    }
+    rules = [one.rule for one in deployed]
+    found = divide(tree_of(root, fathers), types, rules)
+    if ordering is Ordering.ARRIVAL:
+        # How far events are apart is for the evaluating broker to say.
+        found = found.whole({rule.defines.name for rule in rules})
+    return Division(found, fathers, published, tuple(deployed), schemas)

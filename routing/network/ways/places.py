@@ -1,0 +1,57 @@
+"""How the rules in force are divided over the brokers of a tree, as a value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from matcher.model import EventType
+from routing.partition.placement import Partition, Tree, tree_of
+from routing.serving.deployment import Deployed
+from rules.pattern import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """How the rules in force are divided over a tree: the same value at every broker of it.
+
+    ``fathers``: of every broker but the root; ``published``: the types that each broker's sources
+    publish.
+    """
+
+    partition: Partition
+    fathers: Mapping[str, str]
+    published: Mapping[str, frozenset[str]]
+    rules: tuple[Deployed, ...]
+    schemas: Mapping[str, EventType]
+
+    def tree(self, root: str) -> Tree:
+        """The tree, of which this is the root."""
+        return tree_of(root, self.fathers)
+
+    def side(self, name: str, other: str) -> str | None:
+        """The neighbour of a broker on whose side of the tree another one is; None for itself."""
+        if name == other:
+            return None
+        node = other
+        while node in self.fathers:
+            if self.fathers[node] == name:
+                return node
+            node = self.fathers[node]
+        return self.fathers.get(name)
+
+    def absent_for(self, name: str) -> frozenset[str]:
+        """The types that nobody advertises and that a rule needs, perhaps through others."""
+        defining: dict[str, list[Rule]] = {}
+        for one in self.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one.rule)
+        found: set[str] = set()
+        waiting = [one.rule for one in self.rules if one.rule.name == name]
+        seen = {name}
+        while waiting:
+            rule = waiting.pop()
+            found |= self.partition.waiting.get(rule.name, frozenset())
+            below = [one for used in rule.used_types for one in defining.get(used.name, ())]
+            waiting += [one for one in below if one.name not in seen]
+            seen.update(one.name for one in below)
+        return frozenset(found)

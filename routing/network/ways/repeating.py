@@ -1,0 +1,69 @@
+"""What a change of ways costs: what begins anew is sent once more (planning, Law 2).
+
+Law: the single tree begins anew when a rule comes to another place there; the tree of a broker with
+sinks when they find something else along it, or it is pulled otherwise (many, Law 2). All that its
+rules reach back goes over it again. Of a rule on the single tree that loses its master, or gets
+another, what has waited goes, which is as much. That is laid upon as long a time as events have
+come by now: whoever changes soon changes cheaply, and nobody changes often.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from matcher.model import MICROSECONDS
+from routing.messages import Ways
+from routing.network.ways.terrain import Terrain
+from routing.partition.placement import Tree
+from routing.partition.windows import Distances
+
+Places = frozenset[tuple[str, str]]
+"""Types, and where their rules are evaluated."""
+Masters = frozenset[tuple[str, int]]
+"""Rules, and their masters."""
+
+
+class Repeating(Terrain):
+    """What goes once more in a network when ways change."""
+
+    def price(self, now: Ways, then: Ways) -> float:
+        """Bytes over all links, a second."""
+        single = self.facts.single
+        before, after = self._split(now), self._split(then)
+        total = 0.0
+        places = self._places(single, then.deep)
+        if self._laid(after[0], places) - self._laid(before[0], self._places(single, now.deep)):
+            total += self._load(single, self._below(after[0]), places)
+        else:
+            pulled = self._masters(now, before[0]) - self._masters(then, after[0])
+            freed = {self.defined_by(rule) for rule, _ in pulled} & self._below(after[0])
+            total += self._load(single, freed, places)
+        for root, wanted in after[1].items():
+            is_same = before[1].get(root) == wanted
+            if not is_same or self._masters(now, wanted) != self._masters(then, wanted):
+                tree, places = self.facts.trees[root], self._own_places[root]
+                total += self._load(tree, self._below(wanted), places)
+        return total * min(1.0, self._reach_s / self.facts.age)
+
+    def _laid(self, types: Iterable[str], places: Mapping[str, str]) -> Places:
+        return frozenset((name, places[name]) for name in self._below(types))
+
+    def _masters(self, ways: Ways, wanted: Iterable[str]) -> Masters:
+        pulls = self._pulls(ways, self._below(wanted))
+        return frozenset((name, pull.number) for name, pull in pulls.items())
+
+    def _load(self, tree: Tree, types: Iterable[str], places: Mapping[str, str]) -> float:
+        """The bytes of the events that the rules of some types need of a tree, in a second."""
+        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name in types:
+            for used, source, node in self._steps(tree, self._uses[name], places[name]):
+                carried[source, node].add(used)
+        return sum(self._events(carried[link]) for link in sorted(carried))
+
+    @cached_property
+    def _reach_s(self) -> float:
+        """How far back rules reach, at most, in seconds."""
+        far = max((Distances.of(rule).longest for rule in self.facts.rules), default=0)
+        return far / MICROSECONDS

@@ -1,0 +1,95 @@
+"""Which rules are evaluated on the trees of brokers with sinks, and what these trees are (7.3.2).
+
+Law 1: a type is *routed* when one of its rules has unbounded memory, uses a routed type, or when
+sources publish events of the type, too. Its composite events come from one place, along the single
+tree (architecture.md 4.4). All other defined types are *own*: who wants them finds them itself.
+Where the root chooses (``adaptive``) only those are own that it has chosen, of those that can be.
+
+Law 2: the tree of a broker has the shortest ways to it, by the delays of the links; of equal ones,
+those over the neighbour that is the first by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from heapq import heappop, heappush
+from types import MappingProxyType
+
+from matcher.model import EventType
+from routing.messages import Known
+from routing.network.agreement.knowledge import rules_of
+from routing.network.tables.covering import maximal
+from routing.network.tables.wanting import type_named
+from routing.partition.placement import is_unbounded
+from routing.serving.deployment import Deployed
+from rules.checking.dependencies import arrange
+
+Link = tuple[str, str, int]
+"""Two brokers, and the delay between them in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """The types that rules define, by the trees that their composite events come along (Law 1)."""
+
+    routed: frozenset[str]
+    own: frozenset[str]
+
+    def own_filters(
+        self, texts: Iterable[str], schemas: Mapping[str, EventType]
+    ) -> tuple[str, ...]:
+        """What a broker wants of its own tree, of all that its sinks want."""
+        return maximal((text for text in texts if type_named(text) in self.own), schemas)
+
+
+@lru_cache(maxsize=64)
+def kinds_of(known: Known, chosen: tuple[str, ...] | None = None) -> Kinds:
+    """Which types are routed and which are own. ``chosen``: those that can be own; None for all."""
+    rules = arrange([one.rule for one in rules_of(known)]).rules
+    published = {name for _, types in known.homes for name in types}
+    uses: dict[str, set[str]] = {}
+    for rule in rules:
+        used = uses.setdefault(rule.defines.name, set())
+        used.update(one.name for one in rule.used_types)
+    routed = {rule.defines.name for rule in rules if is_unbounded(rule)} | (published & uses.keys())
+    if chosen is not None:
+        routed |= uses.keys() - set(chosen)
+    while more := {name for name, used in uses.items() if used & routed} - routed:
+        routed |= more
+    return Kinds(frozenset(routed), frozenset(uses.keys() - routed))
+
+
+def below(types: Collection[str], rules: Sequence[Deployed]) -> tuple[Deployed, ...]:
+    """The rules that define these types, and those that they need, in their order."""
+    found: set[str] = set()
+    waiting = set(types)
+    while waiting:
+        found |= waiting
+        waiting = {
+            used.name
+            for one in rules
+            if one.rule.defines.name in waiting
+            for used in one.rule.used_types
+        } - found
+    return tuple(one for one in rules if one.rule.defines.name in found)
+
+
+@lru_cache(maxsize=4_096)
+def fathers_of(root: str, nodes: tuple[str, ...], links: tuple[Link, ...]) -> Mapping[str, str]:
+    """The father of every broker but the root (Law 2). The links must connect all of them."""
+    neighbours: dict[str, list[tuple[str, int]]] = {name: [] for name in nodes}
+    for one, other, delay in links:
+        neighbours[one].append((other, delay))
+        neighbours[other].append((one, delay))
+    fathers: dict[str, str] = {}
+    waiting = [(0, root, "")]
+    while waiting:
+        distance, name, father = heappop(waiting)
+        if name not in fathers:
+            fathers[name] = father
+            for other, delay in neighbours[name]:
+                heappush(waiting, (distance + delay, other, name))
+    del fathers[root]
+    return MappingProxyType(fathers)

@@ -1,0 +1,236 @@
+"""What the ways of rules cost, in bytes a second over all links, by what was measured (7.3.8).
+
+The law of the model: a source's event moves the marks of all that the source publishes, so on each
+link on which any of it is forwarded for a tree there goes one message, with the event if a rule
+beyond needs it, and with the marks. What several trees for sinks have on a link goes as one.
+Composite events go where they are wanted; their marks go with them, and over links with whatever
+moves them where others come from the far side (owed). Conditions are not looked into: a type
+is sent whole, or not at all. What is pulled is sent in windows around masters, which come by
+chance; while a window is open that lies ahead, an answer goes wherever a mark would.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from routing.messages import Ways
+from routing.network.ways.repeating import Repeating
+from routing.network.ways.sizes import ASKING, MESSAGE, PART, answer_bytes, mark_bytes
+from routing.partition.placement import Tree
+from routing.partition.pulling import Pull
+
+
+@dataclass(slots=True)
+class _Traffic:
+    """What crosses one link whenever one broker's sources publish something."""
+
+    parts: int = 0
+    marks: int = 0
+    types: set[str] = field(default_factory=set)
+
+
+class Weighing(Repeating):
+    """What ways cost in a network."""
+
+    # --- what it costs ---
+
+    def cost(self, ways: Ways) -> float:
+        """Bytes a second over all links."""
+        routed, roots = self._split(ways)
+        wants = self.facts.wants
+        company = [root for root in roots if not routed.isdisjoint(wants.get(root, frozenset()))]
+        total = self._single(routed, ways, company)
+        if roots:
+            total += self._trees(roots, routed, ways)
+        return total
+
+    def _single(self, routed: set[str], ways: Ways, company: Collection[str]) -> float:
+        tree = self.facts.single
+        names = self._below(routed)
+        places = self._places(tree, ways.deep)
+        total = 0.0
+        pulls = self._pulls(ways, names & set(ways.deep))
+        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name in sorted(names):
+            total += self._served(tree, name, places)
+            for used, source, node in self._steps(tree, self._unasked(name, pulls), places[name]):
+                carried[source, node].add(used)
+        total += self._pulled(tree, places, pulls, carried)
+        for (source, _), types in carried.items():
+            total += self._often[source] * (MESSAGE + self._marks(types)) + self._events(types)
+        return total + self._flows(routed, places, company)
+
+    def _flows(
+        self, routed: set[str], places: Mapping[str, str], company: Collection[str]
+    ) -> float:
+        """What goes from where rules are evaluated to who wants it.
+
+        ``company``: brokers whose sinks get composite events along trees of their own, too.
+        """
+        tree, total = self.facts.single, 0.0
+        over: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in sorted(routed):
+            links: set[tuple[str, str]] = set()
+            for broker, wanted in self.facts.wants.items():
+                if name in wanted and (tree.root, broker) in self._paths:
+                    links.update(self._way(tree, places[name], broker))
+            total += self._composite(name) * len(links)
+            for link in sorted(links):
+                over[link].append(name)
+        for link, names in over.items():
+            beyond, wanted = self._beyond(tree, link)
+            others = (one for one in wanted if one in routed and places[one] in beyond)
+            if not beyond.isdisjoint(company) or any(others):
+                at: dict[str, list[str]] = defaultdict(list)
+                for name in names:
+                    at[places[name]].append(name)
+                total += sum(map(self._moves, at.values()))
+            else:
+                total += self._behind(names)
+        return total
+
+    def _trees(self, roots: Mapping[str, set[str]], routed: set[str], ways: Ways) -> float:
+        total = 0.0
+        links: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
+        for root, wanted in roots.items():
+            tree, places = self.facts.trees[root], self._own_places[root]
+            carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+            names = self._below(wanted)
+            pulls = self._pulls(ways, names)
+            for name in sorted(names):
+                total += self._served(tree, name, places)
+                unasked = self._unasked(name, pulls)
+                for used, source, node in self._steps(tree, unasked, places[name]):
+                    carried[source, node].add(used)
+            total += self._pulled(tree, places, pulls, carried)
+            for (source, node), types in carried.items():
+                traffic = links[source, node, tree.fathers[node]]
+                traffic.parts += 1
+                traffic.marks += self._marks(types)
+                traffic.types |= types
+            total += self._found_for(root, wanted, routed, links)
+        for (source, _, _), traffic in links.items():
+            size = MESSAGE + PART * traffic.parts + traffic.marks
+            total += self._often[source] * size + self._events(traffic.types)
+        return total
+
+    def _found_for(
+        self,
+        root: str,
+        wanted: set[str],
+        routed: set[str],
+        links: dict[tuple[str, str, str], _Traffic],
+    ) -> float:
+        """What goes up to the root of a tree from where its rules are evaluated."""
+        tree, places, total = self.facts.trees[root], self._own_places[root], 0.0
+        is_mixed = bool(routed & self.facts.wants.get(root, frozenset()))
+        away = [name for name in sorted(wanted) if places[name] != root]
+        over: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in away:
+            for node in self._up(tree, places[name], root):
+                total += self._composite(name)
+                over[node, tree.fathers[node]].append(name)
+        for (node, father), names in over.items():
+            if not is_mixed and len(names) == len(wanted):
+                total += self._behind(names)
+                continue
+            for source in self._tellers(names):
+                traffic = links[source, node, father]
+                traffic.parts += 1
+                traffic.marks += self._rule_marks(self._told_by(source, names))
+        return total
+
+    def _pulled(
+        self,
+        tree: Tree,
+        places: Mapping[str, str],
+        pulls: Mapping[str, Pull],
+        carried: Mapping[tuple[str, str], set[str]],
+    ) -> float:
+        """What is asked for, and asking and answering, of rules that are pulled."""
+        total = 0.0
+        awaited: dict[tuple[str, str], float] = {}
+        for name, pull in pulls.items():
+            place = places[self._defines[name]]
+            master, forecast = pull.master.type.name, self._forecast
+            asked: dict[tuple[str, str], int] = {}
+            for around in pull.around:
+                share = forecast.awake(master, around.before + around.after)
+                for used, source, node in self._steps(tree, (around.type,), place):
+                    asked[source, node] = max(around.after, asked.get((source, node), 0))
+                    if used not in carried.get((source, node), ()):
+                        total += share * self._events((used,))
+            total += forecast.rate(master) * ASKING * len({node for _, node in asked})
+            for link, after in asked.items():
+                share = forecast.awake(master, after)
+                total += share * self._often[link[0]] * answer_bytes(name, self.facts.time)
+                awaited[link] = max(share, awaited.get(link, 0.0))
+        alone = awaited.keys() - carried.keys()
+        return total + MESSAGE * sum(awaited[link] * self._often[link[0]] for link in sorted(alone))
+
+    # --- parts of it ---
+
+    @cached_property
+    def _mark_bytes(self) -> Mapping[str, int]:
+        """By type and by rule."""
+        names = self._homes.keys() | self._by_name.keys()
+        return {name: mark_bytes(name, self.facts.time) for name in names}
+
+    def _served(self, tree: Tree, name: str, places: Mapping[str, str]) -> float:
+        """What the composite events cost that go up a tree for the rules of a type."""
+        return sum(
+            self._composite(used)
+            for used in self._uses[name]
+            if used in self._rules
+            for _ in self._up(tree, places[used], places[name])
+        )
+
+    def _composite(self, name: str) -> float:
+        """What the composite events of a type cost over one link."""
+        return sum(size + MESSAGE * batches for size, batches in self._found_of(name))
+
+    def _batches(self, name: str) -> float:
+        return sum(batches for _, batches in self._found_of(name))
+
+    def _found_of(self, name: str) -> Iterator[tuple[float, float]]:
+        """Of each rule that defines a type, the bytes and batches that it will find in a second."""
+        for rule in self._rules[name]:
+            size, batches = self.facts.found.get(rule.name, (0.0, 0.0))
+            growth = self._growth[rule.name]
+            yield size * growth, batches * growth
+
+    def _behind(self, names: Sequence[str]) -> float:
+        """The marks that go over a link behind composite events of some types: each as often as any
+        of these come, and no more often than it moves (owed, Law 1).
+        """
+        often = sum(map(self._batches, names))
+        return sum(min(often, self._moved[name]) * self._rule_marks((name,)) for name in names)
+
+    @cached_property
+    def _moved(self) -> Mapping[str, float]:
+        """By type, how often the marks of its rules move that sinks wait for, in a second."""
+        often = self._often
+        return {name: sum(often[one] for one in self._tellers((name,))) for name in self.types}
+
+    def _moves(self, names: Sequence[str]) -> float:
+        """What the marks of some types that are evaluated at one broker cost over one link."""
+        total = 0.0
+        for source in self._tellers(names):
+            moved = self._rule_marks(self._told_by(source, names))
+            total += self._often[source] * (MESSAGE + moved)
+        return total
+
+    def _told_by(self, source: str, names: Iterable[str]) -> Iterator[str]:
+        """The types whose marks the sources of a broker move."""
+        return (name for name in names if source in self._tellers_of[name])
+
+    def _marks(self, types: Iterable[str]) -> int:
+        """The bytes of a mark of each of these types."""
+        return sum(map(self._mark_bytes.__getitem__, types))
+
+    def _rule_marks(self, types: Iterable[str]) -> int:
+        """The same of each rule that defines one of these types."""
+        return sum(self._mark_bytes[rule.name] for name in types for rule in self._rules[name])

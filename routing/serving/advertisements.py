@@ -1,0 +1,171 @@
+"""Which event types are known, by whose word, and up to where each is complete (E5, 4.2).
+
+Law 1: a type is known, with one schema, while a source advertises it or a deployed rule mentions
+it; then it is forgotten, and may come back with another schema.
+
+Law 2: the mark of a type is the least of those of its open advertisers. Where none is open the
+type has no mark of its own: if it never had an advertiser, what needs it waits.
+
+Law 3: how far the events of a type went is not forgotten with it, for they are gone: a rule that
+uses it from now on holds from a later instant (tesla.md S15). Of the types that were forgotten
+first, if they are more than ``types_max``, only the latest event of all is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from matcher.model import EventType
+from routing.config import NodeConfig
+from routing.errors import Refusal
+from routing.messages import Code
+from routing.serving.sources import Source
+from rules.pattern import TIMER
+
+
+@dataclass(slots=True, eq=False)
+class KnownType:
+    """One type. ``mentions`` counts the deployed rules that name it; ``front`` is the greatest
+    time of its published events, None before the first.
+    """
+
+    schema: EventType
+    advertisers: dict[str, Source] = field(default_factory=dict)
+    was_advertised: bool = False
+    mentions: int = 0
+    events: int = 0
+    front: int | None = None
+    given_up: bool = False
+    """Whether the rules that waited for a first advertiser wait no longer."""
+
+    @property
+    def open_advertisers(self) -> list[Source]:
+        """The advertisers whose promises count."""
+        return [source for source in self.advertisers.values() if source.is_open]
+
+    @property
+    def mark(self) -> int | None:
+        """Law 2."""
+        name = self.schema.name
+        marks = [source.mark(name) for source in self.advertisers.values() if source.is_open]
+        return min(marks) if marks else None
+
+
+class Advertisements:
+    """The known types by name, at most ``types_max`` of them."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._types: dict[str, KnownType] = {}
+        self._fronts: dict[str, int] = {}  # of forgotten types (Law 3)
+        self._lost_front: int | None = None
+        self._schemas: Mapping[str, EventType] | None = None  # until a type comes or goes
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._types_max = config.types_max
+
+    def __iter__(self) -> Iterator[KnownType]:
+        return iter(self._types.values())
+
+    def __getitem__(self, name: str) -> KnownType:
+        return self._types[name]
+
+    def find(self, name: str) -> KnownType | None:
+        """The type of that name, if it is known."""
+        return self._types.get(name)
+
+    def front(self, name: str) -> int | None:
+        """The greatest time of a type's published events; None if there were none (Law 3)."""
+        known = self._types.get(name)
+        return self._fronts.get(name, self._lost_front) if known is None else known.front
+
+    @property
+    def schemas(self) -> Mapping[str, EventType]:
+        """The known schemas by name."""
+        if self._schemas is None:
+            self._schemas = {name: known.schema for name, known in self._types.items()}
+        return self._schemas
+
+    def check(self, types: Iterable[EventType], source_name: str) -> None:
+        """Refusal when a source may not advertise these types; changes nothing."""
+        seen: dict[str, EventType] = {}
+        for schema in types:
+            if schema.name == TIMER.name:
+                raise Refusal(Code.SCHEMA, "Timer is built in (tesla.md S13)")
+            known = self._types.get(schema.name)
+            present = seen.setdefault(schema.name, schema)
+            if known is not None and not self._may_replace(known, source_name):
+                present = known.schema
+            if present != schema:
+                raise Refusal(
+                    Code.SCHEMA,
+                    f"event {schema} is refused: it is already known as {present} (tesla.md E5)",
+                )
+        if len(self._types.keys() | seen.keys()) > self._types_max:
+            raise Refusal(Code.LIMIT, f"more than {self._types_max} event types (types_max)")
+
+    def advertise(self, source: Source, schema: EventType, floor: int) -> None:
+        """Add an advertisement that was checked; nothing before ``floor`` is taken."""
+        self._schemas = None
+        known = self._types.get(schema.name)
+        if known is None:
+            known = self._remember(schema)
+        known.schema = schema
+        known.advertisers[source.name] = source
+        known.was_advertised = True
+        source.floors[schema.name] = max(floor, source.floors.get(schema.name, floor))
+
+    def withdraw(self, source: Source, names: Iterable[str]) -> list[str]:
+        """The source publishes these types no more; gives those that are forgotten (Law 1)."""
+        withdrawn = list(names)
+        for name in withdrawn:
+            del self._types[name].advertisers[source.name]
+            del source.floors[name]
+        return self._forget(withdrawn)
+
+    def exchange(self, gone: Iterable[EventType], new: Iterable[EventType]) -> None:
+        """Rules that named types (each once for every rule) are gone, and others have come."""
+        self._schemas = None
+        names = []
+        for schema in gone:
+            self._types[schema.name].mentions -= 1
+            names.append(schema.name)
+        for schema in new:
+            known = self._types.get(schema.name) or self._remember(schema)
+            if known.schema != schema:
+                assert not known.advertisers, f"{schema} beside {known.schema}"
+                assert not known.mentions, f"{schema} beside {known.schema}"
+                known.schema = schema
+            known.mentions += 1
+        self._forget(names)
+
+    def _may_replace(self, known: KnownType, source_name: str) -> bool:
+        # A publisher that comes back with a new schema, where nobody else relies on the old one.
+        return known.mentions == 0 and known.advertisers.keys() <= {source_name}
+
+    def _forget(self, names: Iterable[str]) -> list[str]:
+        gone = [
+            name
+            for name in dict.fromkeys(names)
+            if not self._types[name].advertisers and not self._types[name].mentions
+        ]
+        for name in gone:
+            known = self._types.pop(name)
+            self._schemas = None
+            if known.front is not None:
+                self._keep_front(name, known.front)
+        return gone
+
+    def _remember(self, schema: EventType) -> KnownType:
+        """A type that was not known, or had been forgotten."""
+        known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
+        self._fronts.pop(schema.name, None)
+        return known
+
+    def _keep_front(self, name: str, front: int) -> None:
+        self._fronts[name] = front
+        while len(self._fronts) > self._types_max:
+            lost = self._fronts.pop(next(iter(self._fronts)))
+            self._lost_front = lost if self._lost_front is None else max(self._lost_front, lost)

@@ -1,0 +1,117 @@
+"""How much a source may send (architecture.md 4.2): the bound on everything that waits for it.
+
+Law 1: a source has at most ``publish_credit`` events under way. It gets new credit once half of
+that is used up, unless it is withheld.
+
+Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
+the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
+that would empty it. Types that nobody has advertised hold nobody back.
+
+Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
+sink's events wait only for marks, sources that the marks wait for get their credit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from matcher.model import TIME_MIN
+from routing.config import NodeConfig
+from routing.delivery.sinks import Sinks
+from routing.errors import ProtocolError
+from routing.messages import Code, WhenFull
+from routing.serving.advertisements import Advertisements
+from routing.serving.deployment import Deployments
+from routing.serving.sources import Source, Standing
+from rules.pattern import TIMER
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """``events`` more credit for ``source``."""
+
+    source: Source
+    events: int
+
+
+class PublishCredit:
+    """Decides on the sources' credit; remembers which of them wait for it."""
+
+    def __init__(
+        self,
+        config: NodeConfig,
+        advertisements: Advertisements,
+        deployments: Deployments,
+        sinks: Sinks,
+    ) -> None:
+        self._config = config
+        self._advertisements = advertisements
+        self._deployments = deployments
+        self._sinks = sinks
+        self._waiting: dict[str, Source] = {}
+        self.waiting: Mapping[str, Source] = self._waiting
+        """The sources that wait for credit, by name."""
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over what is decided by it from now on."""
+        self._config = config
+
+    def spend(self, source: Source, events: int) -> None:
+        """Note what a source has sent; ProtocolError when that is more than it may."""
+        if events > source.outstanding:
+            raise ProtocolError(
+                Code.PROTOCOL,
+                f"{events} events published with a credit of {source.outstanding}",
+            )
+        source.outstanding -= events
+        if source.outstanding <= self._config.publish_credit // 2:
+            self._waiting[source.name] = source
+
+    def grants(self) -> Iterable[Grant]:
+        """The credit to give now."""
+        if not self._waiting:
+            return ()
+        granted = []
+        for source in list(self._waiting.values()):
+            if source.standing is not Standing.LIVE:
+                del self._waiting[source.name]
+                continue
+            source.withheld = self._ahead(source) or self._blocked(source)
+            if source.withheld is None:
+                del self._waiting[source.name]
+                events = self._config.publish_credit - source.outstanding
+                source.outstanding += events
+                granted.append(Grant(source, events))
+        return granted
+
+    def _ahead(self, source: Source) -> str | None:
+        """Law 2."""
+        if source.front is None or source.first is None:
+            return None
+        for name in source.floors:
+            for group in self._deployments.groups(name):
+                slowest = self._slowest(group)
+                if slowest is None or source.promise <= slowest[0]:
+                    continue
+                start = source.first if slowest[0] == TIME_MIN else slowest[0]
+                if source.front - start > self._config.lead_max_us:
+                    return f"too far ahead of {slowest[1]}"
+        return None
+
+    def _slowest(self, group: Iterable[str]) -> tuple[int, str] | None:
+        marks = []
+        for name in group:
+            known = None if name == TIMER.name else self._advertisements.find(name)
+            if known is not None:
+                marks += [(one.mark(name), one.name) for one in known.open_advertisers]
+        return min(marks, default=None)
+
+    def _blocked(self, source: Source) -> str | None:
+        """Law 3."""
+        for sink in self._sinks:
+            if sink.when_full is WhenFull.BLOCK and sink.excess >= 0:
+                slow = sink.queued >= sink.limit or source.promise > sink.mark
+                if slow and not sink.feeds.isdisjoint(source.floors):
+                    return f"sink {sink.name or sink.peer.hex()} is full"
+        return None

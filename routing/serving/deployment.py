@@ -1,0 +1,234 @@
+"""Which rules are deployed, since when, and what each of them needs (tesla.md S15, 4.4).
+
+Law 1: a text is deployed whole or not at all, and everything that could refuse it is known before
+anything is changed.
+
+Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
+beginning, when that is nothing yet, so that a live run equals a recorded one.
+
+Law 3: a rule ends at its mark. What it has not been evaluated for by then, because a source lags
+say, it will never say; where it is replaced, neither will the new one, which holds from an instant
+beyond all that was published. Both instants are told to who removes or replaces.
+
+Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from matcher.model import TIME_MIN, EventType
+from routing.config import NodeConfig
+from routing.errors import Refusal
+from routing.messages import Code
+from rules.checking.dependencies import arrange
+from rules.errors import RuleErrors
+from rules.pattern import TIMER, Rule, RuleSet
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments.
+
+    It stays the same rule while others that were deployed before it go, whatever it is counted as.
+    """
+
+    rule: Rule
+    since: int | None
+    version: int
+    serial: int = field(compare=False)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among the rules, for simultaneous composite events (E4, S15)."""
+        return (TIME_MIN if self.since is None else self.since, self.serial)
+
+    @property
+    def mentions(self) -> tuple[EventType, ...]:
+        """The types that it names, each once, ``Timer`` apart."""
+        named = {schema.name: schema for schema in (self.rule.defines, *self.rule.used_types)}
+        named.pop(TIMER.name, None)
+        return tuple(named.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A rule that is not in force any more.
+
+    ``until`` is its mark when it was taken out: it has held for every instant from ``since`` on
+    that lies before ``until``, and for none beyond (S15).
+    """
+
+    deployed: Deployed
+    until: int
+
+
+class Deployments:
+    """The rules in force by name, at most ``rules_max`` of them.
+
+    ``published`` below are the names of the types that have, or have had, advertisers.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._rules: dict[str, Deployed] = {}
+        self._versions: dict[str, int] = {}
+        self._needs: dict[str, frozenset[str]] = {}
+        self._groups: dict[str, tuple[frozenset[str], ...]] = {}
+        self._defining: dict[str, tuple[Deployed, ...]] = {}
+        self._published: frozenset[str] = frozenset()
+        """The defined types that were published when the needs were worked out."""
+        self._serial = 0
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._rules_max = config.rules_max
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @property
+    def rules(self) -> tuple[Deployed, ...]:
+        """The rules in force, in their order (E4)."""
+        return tuple(sorted(self._rules.values(), key=lambda deployed: deployed.place))
+
+    def find(self, name: str) -> Deployed | None:
+        """The rule of that name, if it is in force."""
+        return self._rules.get(name)
+
+    def defining(self, type_name: str) -> tuple[Deployed, ...]:
+        """The rules that define a type."""
+        return self._defining.get(type_name, ())
+
+    def needs(self, rule_name: str) -> frozenset[str]:
+        """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
+        return self._needs[rule_name]
+
+    def groups(self, type_name: str) -> tuple[frozenset[str], ...]:
+        """The distinct sets of needs that have this type in them."""
+        return self._groups.get(type_name, ())
+
+    @property
+    def needed(self) -> Iterable[str]:
+        """The types that some rule needs."""
+        return self._groups.keys()
+
+    # --- changes ---
+
+    def check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
+        """Refusal when the rules do not go with those in force, less ``replaced`` (Law 1)."""
+        gone = {deployed.rule.name for deployed in replaced}
+        kept = [one for one in self._rules.values() if one.rule.name not in gone]
+        taken = {deployed.rule.name for deployed in kept}
+        for rule in rules.rules:
+            if rule.name in taken:
+                raise Refusal(
+                    Code.IN_USE,
+                    f"a rule named {rule.name} is deployed; replace it, or remove it first",
+                )
+        if len(kept) + len(rules.rules) > self._rules_max:
+            raise Refusal(Code.LIMIT, f"more than {self._rules_max} rules (rules_max)")
+        try:
+            arrange([*(deployed.rule for deployed in kept), *rules.rules])
+        except RuleErrors as errors:
+            raise Refusal(Code.BAD_RULES, str(errors)) from None
+
+    def version_of(self, rules: RuleSet) -> int:
+        """The version that a set of rules gets (Law 4)."""
+        return max((self._versions.get(rule.name, -1) + 1 for rule in rules.rules), default=0)
+
+    def add(self, rules: Sequence[Rule], since: int | None, version: int) -> tuple[Deployed, ...]:
+        """Put rules in force that were checked. ``rearrange`` must follow."""
+        added = []
+        for rule in rules:
+            self._serial += 1
+            added.append(Deployed(rule, since, version, self._serial))
+            self._versions[rule.name] = version
+        self._rules.update((deployed.rule.name, deployed) for deployed in added)
+        return tuple(added)
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """The last versions of the rules that are not in force any more, by name (Law 4)."""
+        return {name: one for name, one in self._versions.items() if name not in self._rules}
+
+    def adopt(
+        self,
+        rules: Iterable[Deployed],
+        published: Iterable[str],
+        ended: Iterable[tuple[str, int]] = (),
+    ) -> None:
+        """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
+        before, self._rules = self._rules, {deployed.rule.name: deployed for deployed in rules}
+        self._versions.update(ended)
+        self._versions.update((name, one.version) for name, one in self._rules.items())
+        self._serial = max((one.serial for one in self._rules.values()), default=0)
+        advertised = frozenset(published)
+        if self._rules != before or advertised & self._defining.keys() != self._published:
+            self.rearrange(advertised)
+
+    def restart(self, name: str, since: int) -> None:
+        """Have a rule hold from another instant: the place that evaluates it has changed."""
+        self._rules[name] = replace(self._rules[name], since=since)
+
+    def remove(self, name: str) -> Deployed:
+        """Take a rule out of force. ``rearrange`` must follow."""
+        return self._rules.pop(name)
+
+    def rearrange(self, published: Iterable[str]) -> None:
+        """Work out anew what each rule needs: rules or the published types have changed."""
+        uses, defining = _graph(self._rules.values())
+        self._defining = {
+            name: tuple(sorted(rules, key=lambda deployed: deployed.place))
+            for name, rules in defining.items()
+        }
+        advertised = frozenset(published)
+        self._published = advertised & uses.keys()
+        self._needs = {
+            name: _needs(deployed.rule, uses, advertised) for name, deployed in self._rules.items()
+        }
+        groups: dict[str, dict[frozenset[str], None]] = {}
+        for needs in self._needs.values():
+            for type_name in needs:
+                groups.setdefault(type_name, {})[needs] = None
+        self._groups = {name: tuple(sets) for name, sets in groups.items()}
+
+    def needs_of_new(
+        self, rules: RuleSet, published: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """What the rules of a set that is not yet in force will need, by name."""
+        uses, _ = _graph(self._rules.values())
+        for rule in rules.rules:
+            uses.setdefault(rule.defines.name, set()).update(_used(rule))
+        advertised = frozenset(published)
+        return {rule.name: _needs(rule, uses, advertised) for rule in rules.rules}
+
+
+def _used(rule: Rule) -> list[str]:
+    return [schema.name for schema in rule.used_types]
+
+
+def _graph(
+    rules: Iterable[Deployed],
+) -> tuple[dict[str, set[str]], dict[str, list[Deployed]]]:
+    """The types that each defined type depends on, and the rules that define it."""
+    uses: dict[str, set[str]] = {}
+    defining: dict[str, list[Deployed]] = {}
+    for deployed in rules:
+        name = deployed.rule.defines.name
+        uses.setdefault(name, set()).update(_used(deployed.rule))
+        defining.setdefault(name, []).append(deployed)
+    return uses, defining
+
+
+def _needs(rule: Rule, uses: Mapping[str, set[str]], published: frozenset[str]) -> frozenset[str]:
+    """The types within reach that are not merely defined by rules (S12)."""
+    reached: set[str] = set()
+    waiting = _used(rule)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(uses.get(name, ()))
+    return frozenset(name for name in reached if name not in uses or name in published)

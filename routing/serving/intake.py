@@ -1,0 +1,174 @@
+"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5; 4.2).
+
+Nothing here has a state: :func:`take_in` looks at the message, its source and the advertised
+types, and says what is to be done; or it raises, and nothing was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
+from matcher.single import Single
+from matcher.times import time_text
+from routing.errors import ProtocolError
+from routing.messages import Code, Rejected
+from routing.order import Extent, extent, strictly_rises
+from routing.serving.sources import FAR, Source
+
+RUNS_MAX = 1_000
+"""Runs of sequence numbers named in one Rejected; further ones are told as one run."""
+
+
+class Intake(Struct, frozen=True, eq=False, gc=False):
+    """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
+
+    ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
+    rejected ones include the late. ``front`` is the greatest event time of those taken.
+    """
+
+    taken: tuple[EventBatch, ...]
+    late: tuple[EventBatch, ...]
+    rejections: tuple[Rejected, ...]
+    last_sequence: int
+    front: int
+    events: int
+    duplicates: int
+    rejected: int
+
+    @property
+    def accepted(self) -> int:
+        """How many events are taken."""
+        return self.events - self.duplicates - self.rejected
+
+    def of_part(self, sent: Sequence[EventBatch], taken: tuple[EventBatch, ...]) -> Intake:
+        """The same for a part of a source, of whose ``sent`` events fewer are ``taken`` since
+        others have brought them: these count as duplicates.
+        """
+        events = sum(map(len, sent))
+        highest = max((extent(batch).last for batch in sent), default=0)
+        return replace(
+            self,
+            taken=taken,
+            last_sequence=max(self.last_sequence, highest),
+            events=events,
+            duplicates=events - self.rejected - sum(map(len, taken)),
+        )
+
+
+def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
+    """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""
+    last = highest = source.last_sequence
+    promise, floors = source.promise, source.floors
+    front = TIME_MIN
+    taken, late, rejections = [], [], []
+    events = duplicates = rejected = 0
+    if len(batches) > 1:
+        _check_distinct(batches)
+    for batch in batches:
+        reach = extent(batch)
+        _check_identity(source.name, batch, reach)
+        events += len(batch)
+        if reach.last > highest:
+            highest = reach.last
+        fresh = batch if reach.first > last else _without_repeats(batch, last)
+        if fresh is not batch:
+            duplicates += len(batch) - len(fresh)
+            if len(fresh) == 0:
+                continue
+            reach = extent(fresh)
+        floor = floors.get(fresh.type.name)
+        if floor is None:
+            rejected += len(fresh)
+            rejections.append(_unadvertised(fresh))
+            continue
+        mark = promise if promise > floor else floor
+        if reach.greatest >= mark and reach.greatest > front:
+            front = reach.greatest
+        if reach.least >= mark:
+            taken.append(fresh)
+            continue
+        tardy = fresh.time < mark
+        late.append(fresh.take(tardy))
+        rejected += len(late[-1])
+        rejections.append(_late(late[-1], source))
+        if not tardy.all():
+            taken.append(fresh.take(~tardy))
+    return Intake(
+        tuple(taken),
+        tuple(late),
+        tuple(rejections),
+        highest,
+        front,
+        events,
+        duplicates,
+        rejected,
+    )
+
+
+def check_schema(batch: EventBatch, schema: EventType) -> None:
+    """ProtocolError when events come in another shape than was advertised for them."""
+    if batch.type is not schema and batch.type != schema:
+        raise ProtocolError(
+            Code.SCHEMA, f"events of {batch.type}, which was advertised as {schema}"
+        )
+
+
+def _check_identity(name: str, batch: EventBatch, reach: Extent) -> None:
+    if isinstance(batch, Single):
+        is_own, rises = batch.row.source == name, True
+    else:
+        ids = batch.ids
+        is_own = ids.source.values == (name,) and not batch.is_composite
+        rises = strictly_rises(ids.sequence)
+    if not is_own:
+        raise ProtocolError(
+            Code.BAD_EVENT,
+            f"events of {batch.type.name} that are not by {name!r}, who publishes them",
+        )
+    if reach.least < -FAR or reach.greatest > FAR:
+        raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
+    if reach.first < 0 or not rises:
+        raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
+
+
+def _check_distinct(batches: Sequence[EventBatch]) -> None:
+    numbers = np.sort(np.concatenate([batch.ids.sequence for batch in batches]))
+    if not strictly_rises(numbers):
+        raise ProtocolError(Code.BAD_EVENT, "one sequence number for two events")
+
+
+def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
+    """What lies above the last number taken; the rest was taken before (4.3)."""
+    return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
+
+
+def _unadvertised(batch: EventBatch) -> Rejected:
+    reason = f"event type {batch.type.name} was not advertised by this client"
+    return Rejected(Code.UNADVERTISED, runs(batch.ids.sequence), reason)
+
+
+def _late(batch: EventBatch, source: Source) -> Rejected:
+    mark = source.mark(batch.type.name)
+    own = source.promise >= source.floors[batch.type.name]
+    whose = "its source had promised" if own else "what had been evaluated before it joined was"
+    reason = (
+        f"{len(batch)} late {batch.type.name}: earliest at {time_text(int(batch.time.min()))}, "
+        f"but {whose} up to {time_text(mark)}"
+    )
+    return Rejected(Code.LATE, runs(batch.ids.sequence), reason)
+
+
+def runs(numbers: Int64s) -> tuple[tuple[int, int], ...]:
+    """Ascending numbers as runs of (first, last), at most RUNS_MAX of them."""
+    breaks = np.flatnonzero(np.diff(numbers) != 1)
+    firsts = numbers[np.concatenate(([0], breaks + 1))]
+    lasts = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
+    if len(firsts) > RUNS_MAX:
+        firsts, lasts = firsts[:RUNS_MAX], lasts[: RUNS_MAX - 1]
+        lasts = np.append(lasts, numbers[-1])
+    return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))

@@ -1,0 +1,107 @@
+"""A client's link, as the node knows it after Hello, and the accounts of who is connected.
+
+A name belongs to one live client at a time. A client that reconnects (the same ``instance``), and
+any other once the first has been silent beyond its heartbeats, takes the name over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from matcher.identity import RULE_SOURCE
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import VERSION, Code, Hello
+from routing.serving.sources import Source
+from rules.pattern import TIMER
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """One client. Times are in seconds of ``now``; ``name`` may be empty, and is then not unique.
+
+    ``source`` is set once the client advertises or publishes.
+    """
+
+    peer: Peer
+    name: str
+    instance: int
+    timeout_s: float
+    joined_at: float
+    heard_at: float
+    sent_at: float
+    source: Source | None = None
+    home: str = ""
+    """In a network: the client's broker, where it is another one."""
+
+    def is_silent(self, now: float) -> bool:
+        """Whether nothing was heard for longer than the client promised."""
+        return now - self.heard_at > self.timeout_s
+
+    def may_be_taken_over(self, hello: Hello, now: float) -> bool:
+        """Whether ``hello``, on another link, is the same client again or this one is dead."""
+        same = self.instance != 0 and self.instance == hello.instance
+        return same or self.is_silent(now)
+
+
+class Links:
+    """The clients by peer and, those that have one, by name."""
+
+    def __init__(self) -> None:
+        self._by_peer: dict[Peer, Link] = {}
+        self.by_peer: Mapping[Peer, Link] = self._by_peer
+        """The clients that have said Hello."""
+        self._by_name: dict[str, Link] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_peer)
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(list(self._by_peer.values()))
+
+    def find(self, peer: Peer) -> Link | None:
+        """The client at that peer, once it has said Hello."""
+        return self._by_peer.get(peer)
+
+    def named(self, name: str) -> Link | None:
+        """The client of that name."""
+        return self._by_name.get(name) if name else None
+
+    def predecessor(self, hello: Hello, now: float) -> Link | None:
+        """The link whose place a client takes that says ``hello``; None when it is a new one.
+
+        Refusal when it speaks another version or may not bear its name.
+        """
+        _check(hello)
+        former = self.named(hello.name)
+        if former is not None and not former.may_be_taken_over(hello, now):
+            raise Refusal(Code.NAME_TAKEN, f"a live client is named {hello.name!r}")
+        return former
+
+    def add(self, link: Link) -> None:
+        """A client was welcomed."""
+        assert link.peer not in self._by_peer
+        self._by_peer[link.peer] = link
+        if link.name:
+            assert link.name not in self._by_name
+            self._by_name[link.name] = link
+
+    def remove(self, link: Link) -> None:
+        """A client is gone."""
+        del self._by_peer[link.peer]
+        if link.name:
+            del self._by_name[link.name]
+
+
+def _check(hello: Hello) -> None:
+    if hello.version != VERSION:
+        raise Refusal(
+            Code.VERSION,
+            f"protocol version {hello.version}, but this broker speaks version {VERSION}",
+        )
+    name = hello.name
+    if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
+        raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
+    if name and not name.isprintable():
+        raise Refusal(Code.BAD_NAME, f"the name {name!r} has characters that cannot be printed")

@@ -1,0 +1,343 @@
+"""What a broker does for its clients: takes their events in, evaluates, delivers, answers.
+
+Each part owns its state: who is connected (link), who publishes (sources, advertisements), rules
+and engine (detection), who subscribes (sinks), who may send (credit). This file only composes
+them, and after every input does, in this order: evaluate, deliver, acknowledge, grant credit. Who
+waits for events is served before who waits to hear that they came; and published events, which
+are due at once, are on their way before the engine gets to work on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from matcher.model import EventBatch
+from routing.config import Late, NodeConfig
+from routing.delivery.sinks import Sink, Sinks
+from routing.effects import Effect, Log, Peer, Send
+from routing.errors import ProtocolError, Refusal
+from routing.messages import (
+    VERSION,
+    Acknowledged,
+    Acks,
+    Advertise,
+    Code,
+    Confirmed,
+    Credit,
+    Deploy,
+    ListRules,
+    Message,
+    Promise,
+    Publish,
+    Refused,
+    Remove,
+    ShowRule,
+    StatusRequest,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    WhenFull,
+)
+from routing.order import first_time, in_sequence
+from routing.serving.advertisements import Advertisements
+from routing.serving.credit import PublishCredit
+from routing.serving.deployment import Deployments
+from routing.serving.detection import Detection
+from routing.serving.intake import Intake, check_schema, take_in
+from routing.serving.link import Link, Links
+from routing.serving.parts import Parts
+from routing.serving.rates import Rates
+from routing.serving.sources import Source, Sources, Standing
+from routing.serving.status import Overview, client_facts, ended_facts, time_or_none
+from rules.engine.engine import NOTHING, Detector
+
+NAMED_MAX = 20
+"""Rules of a text that the log names; the others it counts."""
+CREDIT_MAX = 2**31 - 1
+"""The most credit that a sink is remembered to have given."""
+
+
+class Service:
+    """One broker's parts, and what its clients ask for. Node adds links, timers and effects."""
+
+    def __init__(self, config: NodeConfig, engine: Detector, now: float = 0.0) -> None:
+        self._config = config
+        self._now = self._started_at = self._ticked_at = now
+        self._closed = False
+        self._effects: list[Effect] = []
+        self.emit: Callable[[Effect], object] = self._effects.append
+        """What is done with each effect: kept for ``take_effects``, unless the host carries it out
+        as soon as it arises."""
+        self._links = Links()
+        self._parts = Parts(config)
+        self._sources = Sources(config)
+        self._advertisements = Advertisements(config)
+        self._deployments = Deployments(config)
+        self._sinks = Sinks(config, self._deployments)
+        self._detection = self._make_detection(engine)
+        self._credit = PublishCredit(config, self._advertisements, self._deployments, self._sinks)
+        self._overview = self._make_overview()
+        self._rates = Rates(now)
+        self._unacknowledged: Link | None = None
+        """Whose Publish was taken in, while that is not yet said."""
+
+    def _make_detection(self, engine: Detector) -> Detection:
+        return Detection(
+            self._config,
+            engine,
+            self._advertisements,
+            self._deployments,
+            on_types=self._check_interests,
+            on_rules=self._sinks.index,
+        )
+
+    def _make_overview(self) -> Overview:
+        return Overview(
+            self._detection, self._deployments, self._advertisements, self._sources, self._sinks
+        )
+
+    def status(self, now: float) -> Mapping[str, Any]:
+        """What StatusRequest is answered with: plain data, ready for JSON."""
+        duplicates = sum(source.duplicates for source in self._sources)
+        return {
+            "broker": self._config.name,
+            "version": VERSION,
+            "uptime_s": round(now - self._started_at, 3),
+            "clients": [client_facts(link, now) for link in self._links],
+            **self._overview.facts(now),
+            "parts": list(self._detection.parts),
+            "memory": dict(self._detection.memory),
+            "totals": {
+                **self._rates.totals,
+                "duplicates": duplicates + self._detection.duplicates,
+            },
+            "rates": self._rates.per_second,
+        }
+
+    # --- sources ---
+
+    def _source_of(self, link: Link) -> Source:
+        """The link's source, which comes alive when the client first acts as one."""
+        if link.source is None or link.source.standing is Standing.LEFT_OUT:
+            if not link.name:
+                raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
+            former = self._sources.find(link.name)
+            was = Standing.CLOSED if former is None else former.standing
+            source = self._sources.join(link.name, link.peer, self._now)
+            if link.source is None:
+                source.outstanding = self._config.publish_credit
+            link.source = source
+            self._detection.resume(source, was)
+        link.source.spoke_at = self._now
+        return link.source
+
+    def _receive_advertise(self, link: Link, message: Advertise) -> None:
+        self._advertisements.check(message.types, link.name)
+        source = self._source_of(link)
+        floors = self._detection.advertise(source, message.types)
+        detail = {"from": {name: time_or_none(floor) for name, floor in floors.items()}}
+        self._send(link.peer, Confirmed(message.request, detail))
+
+    def _receive_unadvertise(self, link: Link, message: Unadvertise) -> None:
+        source = self._source_of(link)
+        for name in message.types:
+            if name not in source.floors:
+                raise Refusal(Code.UNKNOWN, f"event type {name} was not advertised")
+        self._detection.withdraw(source, list(dict.fromkeys(message.types)))
+        self._send(link.peer, Confirmed(message.request))
+
+    def _receive_publish(self, link: Link, message: Publish) -> None:
+        source = self._source_of(link)
+        for batch in message.batches:
+            if batch.type.name in source.floors:
+                check_schema(batch, self._advertisements[batch.type.name].schema)
+        if source.whole is None:
+            intake = take_in(source, message.batches)
+        else:
+            intake = self._take_in_part(source, source.whole, message.batches)
+        self._credit.spend(source, intake.events)
+        self._take_over(source, intake)
+        for rejection in intake.rejections:
+            self._send(link.peer, rejection)
+        self._detection.keep_promise(source, message.promise, self._now)
+        if message.acks is Acks.BROKER:
+            self._unacknowledged = link
+
+    def _take_in_part(self, source: Source, whole: str, batches: Sequence[EventBatch]) -> Intake:
+        intake = take_in(source, self._parts.unseen(whole, batches))
+        return intake.of_part(batches, self._parts.joined(whole, intake.taken))
+
+    def _take_over(self, source: Source, intake: Intake) -> None:
+        source.last_sequence = intake.last_sequence
+        if intake.taken:
+            source.note(first_time(intake.taken[0]), intake.front)
+            self._take(source, intake.taken, intake.accepted)
+        if intake.duplicates or intake.rejected:
+            source.duplicates += intake.duplicates
+            source.rejected += intake.rejected
+        if intake.late:
+            self._report_late(source, intake.late)
+
+    def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
+        source.events += events
+        self._rates.received += events
+        self._offer(source, batches)
+        for sink in self._sinks.touched:
+            self._send_due(sink)
+        given_up = self._detection.push(batches)
+        if given_up:
+            self._log("warning", "rules wait no longer", types=given_up)
+
+    def _offer(self, source: Source, batches: tuple[EventBatch, ...]) -> None:
+        """Give a source's events to the sinks that want them."""
+        self._sinks.offer(batches, in_sequence(batches))
+
+    def _report_late(self, source: Source, late: Sequence[Any]) -> None:
+        count = sum(map(len, late))
+        source.late += count
+        self._log("warning", "late events", source=source.name, events=count)
+        if self._config.late is Late.DELIVER:
+            self._sinks.offer(tuple(late), in_sequence(late), late=True)
+
+    def _receive_promise(self, link: Link, message: Promise) -> None:
+        self._detection.keep_promise(self._source_of(link), message.mark, self._now)
+
+    def _look_for_silence(self, silence_max_s: float) -> None:
+        """Leave out the sources for which something waits and that have been silent so long."""
+        for source in self._sources.overdue(silence_max_s, self._now):
+            if self._detection.is_waited_for(source, self._now):
+                self._leave_out(source)
+
+    def _leave_out(self, source: Source) -> None:
+        self._detection.leave_out(source)
+        self._log(
+            "warning",
+            "source left out",
+            source=source.name,
+            types=sorted(source.floors),
+            nothing_since=time_or_none(source.promise),
+        )
+
+    # --- sinks ---
+
+    def _receive_subscribe(self, link: Link, message: Subscribe) -> None:
+        schemas = self._advertisements.schemas
+        added = self._sinks.subscribe(link.peer, link.name, message, schemas)
+        self._follow()
+        detail = {"type": added.type_name, "waits": added.filter is None}
+        self._confirm_subscription(link, Confirmed(message.request, detail))
+
+    def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        self._send(link.peer, answer)
+
+    def _receive_unsubscribe(self, link: Link, message: Unsubscribe) -> None:
+        self._sinks.unsubscribe(link.peer, message.number)
+        self._follow()
+        self._send(link.peer, Confirmed(message.request))
+
+    def _receive_credit(self, link: Link, message: Credit) -> None:
+        sink = self._sinks.find(link.peer)
+        if sink is None:
+            raise ProtocolError(Code.PROTOCOL, "credit from a client that has not subscribed")
+        sink.credit = min(sink.credit + message.events, CREDIT_MAX)
+        self._sinks.touch(sink)
+
+    def _check_interests(self) -> None:
+        """Types have become known or were forgotten: subscriptions are checked again."""
+        for sink, refusal in self._sinks.check(self._advertisements.schemas):
+            self._send(sink.peer, Refused(None, refusal.code, str(refusal)))
+
+    # --- rules ---
+
+    def _receive_deploy(self, link: Link, message: Deploy) -> None:
+        deployed, ended = self._detection.deploy(message, self._now)
+        self._follow()
+        in_order = sorted(deployed, key=lambda one: one.serial)
+        rules, replaced = self._overview.rules(in_order, self._now), list(map(ended_facts, ended))
+        self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
+        names = [one.rule.name for one in deployed[:NAMED_MAX]]
+        more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
+        self._log("info", "deployed", rules=names, **more, client=link.name)
+
+    def _receive_remove(self, link: Link, message: Remove) -> None:
+        ended = self._detection.remove(message.name)
+        self._follow()
+        self._send(link.peer, Confirmed(message.request, ended_facts(ended)))
+        self._log("info", "removed", rule=message.name, client=link.name)
+
+    def _receive_list_rules(self, link: Link, message: ListRules) -> None:
+        rules = self._overview.rules(self._deployments.rules, self._now)
+        self._send(link.peer, Confirmed(message.request, {"rules": rules}))
+
+    def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
+        deployed = self._deployments.find(message.name)
+        if deployed is None:
+            raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
+        (facts,) = self._overview.rules([deployed], self._now)
+        self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
+
+    def _receive_status(self, link: Link, message: StatusRequest) -> None:
+        self._send(link.peer, Confirmed(message.request, self.status(self._now)))
+
+    # --- after every input ---
+
+    def _settle(self) -> None:
+        """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
+        detections = self._detection.advance(self._now)
+        if detections is not None:
+            self._rates.detected += len(detections)
+            if self._sinks.follow_rules:
+                self._sinks.offer_detected(detections, self._detection.due_mark)
+        for sink in self._sinks.take_touched():
+            self._deliver(sink)
+        if self._unacknowledged is not None:
+            self._acknowledge(self._unacknowledged)
+        if self._credit.waiting and not self._is_congested():
+            for grant in self._credit.grants():
+                assert grant.source.peer is not None
+                self._send(grant.source.peer, Credit(grant.events))
+
+    def _is_congested(self) -> bool:
+        """Whether no source gets credit for now."""
+        return False
+
+    def _acknowledge(self, link: Link) -> None:
+        self._unacknowledged = None
+        # It may be a sink, too, that was just sent away.
+        if link.source is not None and self._links.by_peer.get(link.peer) is link:
+            self._send(link.peer, Acknowledged(link.source.last_sequence))
+
+    def _follow(self) -> None:
+        """Rules or subscriptions have changed: what is held back may be due."""
+        if self._sinks.follow_rules:
+            self._sinks.offer_detected(NOTHING, self._detection.due_mark)
+
+    def _send_due(self, sink: Sink) -> None:
+        before = sink.delivered
+        while (delivery := sink.take(self._config.delivery_events_max)) is not None:
+            self._send(sink.peer, delivery)
+        self._rates.delivered += sink.delivered - before
+
+    def _deliver(self, sink: Sink) -> None:
+        self._send_due(sink)
+        if sink.excess <= 0:
+            return
+        if sink.when_full is WhenFull.DROP_OLDEST:
+            self._rates.dropped += sink.drop_oldest()
+        elif sink.when_full is WhenFull.DISCONNECT:
+            self._expel(sink.peer, Code.QUEUE_FULL, f"the queue of {sink.limit} events is full")
+        # Else it blocks: its sources get no credit (routing.serving.credit).
+
+    def _expel(self, peer: Peer, code: Code, reason: str) -> None:
+        """Close a link, whether it is known or not, and say why."""
+        raise NotImplementedError
+
+    def _send(self, peer: Peer, message: Message) -> None:
+        link = self._links.by_peer.get(peer)
+        if link is not None:
+            link.sent_at = self._now
+        self.emit(Send(peer, message))
+
+    def _log(self, level: str, text: str, **fields: Any) -> None:
+        self.emit(Log(level, text, fields))

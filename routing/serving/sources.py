@@ -1,0 +1,162 @@
+"""Who publishes, how far, and what each has promised (architecture.md 4.2, 4.3).
+
+Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
+name is remembered, over reconnections and restarts.
+
+Law 2: a source's promise never goes back while it is open. One whose link is lost keeps its
+promise where it stands, and thereby stalls what waits for it; one that said Goodbye has published
+everything; one that was silent for too long, link or no link, is left out, and takes the marks
+over when it speaks again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from matcher.model import TIME_MIN
+from routing.config import NodeConfig
+from routing.effects import Peer
+from routing.errors import Refusal
+from routing.messages import Code
+from routing.serving.parts import whole_of
+
+FAR = 2**62
+"""Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that
+is added to one overflows. A promise beyond FAR means that everything has been published."""
+
+
+class Standing(enum.Enum):
+    """What a source's promise counts for (Law 2)."""
+
+    LIVE = "live"
+    LOST = "lost"  # the link broke: the promise stays where it is
+    LEFT_OUT = "left out"  # lost for longer than source_silence_max_s
+    CLOSED = "closed"
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
+
+    ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
+    yet). ``promised_at`` and ``spoke_at`` are when it last promised something new, and when it
+    last published or promised anything, in seconds of ``now``. ``outstanding`` is the publish
+    credit that it has not used, ``withheld`` why it gets no more (None: it does).
+    """
+
+    name: str
+    standing: Standing = Standing.LIVE
+    peer: Peer | None = None
+    last_sequence: int = 0
+    promise: int = TIME_MIN
+    promised_at: float = 0.0
+    floors: dict[str, int] = field(default_factory=dict)
+    first: int | None = None
+    front: int | None = None
+    spoke_at: float = 0.0
+    outstanding: int = 0
+    withheld: str | None = None
+    events: int = 0
+    late: int = 0
+    duplicates: int = 0
+    rejected: int = 0
+    whole: str | None = field(init=False)
+    """The source that this one is a part of (routing.serving.parts)."""
+
+    def __post_init__(self) -> None:
+        self.whole = whole_of(self.name)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more of its events may come, so that its promise counts."""
+        return self.standing in (Standing.LIVE, Standing.LOST) and self.promise < FAR
+
+    def mark(self, type_name: str) -> int:
+        """Before it, this source publishes no event of an advertised type any more."""
+        return max(self.promise, self.floors[type_name])
+
+    def keep_promise(self, mark: int | None, now: float) -> bool:
+        """Take a promise over; whether it says anything new."""
+        if mark is None or mark <= max(self.promise, -FAR):
+            return False
+        self.promise = mark
+        self.promised_at = now
+        return True
+
+    def note(self, first: int, front: int) -> None:
+        """Note the event times of what was accepted."""
+        if self.first is None or self.front is None:
+            self.first = first
+        self.front = front if self.front is None else max(self.front, front)
+
+
+class Sources:
+    """Every source that is remembered, by name, at most ``sources_max`` of them."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._sources: dict[str, Source] = {}
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limit."""
+        self._sources_max = config.sources_max
+
+    def __iter__(self) -> Iterator[Source]:
+        return iter(self._sources.values())
+
+    def find(self, name: str) -> Source | None:
+        """The source of that name, if it is remembered."""
+        return self._sources.get(name)
+
+    def join(self, name: str, peer: Peer, now: float) -> Source:
+        """A link of that name publishes: resume the source, or begin a new stay of it.
+
+        Raises Refusal when there are too many sources, all of them connected or lost.
+        """
+        if name not in self._sources:
+            self._make_room()
+        # Moved to the end: the closed ones at the front have been gone the longest.
+        source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
+        if source.standing is not Standing.LOST:
+            source.promise = TIME_MIN
+            source.promised_at = now
+            source.first = source.front = None
+        source.standing = Standing.LIVE
+        source.peer = peer
+        source.spoke_at = now
+        self._sources[name] = source
+        return source
+
+    def lose(self, source: Source) -> None:
+        """The source's link broke."""
+        source.peer = None
+        source.withheld = None
+        if source.standing is Standing.LIVE:
+            source.standing = Standing.LOST
+
+    def close(self, source: Source) -> None:
+        """The source said Goodbye: it has published everything."""
+        source.peer = None
+        source.standing = Standing.CLOSED
+        source.withheld = None
+
+    def overdue(self, silence_max_s: float, now: float) -> list[Source]:
+        """The sources that have been silent for too long."""
+        return [
+            source
+            for source in self._sources.values()
+            if source.is_open and now - source.spoke_at >= silence_max_s
+        ]
+
+    def _make_room(self) -> None:
+        if len(self._sources) < self._sources_max:
+            return
+        for name, source in self._sources.items():
+            if source.standing is Standing.CLOSED:
+                del self._sources[name]
+                return
+        raise Refusal(
+            Code.LIMIT, f"more than {self._sources_max} sources (sources_max); lost ones count"
+        )

@@ -1,0 +1,265 @@
+"""What a node tells of itself: plain data, ready for JSON (docs/protocol.md, Status).
+
+A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
+for evaluation because a source's link is lost, or because a source has not moved its promise for
+STALLED_AFTER_S; *running* otherwise. ``held_by`` names the sources that its mark stands at, and the
+types by which they hold it. In a network a rule that another broker evaluates is *elsewhere*,
+unless it waits, which all know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from matcher.model import TIME_MAX
+from routing.delivery.sinks import Sink, Sinks
+from routing.serving.advertisements import Advertisements, KnownType
+from routing.serving.deployment import Deployed, Deployments, Ended
+from routing.serving.detection import Detection
+from routing.serving.link import Link
+from routing.serving.sources import FAR, Source, Sources, Standing
+from rules.pattern import TIMER
+
+STALLED_AFTER_S = 5.0
+"""Seconds without a new promise after which a live source is said to stall its rules."""
+
+Facts: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds a rule's mark where it is, and by which types.
+
+    ``broker``: where that is, in a network; "" for here. ``name`` "": whoever is there.
+    ``stalls``: whether that has been so for too long.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    standing: str
+    promise: int
+    stalls: bool
+    broker: str = ""
+
+    @property
+    def facts(self) -> Facts:
+        """As it is shown."""
+        return {
+            "source": self.name or None,
+            "broker": self.broker or None,
+            "types": list(self.types),
+            "standing": self.standing,
+            "promise": time_or_none(self.promise),
+        }
+
+
+def time_or_none(mark: int | None) -> int | None:
+    """A mark as it is shown: None for none and for those of before and after everything."""
+    return None if mark is None or not -FAR < mark < FAR else mark
+
+
+def client_facts(link: Link, now: float) -> Facts:
+    """One client."""
+    return {"name": link.name, "connected_s": round(now - link.joined_at, 3)}
+
+
+def source_facts(source: Source) -> Facts:
+    """One source."""
+    return {
+        "name": source.name,
+        "standing": source.standing.value,
+        "types": sorted(source.floors),
+        "last_sequence": source.last_sequence,
+        "promise": time_or_none(source.promise),
+        "latest": source.front,
+        "events": source.events,
+        "late": source.late,
+        "duplicates": source.duplicates,
+        "rejected": source.rejected,
+        "withheld": source.withheld,
+    }
+
+
+def type_facts(known: KnownType, given: int | None) -> Facts:
+    """One event type."""
+    return {
+        "name": known.schema.name,
+        "schema": str(known.schema),
+        "sources": sorted(known.advertisers),
+        "mark": time_or_none(known.mark if known.mark is not None else given),
+        "latest": known.front,
+        "events": known.events,
+        "rules": known.mentions,
+    }
+
+
+def sink_facts(sink: Sink) -> Facts:
+    """One sink."""
+    return {
+        "name": sink.name,
+        "subscriptions": [
+            {"number": one.number, "filter": one.text, "waits": one.filter is None}
+            for one in sink.interests
+        ],
+        "when_full": sink.when_full.value,
+        "limit": sink.limit,
+        "queued": sink.queued,
+        "held": sink.held,
+        "credit": sink.credit,
+        "delivered": sink.delivered,
+        "dropped": sink.dropped,
+    }
+
+
+def ended_facts(ended: Ended) -> Facts:
+    """One rule that was removed or replaced."""
+    deployed = ended.deployed
+    return {
+        "name": deployed.rule.name,
+        "since": deployed.since,
+        "until": time_or_none(ended.until),
+        "version": deployed.version,
+    }
+
+
+class Overview:
+    """Reads the parts of a node, and changes none of them. ``now`` is in seconds."""
+
+    def __init__(
+        self,
+        detection: Detection,
+        deployments: Deployments,
+        advertisements: Advertisements,
+        sources: Sources,
+        sinks: Sinks,
+    ) -> None:
+        self._detection = detection
+        self._deployments = deployments
+        self._advertisements = advertisements
+        self._sources = sources
+        self._sinks = sinks
+
+    def facts(self, now: float) -> Facts:
+        """Sources, types, rules and sinks."""
+        given = self.given
+        return {
+            "sources": [source_facts(source) for source in self._sources],
+            "types": [
+                type_facts(known, given.get(known.schema.name)) for known in self._advertisements
+            ],
+            "rules": self.rules(self._deployments.rules, now),
+            "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
+        }
+
+    def rules(self, deployed: Iterable[Deployed], now: float) -> list[Facts]:
+        """These rules, which are in force."""
+        marks = self._detection.marks
+        return [self.rule(one, marks[one.rule.name], now) for one in deployed]
+
+    def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
+        """One rule: what it is, and whether it runs."""
+        place = self.place(deployed)
+        absent = self.absent(deployed)
+        holders = [] if place or absent else self.holders(deployed, now)
+        stalled = any(one.stalls for one in holders) and self.pending(deployed, mark)
+        state = "waiting" if absent else "elsewhere" if place else "running"
+        needs = self._deployments.needs(deployed.rule.name)
+        facts = {
+            "name": deployed.rule.name,
+            "type": deployed.rule.defines.name,
+            "since": deployed.since,
+            "version": deployed.version,
+            "mark": time_or_none(mark),
+            "state": "stalled" if stalled else state,
+            "place": place or None,
+            "waits_for": absent,
+            "without": sorted(one for one in needs if self._is_given_up(one)),
+            "held_by": [one.facts for one in holders],
+        }
+        return self.said(facts)
+
+    @staticmethod
+    def said(facts: Facts) -> Facts:
+        """A rule's facts, and its state in words."""
+        return {**facts, "says": _describe(facts)}
+
+    # --- what a network knows otherwise ---
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The marks of types that sources have not given themselves."""
+        return self._detection.watermarks.given
+
+    def place(self, deployed: Deployed) -> str:
+        """The broker that evaluates a rule; "" for this one."""
+        return ""
+
+    def absent(self, deployed: Deployed) -> list[str]:
+        """The types that a rule waits for, since nobody has advertised them."""
+        needs = self._deployments.needs(deployed.rule.name)
+        return sorted(one for one in needs if self._detection.watermarks.is_absent(one))
+
+    def holders(self, deployed: Deployed, now: float) -> list[Holder]:
+        """The open sources with the least mark, by name."""
+        marks: dict[str, list[tuple[int, str]]] = {}
+        sources: dict[str, Source] = {}
+        for name in sorted(self._deployments.needs(deployed.rule.name) - {TIMER.name}):
+            for source in self._advertisements[name].open_advertisers:
+                sources[source.name] = source
+                marks.setdefault(source.name, []).append((source.mark(name), name))
+        least = min((mark for found in marks.values() for mark, _ in found), default=TIME_MAX)
+        return [
+            source_holder(sources[name], types, now)
+            for name, found in sorted(marks.items())
+            if (types := [one for mark, one in found if mark == least])
+        ]
+
+    def pending(self, deployed: Deployed, mark: int) -> bool:
+        """Whether events wait for a rule's mark."""
+        needs = self._deployments.needs(deployed.rule.name)
+        found = [self._advertisements.find(name) for name in needs]
+        fronts = [one.front for one in found if one is not None and one.front is not None]
+        return any(front >= mark for front in fronts)
+
+    def _is_given_up(self, name: str) -> bool:
+        known = self._advertisements.find(name)
+        return known is not None and known.given_up and not known.was_advertised
+
+    def _has_ended(self, sink: Sink) -> bool:
+        """Whether a sink has subscribed to composite events, and no more of them can come."""
+        rules = [
+            rule for one in sink.interests for rule in self._deployments.defining(one.type_name)
+        ]
+        return bool(rules) and all(self._detection.due_mark(one) == TIME_MAX for one in rules)
+
+
+def source_holder(source: Source, types: Iterable[str], now: float) -> Holder:
+    """A source that holds a mark by these types."""
+    stalls = source.standing is Standing.LOST or now - source.promised_at >= STALLED_AFTER_S
+    return Holder(source.name, tuple(types), source.standing.value, source.promise, stalls)
+
+
+def _describe(facts: Facts) -> str:
+    """A rule's state in words."""
+    if facts["state"] == "elsewhere":
+        return f"evaluated by broker {facts['place']}"
+    if facts["state"] == "idle":
+        return "idle: nobody has subscribed to what it defines"
+    if facts["state"] == "waiting":
+        return f"waiting for types: {', '.join(facts['waits_for'])}"
+    if facts["state"] == "stalled":
+        holders = ", ".join(map(_told, facts["held_by"]))
+        mark = facts["mark"]
+        return f"stalled by {holders} at {'no mark' if mark is None else f'{mark} us'}"
+    if facts["without"]:
+        return f"running without {', '.join(facts['without'])}"
+    return "running"
+
+
+def _told(holder: Facts) -> str:
+    types = ", ".join(holder["types"])
+    if holder["source"] is None:
+        return f"{types} from broker {holder['broker']}"
+    return f"{types} of {holder['source']} ({holder['standing']})"

@@ -1,0 +1,365 @@
+"""Event batches as bytes: a header of plain data and a body of columns (docs/protocol.md).
+
+Law 1: numbers cross as they lie in memory (little-endian), each column whole, columns of eight
+bytes first, then those of four, then those of one; so every column is aligned, nothing is padded
+but a batch's end, and there is no per-event Python on either side. Dictionaries of strings are
+in the header, where the msgpack decoder checks their UTF-8.
+
+Law 2: a dictionary has no more values than its column has rows, and one of a single value has no
+codes. A batch of one event therefore carries no codes at all; primitive ones go the short way of
+:mod:`routing.wire.singles`.
+
+Law 3: a body is believed only after everything in it was checked: lengths, codes, finiteness,
+truth values, offsets. What comes out satisfies all that :mod:`matcher.model` promises, and
+anything else is a WireError.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import repeat
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from matcher.model import (
+    Bools,
+    Causes,
+    Column,
+    EventBatch,
+    EventIds,
+    Int32s,
+    Int64s,
+    Kind,
+    StringColumn,
+    UInt64s,
+)
+from matcher.single import Row, Single
+from routing.errors import WireError
+from routing.wire.schemas import Layout, Strings, known_schema, layout_of
+from routing.wire.singles import only
+
+EVENTS_MAX = 65_536
+"""Events in one batch."""
+CELLS_MAX = 2**23
+"""Values in all columns of one message, constant ones included: bounds what a small frame costs."""
+
+_INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
+_INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What the body's columns do not say about the causes of a batch's composite events."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=CELLS_MAX)]
+    sources: Strings
+    texts: Strings | None
+    digest: bool
+
+
+class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What the body's columns do not say about a batch.
+
+    ``schema`` is a flat list: the type's name, then each attribute's name and kind. ``strings``
+    are the dictionaries of the string attributes, in order.
+    """
+
+    schema: msgspec.Raw
+    count: Annotated[int, msgspec.Meta(ge=1, le=EVENTS_MAX)]
+    sources: Strings
+    texts: Strings | None
+    digest: bool
+    strings: tuple[Strings, ...]
+    causes: CausesHeader | None
+
+
+# --- encoding --------------------------------------------------------------------------------
+
+
+class BodyWriter:
+    """Collects columns by width and puts them one after another (Law 1)."""
+
+    __slots__ = ("_bytes", "_halves", "_words")
+
+    def __init__(self) -> None:
+        self._words: list[bytes] = []
+        self._halves: list[bytes] = []
+        self._bytes: list[bytes] = []
+
+    def add(self, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
+        """Add one column."""
+        data = array.astype(dtype, copy=False).tobytes()
+        (self._words, self._halves, self._bytes)[(8, 4, 1).index(dtype.itemsize)].append(data)
+
+    def add_strings(self, column: StringColumn) -> Strings:
+        """Add the codes of a string column; gives its dictionary for the header (Law 2)."""
+        if len(column.codes) == 1:
+            return (column.values[int(column.codes[0])],)
+        if len(column.values) > len(column.codes):
+            column = column.compact()
+        if len(column.values) > 1:
+            self.add(column.codes, _INT32)
+        return column.values
+
+    def finish(self) -> bytes:
+        """The body, padded to a multiple of eight bytes."""
+        body = b"".join((*self._words, *self._halves, *self._bytes))
+        return body + bytes(-len(body) % 8)
+
+
+def encode_batches(
+    batches: Sequence[EventBatch], order: Int64s | None = None
+) -> tuple[tuple[BatchHeader, ...], bytes]:
+    """The batches' headers, and their bodies one after another, then the order."""
+    if len(batches) == 1 and order is None:  # common
+        header, body = _encode_batch(batches[0])
+        return (header,), body
+    if not batches:
+        return (), b""
+    headers, bodies = zip(*map(_encode_batch, batches), strict=True)
+    body = b"".join(bodies)
+    return headers, body if order is None else body + order.astype("<i8", copy=False).tobytes()
+
+
+def _encode_batch(batch: EventBatch) -> tuple[BatchHeader, bytes]:
+    """A batch of 1 to EVENTS_MAX events as header and body."""
+    _, schema, single = known_schema(batch.type)
+    if isinstance(batch, Single):
+        row = batch.row
+        text_id = None if row.text is None else (row.text,)
+        values, data = single.encode(row)
+        return BatchHeader(schema, 1, (row.source,), text_id, False, values, None), data
+    assert 1 <= len(batch) <= EVENTS_MAX, f"a batch of {len(batch)} events"
+    body, ids = BodyWriter(), batch.ids
+    body.add(batch.time, _INT64)
+    sources, texts = _add_ids(body, ids)
+    strings = []
+    for attribute, column in zip(batch.type.attributes, batch.columns, strict=True):
+        if isinstance(column, StringColumn):
+            strings.append(body.add_strings(column))
+        else:
+            body.add(column, _WIRE_DTYPES[attribute.kind])
+    causes = None if batch.causes is None else _add_causes(body, batch.causes)
+    header = BatchHeader(
+        schema,
+        len(batch),
+        sources,
+        texts,
+        ids.digest is not None,
+        tuple(strings),
+        causes,
+    )
+    return header, body.finish()
+
+
+_WIRE_DTYPES: dict[Kind, np.dtype[Any]] = {
+    Kind.INT: _INT64,
+    Kind.FLOAT: _FLOAT64,
+    Kind.BOOL: _BOOL,
+}
+
+
+def _add_ids(body: BodyWriter, ids: EventIds) -> tuple[Strings, Strings | None]:
+    body.add(ids.sequence, _INT64)
+    if ids.digest is not None:
+        body.add(ids.digest, _UINT64)
+    sources = body.add_strings(ids.source)
+    return sources, None if ids.text is None else body.add_strings(ids.text)
+
+
+def _add_causes(body: BodyWriter, causes: Causes) -> CausesHeader:
+    body.add(causes.offsets - causes.offsets[0], _INT64)
+    sources, texts = _add_ids(body, causes.ids)
+    if causes.ids.digest is not None:
+        body.add(causes.is_digest, _BOOL)
+    if causes.ids.text is not None:
+        body.add(causes.has_text, _BOOL)
+    return CausesHeader(len(causes.ids), sources, texts, causes.ids.digest is not None)
+
+
+# --- decoding --------------------------------------------------------------------------------
+
+
+class BodyReader:
+    """Takes columns out of a body where Law 1 puts them."""
+
+    __slots__ = ("_body", "_offset")
+
+    def __init__(self, body: bytes | memoryview) -> None:
+        # One copy of the whole body: it is aligned wherever the host received it, and arrays on
+        # it are like any others (read-only ones would make kernels compile a second time).
+        self._body = bytearray(body)
+        self._offset = 0
+
+    def take(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+        """The next ``count`` values; WireError when the body is too short."""
+        start = self._offset
+        end = start + dtype.itemsize * count
+        if end > len(self._body):
+            raise WireError(f"the body ends after {len(self._body)} bytes; expected {end} or more")
+        self._offset = end
+        return np.frombuffer(self._body, dtype, count, start)
+
+    def take_single(self, header: BatchHeader, layout: Layout) -> Single:
+        """The next batch, of one event."""
+        start = self._offset
+        self._offset = start + layout.single.body.size
+        return _single(header, layout, self._body, start)
+
+    def finish_batch(self) -> None:
+        """Skip the padding at a batch's end."""
+        self._offset += -self._offset % 8
+
+    def finish(self) -> None:
+        """WireError when something is left."""
+        if len(self._body) != self._offset:
+            raise WireError(f"a body of {len(self._body)} bytes; expected {self._offset}")
+
+
+def decode_batches(
+    headers: Sequence[BatchHeader], body: bytes | memoryview | None, ordered: bool = False
+) -> tuple[tuple[EventBatch, ...], Int64s | None]:
+    """The batches and, where they are ``ordered``, their order; WireError for anything else."""
+    if body is None:
+        raise WireError("events without their second frame")
+    if len(headers) == 1 and not ordered:
+        header = headers[0]
+        if header.count == 1 and header.causes is None and not header.digest:  # common
+            layout = layout_of(header.schema)
+            if len(body) == layout.single.body.size:
+                return (_single(header, layout, body, 0),), None
+    _check_cells(headers)
+    reader = BodyReader(body)
+    batches = tuple(map(_decode_batch, headers, repeat(reader)))
+    order = _take_order(reader, sum(map(len, batches))) if ordered else None
+    reader.finish()
+    return batches, order
+
+
+def _is_single(header: BatchHeader) -> bool:
+    return header.count == 1 and not header.digest and header.causes is None
+
+
+def _check_cells(headers: Sequence[BatchHeader]) -> None:
+    """WireError when the batches would hold more than CELLS_MAX values together."""
+    cells = sum(
+        [header.count * (4 + len(layout_of(header.schema).type.attributes)) for header in headers]
+    )
+    if cells > CELLS_MAX:
+        raise WireError(f"{cells} values in one message; at most {CELLS_MAX} are taken")
+
+
+def _decode_batch(header: BatchHeader, body: BodyReader) -> EventBatch:
+    """The batch; WireError for anything that is not one (Law 3)."""
+    layout, count, causes = layout_of(header.schema), header.count, header.causes
+    if _is_single(header):
+        return body.take_single(header, layout)
+    if len(header.strings) != len(layout.strings):
+        raise _mismatch(header, layout)
+    columns: list[Column | None] = [None] * len(layout.type.attributes)
+    # Columns of eight bytes.
+    time = body.take(_INT64, count)
+    sequence, digest = _take_numbers(body, count, header.digest)
+    for place, is_float in layout.words:
+        columns[place] = _take_floats(body, count) if is_float else body.take(_INT64, count)
+    if causes is not None:
+        offsets = _take_offsets(body, count, causes.count)
+        cause_sequence, cause_digest = _take_numbers(body, causes.count, causes.digest)
+    # Columns of four.
+    source, text = _take_names(body, count, header.sources, header.texts)
+    for place, values in zip(layout.strings, header.strings, strict=True):
+        columns[place] = _take_strings(body, count, values)
+    if causes is not None:
+        names = _take_names(body, causes.count, causes.sources, causes.texts)
+    # Columns of one.
+    for place in layout.bools:
+        columns[place] = _take_bools(body, count, True)
+    provenance = None
+    if causes is not None:
+        provenance = Causes(
+            offsets,
+            EventIds(names[0], cause_sequence, names[1], cause_digest),
+            _take_bools(body, causes.count, causes.digest),
+            _take_bools(body, causes.count, causes.texts is not None),
+        )
+    body.finish_batch()
+    ids = EventIds(source, sequence, text, digest)
+    return EventBatch(layout.type, time, ids, tuple(columns), provenance)  # type: ignore[arg-type]
+
+
+def _single(
+    header: BatchHeader, layout: Layout, body: bytes | bytearray | memoryview, start: int
+) -> Single:
+    if len(header.strings) != len(layout.strings):
+        raise _mismatch(header, layout)
+    time, sequence, values = layout.single.decode(body, start, header.strings)
+    text = None if header.texts is None else only(header.texts)
+    sources = header.sources
+    source = sources[0] if len(sources) == 1 else only(sources)
+    return Single(layout.type, Row(time, source, sequence, text, values))
+
+
+def _mismatch(header: BatchHeader, layout: Layout) -> WireError:
+    return WireError(f"{len(header.strings)} dictionaries for {layout.type}")
+
+
+def _take_order(body: BodyReader, count: int) -> Int64s:
+    order = body.take(_INT64, count)
+    seen = np.zeros(count, np.bool_)
+    if count and int(order.min()) >= 0 and int(order.max()) < count:
+        seen[order] = True
+    if not seen.all():
+        raise WireError(f"an order that is no permutation of {count} places")
+    return order
+
+
+def _take_numbers(body: BodyReader, count: int, digest: bool) -> tuple[Int64s, UInt64s | None]:
+    sequence = body.take(_INT64, count)
+    return sequence, body.take(_UINT64, 2 * count).reshape(count, 2) if digest else None
+
+
+def _take_floats(body: BodyReader, count: int) -> Floats:
+    values = body.take(_FLOAT64, count)
+    # A single one, which is common, is looked at for less than any function of arrays costs.
+    if not (math.isfinite(values[0]) if count == 1 else np.isfinite(values).all()):
+        raise WireError("a float that is not finite (tesla.md E1)")
+    return values
+
+
+def _take_offsets(body: BodyReader, count: int, causes: int) -> Int64s:
+    offsets = body.take(_INT64, count + 1)
+    if offsets[0] != 0 or offsets[-1] != causes or (offsets[1:] <= offsets[:-1]).any():
+        raise WireError(f"offsets of causes that do not rise from 0 to {causes}")
+    return offsets
+
+
+def _take_names(
+    body: BodyReader, count: int, sources: Strings, texts: Strings | None
+) -> tuple[StringColumn, StringColumn | None]:
+    source = _take_strings(body, count, sources)
+    return source, None if texts is None else _take_strings(body, count, texts)
+
+
+def _take_strings(body: BodyReader, count: int, values: Strings) -> StringColumn:
+    if len(values) == 1:
+        return StringColumn(np.zeros(count, np.int32), values)
+    if not 1 < len(values) <= count or len(set(values)) != len(values):
+        raise WireError(f"a dictionary of {len(values)} strings for {count} rows, or a repeat")
+    codes: Int32s = body.take(_INT32, count)
+    if int(codes.view(np.uint32).max()) >= len(values):
+        raise WireError(f"a code outside its dictionary of {len(values)} strings")
+    return StringColumn(codes, values)
+
+
+def _take_bools(body: BodyReader, count: int, present: bool) -> Bools:
+    if not present:
+        return np.zeros(count, np.bool_)
+    values = body.take(_BYTE, count)
+    if int(values.max()) > 1:
+        raise WireError("a truth value that is neither 0 nor 1")
+    return values.view(_BOOL)

@@ -1,0 +1,113 @@
+"""Event types as bytes, and how events of each lie in a body.
+
+A schema crosses a link in every batch's header, so both ways are remembered, for at most
+``_CACHED_SCHEMAS_MAX`` types each: encoding and decoding one more batch of a type asks for no
+more than a look-up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
+
+from matcher.errors import SchemaError
+from matcher.model import Attribute, EventType, Kind
+from routing.errors import WireError
+from routing.wire.singles import SingleForm
+
+ATTRIBUTES_MAX = 256
+"""Attributes of one event type."""
+NAME_MAX = 255
+"""Characters in the name of a type, an attribute, a source."""
+_CACHED_SCHEMAS_MAX = 4_096
+
+Strings: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where in a body (Law 1) a type's attributes lie: the places of those of each width.
+
+    ``words`` have eight bytes, with whether they are floats. ``single`` is the form of one event.
+    """
+
+    type: EventType
+    words: tuple[tuple[int, bool], ...]
+    strings: tuple[int, ...]
+    bools: tuple[int, ...]
+    single: SingleForm
+
+    @classmethod
+    def of(cls, event_type: EventType) -> Layout:
+        """The layout of a type."""
+        kinds = list(enumerate(attribute.kind for attribute in event_type.attributes))
+        return cls(
+            event_type,
+            tuple((place, kind is Kind.FLOAT) for place, kind in kinds if kind.is_number),
+            tuple(place for place, kind in kinds if kind is Kind.STRING),
+            tuple(place for place, kind in kinds if kind is Kind.BOOL),
+            SingleForm.of(event_type),
+        )
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode_strings = msgspec.msgpack.Decoder(tuple[str, ...]).decode
+_layouts: dict[bytes, Layout] = {}
+# By identity, for speed: hashing a schema costs as much as encoding an event. The type is kept
+# beside its bytes so that its identity stays its own.
+_schemas: dict[int, tuple[EventType, msgspec.Raw, SingleForm]] = {}
+
+
+def flat_schema(event_type: EventType) -> list[str]:
+    """The type's name, then each attribute's name and kind."""
+    flat = [event_type.name]
+    for attribute in event_type.attributes:
+        flat += (attribute.name, attribute.kind.value)
+    return flat
+
+
+def event_type_of(flat: Strings) -> EventType:
+    """The inverse of flat_schema; WireError when ``flat`` is not a schema.
+
+    Equal schemas give one and the same object, so that comparing them costs nothing.
+    """
+    return layout_of(_encode(flat)).type
+
+
+def _checked_type(flat: Strings) -> EventType:
+    if len(flat) % 2 == 0 or len(flat) > 2 * ATTRIBUTES_MAX + 1:
+        raise WireError(f"a schema of {len(flat)} strings; expected 1 + 2 per attribute")
+    for name in (flat[0], *flat[1::2]):
+        if not 0 < len(name) <= NAME_MAX:
+            raise WireError(f"a name of {len(name)} characters; expected 1 to {NAME_MAX}")
+    try:
+        attributes = (
+            Attribute(name, Kind(kind)) for name, kind in zip(flat[1::2], flat[2::2], strict=True)
+        )
+        return EventType(flat[0], tuple(attributes))
+    except (SchemaError, ValueError) as error:
+        raise WireError(str(error)) from None
+
+
+def known_schema(event_type: EventType) -> tuple[EventType, msgspec.Raw, SingleForm]:
+    """A type with what is needed to encode its events."""
+    found = _schemas.get(id(event_type))
+    if found is None:
+        if len(_schemas) >= _CACHED_SCHEMAS_MAX:
+            _schemas.clear()
+        raw = msgspec.Raw(_encode(flat_schema(event_type)))
+        found = _schemas[id(event_type)] = event_type, raw, SingleForm.of(event_type)
+    return found
+
+
+def layout_of(schema: msgspec.Raw | bytes) -> Layout:
+    """The layout of a type, from its bytes; WireError when they are not a schema."""
+    data = bytes(schema)
+    found = _layouts.get(data)
+    if found is None:
+        if len(_layouts) >= _CACHED_SCHEMAS_MAX:
+            _layouts.clear()
+        found = _layouts[data] = Layout.of(_checked_type(_decode_strings(data)))
+    return found

@@ -1,0 +1,175 @@
+"""From syntax tree to checked rules (tesla.md sections 2, 3 and 5).
+
+Types come first (:mod:`rules.checking.schemas`), then each rule by itself against them
+(:mod:`rules.checking.clauses`), then the rules together (:mod:`rules.checking.dependencies`). A
+rule whose types are still open, because some ``define`` leaves kinds out, waits until the rules
+that settle them have been checked; so a recursive type gets its kinds from its rule that is not
+recursive. Everything wrong is reported at once.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+from matcher.model import EventType
+from rules.checking.clauses import check_rule
+from rules.checking.dependencies import TerminatorCycles, arrange, describe_cycle
+from rules.checking.schemas import Schemas
+from rules.checking.scope import Report, Types
+from rules.collector import collector_paused
+from rules.errors import Problem, RuleErrors, Span
+from rules.pattern import Rule, RuleSet
+from rules.syntax import ast
+
+
+def check(file: ast.File, known: Mapping[str, EventType] | None = None) -> RuleSet:
+    """Check a rules file; ``known`` holds the types that others have declared.
+
+    Raises RuleErrors with everything that is wrong.
+    """
+    return check_reading(file, known or {}, (), frozenset())
+
+
+@collector_paused()
+def check_reading(
+    file: ast.File,
+    known: Mapping[str, EventType],
+    problems: Sequence[Problem],
+    lost: frozenset[str | None],
+) -> RuleSet:
+    """Check what could be read of a text, and report its ``problems`` along with those found.
+
+    ``lost`` names the types whose statements could not be read (None: one that has no name).
+    """
+    report = Report(list(problems))
+    schemas = Schemas(file, known, set(lost), report)
+    checked = _Rules(file, schemas, report).check()
+    if not report.problems:
+        rules = [rule for rule in checked if rule is not None]
+        try:
+            return RuleSet(arrange(rules).rules, schemas.known)
+        except TerminatorCycles as refused:
+            for cycle in refused.cycles:
+                report(describe_cycle(cycle), _place_of(cycle, file))
+    raise RuleErrors(
+        sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE),
+        file.text,
+        file.name,
+    )
+
+
+class _Rules:
+    """The rules of one file, checked as soon as the types that they use are settled."""
+
+    def __init__(self, file: ast.File, schemas: Schemas, report: Report) -> None:
+        self.rules = [rule for rule in file.statements if isinstance(rule, ast.Rule)]
+        self.schemas = schemas
+        self.report = report
+        self.types = Types(schemas.known, schemas.lost)
+        self.names = _names(self.rules, report)
+        self.checked: list[Rule | None] = [None] * len(self.rules)
+        self.ready: list[int] = []
+        self.waiting: dict[int, set[str]] = {}
+        self.waiters: dict[str, list[int]] = {}
+
+    def check(self) -> list[Rule | None]:
+        """Each rule checked, in the order of the file; None for those with a problem."""
+        open_ = self.schemas.open
+        for place, rule in enumerate(self.rules):
+            uses = _types_in(rule) & open_ if open_ else set()
+            if uses:
+                self.waiting[place] = uses
+                for name in uses:
+                    self.waiters.setdefault(name, []).append(place)
+            else:
+                self.ready.append(place)  # ascending, hence a heap already
+        while self.ready or self.waiting:
+            if not self.ready:
+                self._give_up()
+            self._check(heapq.heappop(self.ready))
+        return self.checked
+
+    def _check(self, place: int) -> None:
+        rule, name = self.rules[place], self.rules[place].type.text
+        self.checked[place], defined = check_rule(
+            rule, self.names[place], self.schemas.drafted(name), self.types, self.report
+        )
+        if self.schemas.is_open(name):
+            if defined is None:
+                self.schemas.lost.add(name)  # what is wrong with it has been reported
+            else:
+                self.schemas.settle(defined)
+            self._wake(name)
+
+    def _wake(self, name: str) -> None:
+        """The rules that waited for this type alone can be checked."""
+        for place in self.waiters.pop(name, ()):
+            uses = self.waiting.get(place, set())
+            uses.discard(name)
+            if not uses and self.waiting.pop(place, None) is not None:
+                heapq.heappush(self.ready, place)
+
+    def _give_up(self) -> None:
+        """No waiting rule can settle the types that they all wait for."""
+        for place in self.waiting:
+            rule = self.rules[place]
+            if self.schemas.is_open(rule.type.text):
+                kinds = self.schemas.drafted(rule.type.text)
+                for declared in rule.attributes:
+                    if kinds.get(declared.name.text) is None:
+                        self.report(
+                            f"the type of {declared.name.text} cannot be inferred",
+                            declared.span,
+                            f"write it: {declared.name.text}: int",
+                        )
+                self.schemas.lost.add(rule.type.text)
+        self.ready.extend(self.waiting)
+        self.waiting.clear()
+
+
+def _names(rules: Sequence[ast.Rule], report: Report) -> list[str]:
+    """The rules' names; those without one are called after their types (tesla.md section 2)."""
+    taken: set[str] = set()
+    for rule in rules:
+        if rule.name is not None:
+            if rule.name.text in taken:
+                report(f"{rule.name.text} names two rules", rule.name.span)
+            taken.add(rule.name.text)
+    numbers: dict[str, int] = {}
+    return [
+        rule.name.text if rule.name else _unused(rule.type.text, taken, numbers) for rule in rules
+    ]
+
+
+def _unused(type_: str, taken: set[str], numbers: dict[str, int]) -> str:
+    """``TYPE`` for the first rule of a type, then ``TYPE#2`` and so on, as far as they are free."""
+    while True:
+        numbers[type_] = number = numbers.get(type_, 0) + 1
+        name = type_ if number == 1 else f"{type_}#{number}"
+        if name not in taken:
+            taken.add(name)
+            return name
+
+
+def _types_in(rule: ast.Rule) -> set[str]:
+    """The names of every type that a rule uses."""
+    names: set[str] = set()
+    nodes: list[ast.Node] = [rule]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.Event):
+            names.add(node.type.text)
+        nodes.extend(ast.children(node))
+    return names
+
+
+def _place_of(cycle: Sequence[str], file: ast.File) -> Span:
+    """The terminator of the first rule on a cycle."""
+    return next(
+        event.span
+        for rule in file.statements
+        if isinstance(rule, ast.Rule) and rule.type.text in cycle
+        for event in rule.opening
+        if event.type.text in cycle
+    )

@@ -1,0 +1,372 @@
+"""One rule, from its terminator to its last consumed name, against known event types (S1 to S11).
+
+Rule 1 (S3): a parameter is bound where it first occurs, as ``attribute = $p`` in a terminator or
+a selected event, or as ``$p = item`` in a constraint; of the links of one chain, those that bind
+come first. A binding inside ``or`` or ``not`` would bind only sometimes, and is none.
+
+Rule 2: a parameter that is bound to an attribute, a constant or another parameter stands for
+that; only what has to be computed gets a slot, filled once by a :class:`Let`.
+
+Rule 3: what can be checked is checked, whatever else is wrong; a rule with a problem gives None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeGuard
+
+from matcher.model import Attribute, EventType, Kind
+from rules.checking.alternatives import Read, agree, ways
+from rules.checking.expressions import Enclosing, Expressions, as_declared, conjuncts
+from rules.checking.scope import LOST, Report, Scope, Types
+from rules.errors import did_you_mean
+from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
+from rules.syntax import ast
+from rules.syntax.printer import print_rule
+from rules.syntax.tokens import NESTING_MAX
+from rules.terms import TERMINATOR, And, AttributeOf, Comparison, Expression, Literal, Slot, Within
+
+_ALONE = "its events are the whole pattern; let another rule use what this one defines"
+RANK_MAX = 2**31 - 1
+"""The greatest k of ``k-first`` and ``k-last``."""
+
+
+def check_rule(
+    rule: ast.Rule, name: str, kinds: Mapping[str, Kind | None], types: Types, report: Report
+) -> tuple[Rule | None, EventType | None]:
+    """The checked rule, and the type that it defines.
+
+    ``kinds`` holds the attributes of that type, as far as they are declared; the others follow
+    from ``where`` (tesla.md section 2). Either result is None when something keeps it from being
+    known, which is reported.
+    """
+    choices = ways(rule, report)
+    way = next(choices, None)
+    if way is None:
+        return None, None
+    first, defines = _RuleCheck(rule, types, report, way).run(name, kinds)
+    if first is None:
+        return None, defines
+    others = []
+    for way in choices:
+        other, _ = _RuleCheck(rule, types, report, way).run(name, kinds)
+        assert other is not None  # what is wrong with one way is wrong with all (Law 2 there)
+        others.append(other)
+    return replace(first, alternatives=(first, *others)) if others else first, defines
+
+
+class _RuleCheck:
+    """The check of one rule: walks its text from top to bottom, once.
+
+    ``way`` says, by event, which of its alternatives is taken to occur (X2).
+    """
+
+    def __init__(self, rule: ast.Rule, types: Types, report: Report, way: tuple[int, ...]) -> None:
+        self.way = way
+        self.rule = rule
+        self.types = types
+        self.report = report
+        self.scope = Scope(rule, report)
+        self.expressions = Expressions(self.scope, types, report)
+        self.slots: list[Kind] = []
+        self.clauses: list[Clause] = []
+
+    def run(
+        self, name: str, kinds: Mapping[str, Kind | None]
+    ) -> tuple[Rule | None, EventType | None]:
+        before, opening = len(self.report.problems), self.rule.terminator
+        terminator, conditions = self._opening(self.rule.terminator)
+        for clause in self.rule.clauses:
+            self._clause(clause)
+        values = self._values()
+        consuming = self._consuming()
+        defines = _defined(self.rule.type.text, kinds, values)
+        checked = self._declared_values(defines, values)
+        if len(self.report.problems) > before or not (terminator and defines):
+            return None, defines
+        assert conditions is not None  # or there would be a problem
+        return Rule(
+            name,
+            defines,
+            terminator,
+            conditions,
+            tuple(self.clauses),
+            checked,
+            consuming,
+            self._event_names(),
+            tuple(self.slots),
+            print_rule(self.rule),
+            opening.duration if isinstance(opening, ast.Together) else None,
+        ), defines
+
+    # --- clauses -----------------------------------------------------------------------------
+
+    def _opening(
+        self, opening: ast.Event | ast.Either | ast.Together
+    ) -> tuple[EventType | None, tuple[Expression, ...] | None]:
+        """The terminator's type and conditions, or those of the first event of ``all`` (X1)."""
+        if not isinstance(opening, ast.Together):
+            read, *_ = self._event(opening, None, "")
+            return read.type, read.conditions
+        first, *others = opening.events
+        read, *_ = self._event(first, None, "one of all")
+        for event in others:
+            self._comes_together(event, opening.duration)
+        for clause in self.rule.clauses:
+            if not isinstance(clause, ast.Constraint):
+                self.report("only constraints may follow all ... within", clause.span, _ALONE)
+        return read.type, read.conditions
+
+    def _comes_together(self, event: ast.Event, duration: int) -> None:
+        """One of the events of ``all`` behind the first."""
+        number = self.scope.next
+        read, *_ = self._event(event, None, "one of all")
+        if read.type is not None and read.conditions is not None:
+            window = Within(duration, TERMINATOR)
+            self.clauses.append(
+                Selected(number, read.type, Policy.EACH, 0, read.conditions, window, False)
+            )
+
+    def _clause(self, clause: ast.Clause) -> None:
+        match clause:
+            case ast.Selected():
+                self._selected(clause)
+            case ast.Negated():
+                self._negated(clause)
+            case ast.Timed():
+                self._timed(clause)
+            case ast.Constraint():
+                self._constraint(clause)
+
+    def _selected(self, clause: ast.Selected) -> None:
+        if clause.policy is not Policy.EACH and not 1 <= clause.rank <= RANK_MAX:
+            span = clause.span._replace(end=clause.span.start + len(str(clause.rank)))
+            self.report(f"k of {clause.policy.value} must be from 1 to {RANK_MAX}", span)
+        number = self.scope.next
+        # The window is read after the conditions, but its anchor must stand before the event.
+        window = self.scope.within(clause.window)
+        read = self._event(clause.event, LOST if window is None else window.anchor, "selected")
+        sound = [
+            Selected(number, one.type, clause.policy, clause.rank, one.conditions, window, False)
+            for one in read
+            if one.type is not None and window is not None and one.conditions is not None
+        ]
+        if len(sound) == len(read):
+            selected, *rivals = sound
+            is_single = clause.policy is not Policy.EACH
+            self.clauses.append(replace(selected, rivals=tuple(rivals) if is_single else ()))
+
+    def _negated(self, clause: ast.Negated) -> None:
+        type_ = self.expressions.nameless(clause.event, "negated")
+        conditions = self.expressions.uses(clause.event, type_)
+        window = self.scope.window(clause.window)
+        if type_ is not None and conditions is not None and window is not None:
+            self.clauses.append(Negated(type_, conditions, window, False))
+
+    def _timed(self, clause: ast.Timed) -> None:
+        number, window = self.scope.find(clause.event), self.scope.within(clause.window)
+        if number is not None and window is not None:
+            self.clauses.append(Timed(number, window))
+
+    def _constraint(self, clause: ast.Constraint) -> None:
+        for item in conjuncts(clause.item):
+            self.clauses.extend(map(Constraint, self._item(item, None)))
+
+    # --- events and items --------------------------------------------------------------------
+
+    def _event(self, event: ast.Event | ast.Either, anchor: int | None, role: str) -> list[Read]:
+        """The alternatives of the terminator or a selected event, which is then introduced.
+
+        The one that is taken to occur is the first; ``role`` is what a Timer may not be.
+        """
+        is_either = isinstance(event, ast.Either)
+        bound = self.scope.parameters
+        read = []
+        for one in ast.alternatives_of(event):
+            self.scope.parameters = dict(bound)
+            read.append(self._alternative(one, "one of several" if is_either else role))
+        if is_either:
+            agree(read, event.span, bound, self.report)
+        read.insert(0, read.pop(self.way[self.scope.next]))
+        self.scope.parameters = read[0].parameters
+        self.scope.introduce(event, read[0].event, [one.type for one in read], anchor)
+        return read
+
+    def _alternative(self, event: ast.Event, role: str) -> Read:
+        """The type and conditions of an event."""
+        if role:
+            type_ = self.expressions.not_timer(event, role)
+        else:
+            type_ = self.types.find(event.type, self.report)
+        before = len(self.report.problems)
+        enclosing = Enclosing(self.scope.next, type_)
+        conditions = tuple(
+            checked
+            for condition in self.expressions.written_out(event, type_)
+            for item in conjuncts(condition)
+            for checked in self._item(item, enclosing)
+        )
+        sound = len(self.report.problems) == before
+        return Read(event, type_, conditions if sound else None, self.scope.parameters)
+
+    def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
+        """What must be true for an item to hold, once its bindings are made (Rule 1)."""
+        if not isinstance(item, ast.Compared):
+            checked = self.expressions.condition(item, enclosing)
+            if checked is None:
+                return ()
+            return checked.operands if isinstance(checked, And) else (checked,)
+        return self._chain(item, enclosing)
+
+    def _chain(self, chain: ast.Compared, enclosing: Enclosing | None) -> Sequence[Expression]:
+        if len(chain.operators) > NESTING_MAX:
+            self.report(f"more than {NESTING_MAX} comparisons in one chain", chain.span)
+            return ()
+        checked: dict[int, Expression | None] = {}
+        bound = self._bind(chain, enclosing, checked)
+        for place, operand in enumerate(chain.operands):
+            if place not in checked:
+                checked[place] = self.expressions.check(operand, enclosing)
+        links = (
+            self.expressions.compare(operator, checked[place], checked[place + 1], chain, place)
+            for place, operator in enumerate(chain.operators)
+            if place not in bound
+        )
+        return tuple(link for link in links if link is not None)
+
+    # --- parameters --------------------------------------------------------------------------
+
+    def _bind(
+        self,
+        chain: ast.Compared,
+        enclosing: Enclosing | None,
+        checked: dict[int, Expression | None],
+    ) -> set[int]:
+        """Make every binding of a chain; gives the links that did, and what they checked."""
+        bound: set[int] = set()
+        found = True
+        while found:  # one binding may make another possible: $a = $b = Avg(...)
+            found = False
+            for link, operator in enumerate(chain.operators):
+                if link in bound or operator is not Comparison.EQUAL:
+                    continue
+                for name, value in ((link, link + 1), (link + 1, link)):
+                    parameter, operand = chain.operands[name], chain.operands[value]
+                    if not self._is_open(parameter) or not self._may_bind(operand, enclosing):
+                        continue
+                    if value not in checked:
+                        checked[value] = self.expressions.check(operand, enclosing)
+                    checked[name] = self._bound(checked[value], parameter.name)
+                    self.scope.parameters[parameter.name] = checked[name]
+                    bound.add(link)
+                    found = True
+                    break
+        return bound
+
+    def _is_open(self, operand: ast.Expression) -> TypeGuard[ast.Parameter]:
+        return isinstance(operand, ast.Parameter) and operand.name not in self.scope.parameters
+
+    def _may_bind(self, value: ast.Expression, enclosing: Enclosing | None) -> bool:
+        """Whether a parameter may be bound to this: in an event, to an attribute of its own."""
+        if enclosing is not None:
+            return isinstance(value, ast.Attribute) and value.event is None
+        nodes: list[ast.Node] = [value]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, ast.Parameter) and node.name not in self.scope.parameters:
+                return False
+            if not isinstance(node, ast.Name):
+                nodes.extend(ast.children(node))
+        return True
+
+    def _bound(self, value: Expression | None, parameter: str) -> Expression | None:
+        """What a parameter stands for (Rule 2)."""
+        if value is None or isinstance(value, AttributeOf | Literal | Slot):
+            return value
+        slot = Slot(len(self.slots), value.kind)
+        self.slots.append(value.kind)
+        self.clauses.append(Let(slot.index, value, parameter))
+        return slot
+
+    # --- what is defined ---------------------------------------------------------------------
+
+    def _values(self) -> dict[str, Expression | None]:
+        """What ``where`` gives each attribute, by name; exactly one value each (S10)."""
+        values: dict[str, Expression | None] = {}
+        names = [declared.name.text for declared in self.rule.attributes]
+        for assignment in self.rule.where:
+            name = assignment.name
+            value = self.expressions.check(assignment.value, None)
+            if name.text not in names:
+                self.report(
+                    f"{self.rule.type.text} has no attribute {name.text}",
+                    name.span,
+                    did_you_mean(name.text, names) or "define names every attribute",
+                )
+            elif name.text in values:
+                self.report(f"{name.text} is given twice", name.span)
+            else:
+                values[name.text] = value
+        for declared in self.rule.attributes:
+            if declared.name.text not in values:
+                self.report(
+                    f"where gives {declared.name.text} no value",
+                    declared.span,
+                    f"add {declared.name.text} = ... to where",
+                )
+        return values
+
+    def _declared_values(
+        self, defines: EventType | None, values: dict[str, Expression | None]
+    ) -> tuple[Expression, ...]:
+        """The values in the order of the type, each of its declared kind."""
+        spans = {assignment.name.text: assignment.value.span for assignment in self.rule.where}
+        result = []
+        for attribute in () if defines is None else defines.attributes:
+            value = values.get(attribute.name)
+            if value is None:
+                continue
+            converted = as_declared(value, attribute.kind)
+            if converted is None:
+                self.report(
+                    f"{attribute.name} is declared {attribute.kind.value}, "
+                    f"and its value is {value.kind.value}",
+                    spans[attribute.name],
+                )
+            else:
+                result.append(converted)
+        return tuple(result)
+
+    def _consuming(self) -> tuple[int, ...]:
+        numbers: set[int] = set()
+        for name in self.rule.consuming:
+            number = self.scope.find(name)
+            if number in numbers:
+                self.report(f"{name.text} is consumed twice", name.span)
+            if number is not None:
+                numbers.add(number)
+        return tuple(sorted(numbers))
+
+    def _event_names(self) -> tuple[str, ...]:
+        """Names to show: events that share a type and have none of their own are numbered."""
+        seen: dict[str, int] = {}
+        shown = []
+        for name in self.scope.names:
+            seen[name] = seen.get(name, 0) + 1
+            shown.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+        return tuple(shown)
+
+
+def _defined(
+    name: str, kinds: Mapping[str, Kind | None], values: Mapping[str, Expression | None]
+) -> EventType | None:
+    """The type that a rule defines: kinds that are not declared are those of its values."""
+    attributes = []
+    for attribute, declared in kinds.items():
+        value = values.get(attribute)
+        kind = declared or (None if value is None else value.kind)
+        if kind is None:
+            return None
+        attributes.append(Attribute(attribute, kind))
+    return EventType(name, tuple(attributes))

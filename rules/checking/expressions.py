@@ -1,0 +1,376 @@
+"""Expressions: what their names mean and what kind of value they give (S5, S8 to S10).
+
+Each kind of node has one method, which gives the checked expression, or None when something is
+wrong in it; that has been reported then, and None makes no further message (scope Rule 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from matcher.model import EventType, Kind
+from rules.checking.scope import Report, Scope, Types
+from rules.errors import Span, did_you_mean
+from rules.pattern import TIMER, WEEKDAYS
+from rules.syntax import ast
+from rules.terms import (
+    CANDIDATE,
+    TERMINATOR,
+    TIME,
+    TIME_NAME,
+    Aggregate,
+    And,
+    Arithmetic,
+    AttributeOf,
+    Compare,
+    Comparison,
+    Convert,
+    Expression,
+    Function,
+    Literal,
+    Negative,
+    Not,
+    Operator,
+    Or,
+)
+
+INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+_TEXTUAL = frozenset({Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS})
+_ORDERING = frozenset(
+    {Comparison.LESS, Comparison.LESS_EQUAL, Comparison.GREATER, Comparison.GREATER_EQUAL}
+)
+_NAMES: Mapping[Kind, str] = {
+    Kind.INT: "an int",
+    Kind.FLOAT: "a float",
+    Kind.BOOL: "a bool",
+    Kind.STRING: "a string",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Enclosing:
+    """The innermost event whose parentheses enclose an expression: its number and its type."""
+
+    number: int
+    type: EventType | None
+
+
+class Expressions:
+    """Checks the expressions of one rule."""
+
+    def __init__(self, scope: Scope, types: Types, report: Report) -> None:
+        self.scope = scope
+        self.types = types
+        self.report = report
+
+    def check(self, node: ast.Expression, enclosing: Enclosing | None) -> Expression | None:
+        """The checked expression; None when it is wrong, which has been reported."""
+        return _METHODS[type(node)](self, node, enclosing)
+
+    def condition(self, node: ast.Expression, enclosing: Enclosing | None) -> Expression | None:
+        """An expression that must be a truth value."""
+        return self._of_kind(node, enclosing, Kind.BOOL, "a condition")
+
+    def _of_kind(
+        self, node: ast.Expression, enclosing: Enclosing | None, kind: Kind, role: str
+    ) -> Expression | None:
+        checked = self.check(node, enclosing)
+        if checked is None or checked.kind is kind:
+            return checked
+        self.report(f"{role} must be {_NAMES[kind]}, not {_NAMES[checked.kind]}", node.span)
+        return None
+
+    # --- leaves ------------------------------------------------------------------------------
+
+    def _literal(self, node: ast.Literal, enclosing: Enclosing | None) -> Expression | None:
+        value = node.value
+        if node.kind is Kind.INT and not INT_MIN <= int(value) <= INT_MAX:
+            self.report("an integer beyond 64 bits", node.span)
+            return None
+        return Literal(value, node.kind)
+
+    def _duration(self, node: ast.Duration, enclosing: Enclosing | None) -> Expression:
+        return Literal(node.microseconds, Kind.INT, is_duration=True)  # X3
+
+    def _parameter(self, node: ast.Parameter, enclosing: Enclosing | None) -> Expression | None:
+        bound = self.scope.parameters
+        if node.name not in bound:
+            self.report(
+                f"parameter ${node.name} is used before it is bound",
+                node.span,
+                did_you_mean(node.name, bound)
+                or f"bind it in the terminator or a selected event: attribute = ${node.name}",
+            )
+            bound[node.name] = None  # one message for each parameter
+        return bound[node.name]
+
+    def _attribute(self, node: ast.Attribute, enclosing: Enclosing | None) -> Expression | None:
+        if node.event is not None:
+            number = self.scope.find(node.event)
+            if number is None:
+                return None
+            found = self._attribute_of(number, self.scope.types[number], node.name)
+            return found if found and self._is_common(found, node.name) else None
+        name = node.name
+        type_ = None if enclosing is None else enclosing.type
+        known = type_ is not None and type_.index(name.text) is not None
+        if name.text in WEEKDAYS and not known and self._about_timer(enclosing):
+            return Literal(name.text, Kind.STRING)
+        if enclosing is not None:
+            return self._attribute_of(enclosing.number, type_, name)
+        self.report(
+            f"{name.text} stands alone outside an event's parentheses",
+            node.span,
+            f"write EVENT.{name.text}, or ${name.text} for a parameter",
+        )
+        return None
+
+    def _about_timer(self, enclosing: Enclosing | None) -> bool:
+        """Whether bare names of weekdays are values of ``D`` here (S13)."""
+        types = [*self.scope.types[: TERMINATOR + 1], None if enclosing is None else enclosing.type]
+        return TIMER in types
+
+    def _attribute_of(
+        self, number: int, type_: EventType | None, name: ast.Name
+    ) -> AttributeOf | None:
+        if type_ is None:
+            return None
+        place = type_.index(name.text)
+        if place is None and name.text == TIME_NAME:
+            return AttributeOf(number, TIME, Kind.INT)  # X3
+        if place is None:
+            words = (*type_.names, *WEEKDAYS) if type_ is TIMER else type_.names
+            self.report(
+                f"{type_.name} has no attribute {name.text}",
+                name.span,
+                did_you_mean(name.text, words) or f"it is {type_}",
+            )
+            return None
+        return AttributeOf(number, place, type_.attributes[place].kind)
+
+    def _is_common(self, found: AttributeOf, name: ast.Name) -> bool:
+        """Whether all types that an event may have have the attribute, of one kind (X2)."""
+        for other in self.scope.others[found.event]:
+            again = self._attribute_of(found.event, other, name)
+            if again is None:
+                return False
+            if again.kind is not found.kind:
+                type_ = self.scope.types[found.event]
+                assert type_ is not None  # it has the attribute
+                self.report(
+                    f"{name.text} is {_NAMES[found.kind]} in {type_.name} and "
+                    f"{_NAMES[again.kind]} in {other.name}",
+                    name.span,
+                    "an event of either type is known by attributes of one type",
+                )
+                return False
+        return True
+
+    # --- operators ---------------------------------------------------------------------------
+
+    def _arithmetic(self, node: ast.Arithmetic, enclosing: Enclosing | None) -> Expression | None:
+        left, right = self.check(node.left, enclosing), self.check(node.right, enclosing)
+        role = f"an operand of {node.operator.value}"
+        sound = [
+            self._number(side, at.span, role)
+            for side, at in ((left, node.left), (right, node.right))
+        ]
+        if left is None or right is None or not all(sound):
+            return None
+        ints = left.kind is Kind.INT and right.kind is Kind.INT
+        integer = ints and node.operator is not Operator.DIVIDE
+        return Arithmetic(node.operator, left, right, Kind.INT if integer else Kind.FLOAT)
+
+    def _negative(self, node: ast.Negative, enclosing: Enclosing | None) -> Expression | None:
+        operand = self.check(node.operand, enclosing)
+        if operand is None or not self._number(operand, node.operand.span, "the operand of -"):
+            return None
+        return Negative(operand, operand.kind)
+
+    def _number(self, operand: Expression | None, span: Span, role: str) -> bool:
+        """Whether an operand is a number, or wrong already."""
+        if operand is None or operand.kind.is_number:
+            return True
+        self.report(f"{role} must be a number, not {_NAMES[operand.kind]}", span)
+        return False
+
+    def _compared(self, node: ast.Compared, enclosing: Enclosing | None) -> Expression | None:
+        operands = [self.check(operand, enclosing) for operand in node.operands]
+        pairs = [
+            self.compare(node.operators[place], operands[place], operands[place + 1], node, place)
+            for place in range(len(node.operators))
+        ]
+        sound = tuple(pair for pair in pairs if pair is not None)
+        if len(sound) < len(pairs):
+            return None
+        return sound[0] if len(sound) == 1 else And(sound)
+
+    def compare(
+        self,
+        comparison: Comparison,
+        left: Expression | None,
+        right: Expression | None,
+        node: ast.Compared,
+        place: int,
+    ) -> Compare | None:
+        """One link of a chain, ``place`` from its beginning, between checked operands."""
+        if left is None or right is None:
+            return None
+        span = node.operands[place].span.to(node.operands[place + 1].span)
+        if comparison in _TEXTUAL and not left.kind is right.kind is Kind.STRING:
+            wrong = right if left.kind is Kind.STRING else left
+            self.report(f"{comparison.value} compares strings, not {_NAMES[wrong.kind]}", span)
+            return None
+        if left.kind is not right.kind and not (left.kind.is_number and right.kind.is_number):
+            self.report(f"{_NAMES[left.kind]} against {_NAMES[right.kind]}", span)
+            return None
+        if left.kind is Kind.BOOL and comparison in _ORDERING:
+            self.report(f"bools have no order for {comparison.value}", span, "use = or !=")
+            return None
+        return Compare(comparison, left, right)
+
+    def _not(self, node: ast.Not, enclosing: Enclosing | None) -> Expression | None:
+        operand = self._of_kind(node.operand, enclosing, Kind.BOOL, "the operand of not")
+        return None if operand is None else Not(operand)
+
+    def _and(self, node: ast.And, enclosing: Enclosing | None) -> Expression | None:
+        operands = self._truths(node.operands, enclosing, "and")
+        return None if operands is None else And(operands)
+
+    def _or(self, node: ast.Or, enclosing: Enclosing | None) -> Expression | None:
+        operands = self._truths(node.operands, enclosing, "or")
+        return None if operands is None else Or(operands)
+
+    def _truths(
+        self, nodes: tuple[ast.Expression, ...], enclosing: Enclosing | None, word: str
+    ) -> tuple[Expression, ...] | None:
+        role = f"an operand of {word}"
+        checked = [self._of_kind(node, enclosing, Kind.BOOL, role) for node in nodes]
+        sound = tuple(operand for operand in checked if operand is not None)
+        return sound if len(sound) == len(checked) else None
+
+    # --- aggregates --------------------------------------------------------------------------
+
+    def _aggregate(self, node: ast.Aggregate, enclosing: Enclosing | None) -> Expression | None:
+        type_ = self.nameless(node.event, "aggregated")
+        conditions = self.uses(node.event, type_)
+        window = self.scope.window(node.window)
+        attribute, sound = self._aggregated(node, type_)
+        if type_ is None or conditions is None or window is None or not sound:
+            return None
+        kind = Kind.INT if attribute is None else _result(node.function, attribute.kind)
+        place = None if attribute is None else attribute.attribute
+        return Aggregate(node.function, type_, conditions, place, window, False, kind)
+
+    def _aggregated(
+        self, node: ast.Aggregate, type_: EventType | None
+    ) -> tuple[AttributeOf | None, bool]:
+        """The attribute that is aggregated, and whether all is well. Count reads none (S8)."""
+        function = node.function
+        if node.attribute is None:
+            if function is not Function.COUNT:
+                name = node.event.type.text
+                self.report(
+                    f"{function.value} needs an attribute",
+                    node.span,
+                    f"write {function.value}({name}(...).attribute within ...)",
+                )
+            return None, function is Function.COUNT
+        attribute = self._attribute_of(CANDIDATE, type_, node.attribute)
+        if attribute is None or function is Function.COUNT:
+            return None, attribute is not None
+        ordered = function in (Function.MIN, Function.MAX) and attribute.kind is Kind.STRING
+        if not attribute.kind.is_number and not ordered:
+            self.report(
+                f"{function.value} takes numbers, not {_NAMES[attribute.kind]}",
+                node.attribute.span,
+            )
+            return None, False
+        return attribute, True
+
+    def nameless(self, event: ast.Event, role: str) -> EventType | None:
+        """The type of a negated or aggregated event, which has no name and is no Timer."""
+        if event.alias is not None:
+            article = "an" if role == "aggregated" else "a"
+            self.report(f"{article} {role} event has no name", event.alias.span)
+        return self.not_timer(event, role)
+
+    def not_timer(self, event: ast.Event, role: str) -> EventType | None:
+        """The type of an event that is not the terminator (S13)."""
+        type_ = self.types.find(event.type, self.report)
+        if type_ is TIMER:
+            self.report(f"a Timer may only be a terminator, not {role}", event.type.span)
+            return None
+        return type_
+
+    def uses(self, event: ast.Event, type_: EventType | None) -> tuple[Expression, ...] | None:
+        """The conditions of an event that only uses parameters (S3); None when one is wrong."""
+        enclosing = Enclosing(CANDIDATE, type_)
+        checked = [
+            self.condition(item, enclosing)
+            for condition in self.written_out(event, type_)
+            for item in conjuncts(condition)
+        ]
+        sound = [item for item in checked if item is not None]
+        if len(sound) < len(checked):
+            return None
+        return tuple(
+            part for item in sound for part in (item.operands if isinstance(item, And) else (item,))
+        )
+
+    def written_out(self, event: ast.Event, type_: EventType | None) -> tuple[ast.Expression, ...]:
+        """The conditions with positional parameters written as ``attribute = $p``."""
+        conditions: list[ast.Expression] = []
+        leading = True
+        for place, item in enumerate(event.conditions):
+            if not isinstance(item, ast.Parameter):
+                leading = False
+                conditions.append(item)
+            elif not leading:
+                self.report("positional parameters come before all other conditions", item.span)
+            elif type_ is not None and place >= len(type_.attributes):
+                self.report(
+                    f"{type_.name} has no attribute number {place + 1}", item.span, f"it is {type_}"
+                )
+            elif type_ is not None:
+                name = ast.Name(type_.attributes[place].name, item.span)
+                attribute = ast.Attribute(None, name, item.span)
+                equal = (Comparison.EQUAL,)
+                conditions.append(ast.Compared((attribute, item), equal, item.span))
+        return tuple(conditions)
+
+
+def conjuncts(node: ast.Expression) -> tuple[ast.Expression, ...]:
+    """An item as the items it joins by ``and``: parentheses around them change nothing."""
+    if not isinstance(node, ast.And):
+        return (node,)
+    return tuple(part for operand in node.operands for part in conjuncts(operand))
+
+
+def as_declared(value: Expression, kind: Kind) -> Expression | None:
+    """A value as one of the declared kind (S10); None when it cannot be one."""
+    if value.kind is kind:
+        return value
+    return Convert(value) if value.kind is Kind.INT and kind is Kind.FLOAT else None
+
+
+def _result(function: Function, kind: Kind) -> Kind:
+    """The kind of an aggregate of an attribute (S8)."""
+    return Kind.FLOAT if function in (Function.AVG, Function.STDDEV) else kind
+
+
+_METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expression | None]] = {
+    ast.Literal: Expressions._literal,
+    ast.Duration: Expressions._duration,
+    ast.Parameter: Expressions._parameter,
+    ast.Attribute: Expressions._attribute,
+    ast.Arithmetic: Expressions._arithmetic,
+    ast.Negative: Expressions._negative,
+    ast.Compared: Expressions._compared,
+    ast.Not: Expressions._not,
+    ast.And: Expressions._and,
+    ast.Or: Expressions._or,
+    ast.Aggregate: Expressions._aggregate,
+}

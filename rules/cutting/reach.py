@@ -1,0 +1,75 @@
+"""How far back in time a rule looks: sums of windows along its chains, through hierarchies too.
+
+Law: what happened more than its reach before a rule fires cannot have changed what it found. An
+event is introduced within a window from another, so the windows from the terminator down add up;
+an event that is itself composite brings the reach of the rules that define it (tesla.md S12). Only
+consumption (S11) and recursion know no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from rules.pattern import Negated, Rule, Selected, uses_of
+from rules.planning.variants import variants
+from rules.terms import Aggregate, Within
+
+Use: TypeAlias = Selected | Negated | Aggregate
+
+
+def depths_of(rule: Rule) -> Iterator[tuple[Use, int]]:
+    """The uses of an ordinary rule, each with how long, in microseconds, before the terminator
+    its events can be.
+    """
+    depths = [0]  # of the numbered events
+    for clause in rule.selected:
+        depths.append(depths[clause.window.anchor] + clause.window.duration)
+    for use in uses_of(rule):
+        if isinstance(use.window, Within):
+            yield use, depths[use.window.anchor] + use.window.duration
+        else:
+            yield use, depths[use.window.earlier]
+
+
+def reach_of(rule: Rule) -> int:
+    """How far back from its terminator an ordinary rule can look, in microseconds."""
+    return max((depth for _, depth in depths_of(rule)), default=0)
+
+
+def reach_through(rule: Rule, defining: Mapping[str, Sequence[Rule]]) -> int | None:
+    """How far back what a rule finds can depend on events, in microseconds; None without bound.
+
+    ``defining`` are all rules by the type that they define. Those below the rule, through which
+    composite events come, look back in turn.
+    """
+    return _Reaches(defining).of_rule(rule)
+
+
+class _Reaches:
+    """Reaches by type, each computed once. A type is being looked at while None stands for it."""
+
+    def __init__(self, defining: Mapping[str, Sequence[Rule]]) -> None:
+        self._defining = defining
+        self._of_types: dict[str, int | None] = {}
+
+    def of_rule(self, rule: Rule) -> int | None:
+        if rule.consuming:
+            return None
+        greatest = 0
+        for ordinary in variants(rule):
+            uses = ((use.type.name, depth) for use, depth in depths_of(ordinary))
+            for name, depth in ((ordinary.terminator.name, 0), *uses):
+                below = self._of_type(name)
+                if below is None:
+                    return None
+                greatest = max(greatest, depth + below)
+        return greatest
+
+    def _of_type(self, name: str) -> int | None:
+        if name not in self._of_types:
+            self._of_types[name] = None  # what leads back to it is recursion
+            reaches = [self.of_rule(rule) for rule in self._defining.get(name, ())]
+            known = [reach for reach in reaches if reach is not None]
+            self._of_types[name] = max(known, default=0) if known == reaches else None
+        return self._of_types[name]

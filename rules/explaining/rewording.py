@@ -1,0 +1,209 @@
+"""A checked rule back in words: the syntax tree of its clauses, for messages.
+
+The words are those of the rule as it was understood: a parameter that is bound to an attribute is
+written as that attribute (``area = Smoke.area`` for ``area = $a``), which says what is compared;
+one that stands for a computed value keeps its name. What is printed is TESLA, one clause each;
+chains are written link by link, as the engines look at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
+
+from matcher.model import EventType
+from matcher.times import seconds_text
+from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed
+from rules.syntax import ast
+from rules.syntax.printer import print_clause, print_event, print_expression, print_together
+from rules.terms import (
+    CANDIDATE,
+    Aggregate,
+    And,
+    Arithmetic,
+    AttributeOf,
+    Between,
+    Compare,
+    Comparison,
+    Convert,
+    Expression,
+    Literal,
+    Negative,
+    Not,
+    Or,
+    Slot,
+    Window,
+    Within,
+    name_of,
+)
+
+_UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
+
+NOBODY = -2
+"""No event: the number of the event whose parentheses enclose a constraint."""
+
+
+class Rewording:
+    """Writes what belongs to one rule."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._types = (rule.terminator, *(clause.type for clause in rule.selected))
+        lets = (clause for clause in rule.clauses if isinstance(clause, Let))
+        self._parameters = {clause.slot: clause.parameter for clause in lets}
+
+    def terminator(self) -> str:
+        """The terminator with its own conditions."""
+        return print_event(self._event(self.rule.terminator, self.rule.conditions, 0))
+
+    def opening(self) -> str:
+        """The terminator with all that it may be (X2), or the events that come together (X1)."""
+        if self.rule.together is not None:
+            return self.together()
+        ways = self.rule.alternatives or (self.rule,)
+        events = [Rewording(way)._event(way.terminator, way.conditions, 0) for way in ways]
+        return print_event(_either(list(dict.fromkeys(events))))
+
+    def together(self) -> str:
+        """The events that come together (X1)."""
+        rule = self.rule
+        uses = [
+            (rule.terminator, rule.conditions),
+            *((s.type, s.conditions) for s in rule.selected),
+        ]
+        events = tuple(self._event(*use, number) for number, use in enumerate(uses))
+        return print_together(ast.Together(events, rule.together or 0))
+
+    def clause(self, clause: Clause) -> str:
+        """A clause, without the ``and`` before it."""
+        return print_clause(self._clause(clause))
+
+    def value(self, place: int) -> str:
+        """The item of ``where`` that gives the attribute at ``place`` its value."""
+        value = print_expression(self._expression(self.rule.values[place], NOBODY, None))
+        return f"{self.rule.defines.names[place]} = {value}"
+
+    def expression(
+        self, expression: Expression, inner: int = NOBODY, type_: EventType | None = None
+    ) -> str:
+        """An expression as it stands in the parentheses of event ``inner``, of type ``type_``."""
+        return print_expression(self._expression(expression, inner, type_))
+
+    # --- clauses -----------------------------------------------------------------------------
+
+    def _clause(self, clause: Clause) -> ast.Clause:
+        match clause:
+            case Selected():
+                uses = (clause, *clause.rivals)
+                event = _either([self._instead(one) for one in uses])
+                return ast.Selected(clause.policy, clause.rank, event, self._within(clause.window))
+            case Negated():
+                event = self._event(clause.type, clause.conditions, CANDIDATE)
+                return ast.Negated(event, self._window(clause.window))
+            case Timed():
+                return ast.Timed(self._name(clause.event), self._within(clause.window))
+            case Constraint():
+                return ast.Constraint(self._expression(clause.condition, NOBODY, None))
+            case Let():
+                parameter = ast.Parameter(clause.parameter)
+                return ast.Constraint(
+                    _equal(parameter, self._expression(clause.value, NOBODY, None))
+                )
+
+    def _event(self, type_: EventType, conditions: Sequence[Expression], number: int) -> ast.Event:
+        words = tuple(self._expression(condition, number, type_) for condition in conditions)
+        named = number != CANDIDATE and self.rule.event_names[number] != type_.name
+        return ast.Event(ast.Name(type_.name), words, self._name(number) if named else None)
+
+    def _instead(self, clause: Selected) -> ast.Event:
+        """The event of a selection or of one of its rivals, whose type it then has (X2)."""
+        words, place = copy(self), clause.event
+        words._types = (*self._types[:place], clause.type, *self._types[place + 1 :])
+        return words._event(clause.type, clause.conditions, place)
+
+    def _name(self, number: int) -> ast.Name:
+        return ast.Name(self.rule.event_names[number])
+
+    def _window(self, window: Window) -> ast.Window:
+        if isinstance(window, Between):
+            return ast.Between(self._name(window.earlier), self._name(window.later))
+        return self._within(window)
+
+    def _within(self, window: Within) -> ast.Within:
+        return ast.Within(window.duration, self._name(window.anchor))
+
+    # --- expressions -------------------------------------------------------------------------
+
+    def _expression(
+        self, expression: Expression, inner: int, type_: EventType | None
+    ) -> ast.Expression:
+        """``inner`` is the number of the event whose parentheses enclose the expression."""
+
+        def again(operand: Expression) -> ast.Expression:
+            return self._expression(operand, inner, type_)
+
+        match expression:
+            case Literal(value, kind, is_duration):
+                return ast.Duration(int(value)) if is_duration else ast.Literal(value, kind)
+            case AttributeOf():
+                return self._attribute(expression, inner, type_)
+            case Slot(index):
+                return ast.Parameter(self._parameters[index])
+            case Arithmetic(operator, left, right):
+                return ast.Arithmetic(operator, again(left), again(right))
+            case Compare(comparison, left, right):
+                return ast.Compared((again(left), again(right)), (comparison,))
+            case Negative(operand):
+                return ast.Negative(again(operand))
+            case Convert(operand):
+                return again(operand)
+            case Not(operand):
+                return ast.Not(again(operand))
+            case And(operands):
+                return ast.And(tuple(map(again, operands)))
+            case Or(operands):
+                return ast.Or(tuple(map(again, operands)))
+            case Aggregate():
+                return self._aggregate(expression)
+
+    def _attribute(
+        self, attribute: AttributeOf, inner: int, type_: EventType | None
+    ) -> ast.Attribute:
+        number = attribute.event
+        known = type_ if number == CANDIDATE else self._types[number]
+        assert known is not None  # a candidate has parentheses around it
+        event = None if number in (inner, CANDIDATE) else self._name(number)
+        return ast.Attribute(event, ast.Name(name_of(known, attribute.attribute)))
+
+    def _aggregate(self, aggregate: Aggregate) -> ast.Aggregate:
+        attribute = aggregate.attribute
+        return ast.Aggregate(
+            aggregate.function,
+            self._event(aggregate.type, aggregate.conditions, CANDIDATE),
+            None if attribute is None else ast.Name(name_of(aggregate.type, attribute)),
+            self._window(aggregate.window),
+        )
+
+
+def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:
+    if len(events) == 1:
+        return events[0]
+    nameless = tuple(replace(event, alias=None) for event in events)
+    return ast.Either(nameless, events[0].alias)
+
+
+def _equal(left: ast.Expression, right: ast.Expression) -> ast.Compared:
+    return ast.Compared((left, right), (Comparison.EQUAL,))
+
+
+def elapsed_text(microseconds: int) -> str:
+    """A length of time for the eye: ``2 min 5 s``, ``3 days 4 h``, ``0.25 s``."""
+    rest, parts = microseconds, []
+    for size, unit in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}")
+    if rest or not parts:
+        parts.append(f"{seconds_text(rest)} s")
+    return " ".join(parts)

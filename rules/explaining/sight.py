@@ -1,0 +1,68 @@
+"""What one rule sees of a recording, from one instant on.
+
+Law 1: a rule sees events from its ``since`` on (S15), but for those that one of its earlier
+firings has consumed (S11), and within a cycle of rules only those strictly earlier than the
+instant (S12). All matches of one instant see the same.
+
+Law 2: no window of a rule reaches further back than its *reach*, the longest sum of windows from
+the terminator down, and none beyond the terminator. Older and later events need no look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rules.cutting.reach import reach_of
+from rules.engine.naive_events import Occurrence
+from rules.explaining.recording import Firing, Name, Recording
+from rules.pattern import Rule, uses_of
+
+
+class Sight:
+    """The recording as one rule sees it; makes a :class:`Moment` for each instant."""
+
+    def __init__(self, recording: Recording, rule: Rule) -> None:
+        self.recording = recording
+        self.rule = rule
+        self.since = recording.since(rule)
+        self.reach = reach_of(rule)
+        self.timelines = {use.type.name: recording.timeline(use.type) for use in uses_of(rule)}
+        self._consumed: dict[Name, Firing] = {}  # by the first firing, which is what counts
+        if rule.consuming:
+            consuming = recording.rule(rule.name).consuming  # a variant numbers otherwise (X1)
+            for firing in recording.firings(rule):
+                for number in consuming:
+                    self._consumed.setdefault(firing.causes[number], firing)
+
+    def consumed_by(self, event: Occurrence, instant: int) -> Firing | None:
+        """The firing before an instant that consumed an event, if one did (S11)."""
+        if not self._consumed:
+            return None
+        firing = self._consumed.get((event.source, event.id))
+        return firing if firing is not None and firing.event.time < instant else None
+
+    def sees(self, event: Occurrence, instant: int, *, strict: bool) -> bool:
+        """Whether an event is seen from an instant."""
+        return (
+            event.time >= self.since  # S15
+            and not (strict and event.time >= instant)  # S12
+            and self.consumed_by(event, instant) is None  # S11
+        )
+
+
+class Moment:
+    """The history from one instant; a View for the oracle's arithmetic."""
+
+    def __init__(self, sight: Sight, instant: int) -> None:
+        self.sight = sight
+        self.instant = instant
+        self._seen: dict[tuple[str, bool], Sequence[Occurrence]] = {}
+
+    def events(self, name: str, *, strict: bool) -> Sequence[Occurrence]:
+        """The events of a type within the rule's reach."""
+        if (name, strict) not in self._seen:
+            near = self.sight.timelines[name].between(self.instant - self.sight.reach, self.instant)
+            self._seen[name, strict] = [
+                event for event in near if self.sight.sees(event, self.instant, strict=strict)
+            ]
+        return self._seen[name, strict]

@@ -1,0 +1,122 @@
+"""What the parser expected, said in words (tesla.md section 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence, Set
+
+from rules.errors import did_you_mean
+from rules.syntax.words import RESERVED, Token
+from rules.terms import Function
+
+_AN_EVENT = "an event, like Temp(value > 45)"
+_A_KIND = "a type: int, float, bool or string"
+_AFTER: Mapping[tuple[str, ...], str] = {
+    (): "the type of an event",
+    ("DURATION", "_FROM"): "the name of an event",
+    ("FUNCTION", "_LPAR"): _AN_EVENT,
+    ("_FROM",): _AN_EVENT,
+    ("EACH",): _AN_EVENT,
+    ("FIRST",): _AN_EVENT,
+    ("LAST",): _AN_EVENT,
+    ("RPAR", "_OR"): _AN_EVENT,
+    ("BETWEEN",): "the name of an event",
+    ("DEFINE",): "the type of the composite event",
+    ("EVENT",): "the type of the event",
+    ("RULE",): "the name of the rule",
+    ("_AS",): "a name for the event",
+    ("_CONSUMING",): "the name of an event",
+    ("_WHERE",): "an attribute of the composite event",
+    ("_DOT",): "the name of an attribute",
+}
+"""What a name is, by the one or two tokens before it, or by none."""
+
+_OPERANDS = frozenset({"NUMBER", "STRING", "PARAMETER", "FUNCTION", "TRUE", "FALSE"})
+_OPERATORS = frozenset({"COMPARISON", "PLUS", "STAR", "SLASH", "PERCENT"})
+_DESCRIBED: Mapping[str, str] = {"DURATION": "a duration, like 5 min", "KIND": _A_KIND}
+_LITERALLY: Mapping[str, str] = {
+    "_LPAR": "(",
+    "RPAR": ")",
+    "_COMMA": ",",
+    "_COLON": ":",
+    "_AND": "and",
+    "_OR": "or",
+    "_AS": "as",
+    "_FROM": "from",
+    "WITHIN": "within",
+    "BETWEEN": "between",
+    "_WHERE": "where",
+    "_CONSUMING": "consuming",
+    "DEFINE": "define",
+    "EVENT": "event",
+    "RULE": "rule",
+}
+FUNCTION_NAMES = tuple(function.value for function in Function)
+_END = "the end of the statement"
+_ENDS = frozenset({"$END", "_SEMICOLON"})
+_STARTS = ("EVENT", "RULE", "DEFINE")
+_NEXT = "a statement begins with event, rule NAME: or define"
+
+
+def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -> str:
+    """``expected X, Y or Z, found W``."""
+    wanted = _wanted(tuple(token.type for token in before[-2:]), frozenset(expected))
+    said = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    return f"expected {said}, found {_shown(found)}"
+
+
+def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | None:
+    """What may have been meant."""
+    word = found.text.lower()
+    if found.type == "_OR":
+        if len(before) > 1 and before[-2].type == "_AS":
+            return "events with or between them have one name, behind the last"
+        if "WITHIN" in expected:
+            return "only the terminator and selected events may be of either type"
+        return "alternatives stand in parentheses: (a = 1 or b = 2)"
+    if word in RESERVED and "NAME" in expected:
+        return f"{found.text} is a reserved word"
+    if found.type == "_LPAR" and before and before[-1].type == "NAME":
+        names = ", ".join(FUNCTION_NAMES)
+        return did_you_mean(before[-1].text, FUNCTION_NAMES) or f"functions are {names}"
+    if word in ("each", "first", "last") and "_AND" in expected:
+        return 'clauses are joined by "and"'
+    words = _words(expected)
+    if "$END" in expected and (word in words or expected <= _ENDS):
+        near = None if word in words else did_you_mean(found.text, words)
+        return near or _NEXT
+    return did_you_mean(found.text, words) if found.type == "NAME" else None
+
+
+def _words(expected: Collection[str]) -> list[str]:
+    """The words that could stand here, those of a next statement where this one may end."""
+    kinds = {*expected, *(_STARTS if "$END" in expected else ())}
+    return [word for kind, word in _LITERALLY.items() if kind in kinds and word.isalpha()]
+
+
+def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
+    wanted = []
+    if "EACH" in expected:
+        wanted.append('an event with "each", "first", "last" or "not"')
+    if expected & _OPERANDS:
+        wanted.append("an expression")
+    elif "NAME" in expected:
+        wanted.append(_AFTER.get(before) or _AFTER.get(before[-1:], "a name"))
+    if expected & _OPERATORS:
+        wanted.append("an operator")
+    elif "EQUAL" in expected:
+        wanted.append('"="')
+    if not expected & _OPERANDS:  # a duration, or a parenthesis, is an expression like any other
+        wanted.extend(text for kind, text in _DESCRIBED.items() if kind in expected)
+        wanted.extend(['"("'] if "_LPAR" in expected else ())
+    wanted.extend(
+        f'"{text}"' for kind, text in _LITERALLY.items() if kind in expected and kind != "_LPAR"
+    )
+    if "$END" in expected:
+        wanted.append(_END)
+    return wanted or ["nothing more"]
+
+
+def _shown(found: Token) -> str:
+    if found.type == "$END":
+        return _END
+    return f'"{found.text}"' if len(found.text) <= 40 else f'"{found.text[:40]}..."'

@@ -1,0 +1,206 @@
+"""From text to syntax tree (tesla.md section 2).
+
+The text is cut into tokens, the tokens into statements, and each statement is parsed by itself:
+so a statement that is no TESLA costs one message, and the statements around it are read all the
+same. Nothing is nested deeper than ``NESTING_MAX``, and no more than ``CHAIN_MAX`` operators apply
+one upon another; whatever else a text may hold, the outcome is
+a tree or :class:`RuleErrors`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rules.collector import collector_paused
+from rules.errors import Problem, RuleErrors, Span
+from rules.syntax import ast
+from rules.syntax.automaton import Automaton, Unexpected, automaton_of
+from rules.syntax.expected import describe, hint
+from rules.syntax.shape import Recorder, Shape, shape_of
+from rules.syntax.tokens import NESTING_MAX, tokenize
+from rules.syntax.words import Token
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+CHAIN_MAX = 2 * NESTING_MAX
+"""Operators of an expression that apply one upon another: 1 + 1 + 1 has two."""
+SHAPES_MAX, SHAPE_TOKENS_MAX = 1_024, 4_096
+"""Shapes of statements that are kept, and the longest of those statements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What could be read of a text, and what could not.
+
+    ``lost`` holds the names of the types that unreadable statements declare or define; None
+    among them stands for a statement whose type could not even be guessed.
+    """
+
+    file: ast.File
+    problems: tuple[Problem, ...]
+    lost: frozenset[str | None]
+
+
+def decode(data: bytes, file: str = "<rules>") -> str:
+    """The text of a rules file, which is UTF-8; RuleErrors, with the place, when it is not."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        line_start = before.rfind("\n") + 1
+        span = Span(
+            len(before), len(before) + 1, before.count("\n") + 1, len(before) - line_start + 1
+        )
+        problem = Problem(f"not UTF-8: byte 0x{data[error.start]:02x}", span)
+        raise RuleErrors([problem], data.decode("utf-8", "replace"), file) from None
+
+
+def parse(text: str, *, file: str = "<rules>") -> ast.File:
+    """The syntax tree of a rules file; RuleErrors with every syntax error in it."""
+    reading = read(text, file=file)
+    if reading.problems:
+        raise RuleErrors(reading.problems, text, file)
+    return reading.file
+
+
+@collector_paused()
+def read(text: str, *, file: str = "<rules>") -> Reading:
+    """All of a text that can be read, statement by statement."""
+    tokens, problems = tokenize(text)
+    statements: list[ast.Statement] = []
+    lost: set[str | None] = set()
+    for statement in _statements(tokens):
+        outcome = _parse(statement, "statement")
+        if isinstance(outcome, Problem):
+            lost.add(_type_of(statement))
+            if not any(token.type == "BAD" for token in statement):
+                problems.append(outcome)  # else the bad token itself has been reported
+        else:
+            statements.append(outcome)
+    problems.sort(key=lambda problem: problem.span or ast.NOWHERE)
+    return Reading(ast.File(tuple(statements), text, file), tuple(problems), frozenset(lost))
+
+
+def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
+    """What a subscription asks for, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
+    tokens, problems = tokenize(text)
+    outcome = _parse(tokens, "subscription")
+    if isinstance(outcome, Problem) and not any(token.type == "BAD" for token in tokens):
+        problems.append(outcome)
+    if problems:
+        raise RuleErrors(problems, text, file)
+    event: ast.Event = outcome
+    return event
+
+
+# --- statements ------------------------------------------------------------------------------
+
+
+def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """The tokens cut before each ``event``, ``rule`` and ``define`` that begins a statement."""
+    start = 0
+    for place, token in enumerate(tokens):
+        if place > start and token.type in _STARTS:
+            if token.type == "DEFINE" and place - start == 3 and tokens[start].type == "RULE":
+                continue  # ``rule NAME : define`` is one beginning
+            yield tokens[start:place]
+            start = place
+    if start < len(tokens):
+        yield tokens[start:]
+
+
+_STARTS = frozenset({"EVENT", "RULE", "DEFINE"})
+
+
+def _type_of(statement: Sequence[Token]) -> str | None:
+    """The type that a broken statement was to declare or define, as far as one can tell."""
+    for before, token in itertools.pairwise(statement):
+        if before.type in ("EVENT", "DEFINE") and token.type == "NAME":
+            return token.text
+    return None
+
+
+def _parse(tokens: Sequence[Token], start: str) -> Any:
+    """One statement's node, or the problem that keeps it from being one."""
+    find = _shape if len(tokens) <= SHAPE_TOKENS_MAX else _shape.__wrapped__
+    shape = find(start, tuple([token.type for token in tokens]))
+    if isinstance(shape, Unexpected):
+        return _problem(tokens, shape.place, start)
+    node = shape.build(tokens)
+    # Parentheses are counted as they are read; operators alone nest too: not not not x, 1+1+1.
+    if len(tokens) > NESTING_MAX and ast.depth(node) > CHAIN_MAX:
+        return Problem(
+            f"more than {CHAIN_MAX} operators one upon another; "
+            "a long chain such as 1 + 1 + 1 + 1 may be grouped: (1 + 1) + (1 + 1)",
+            tokens[0].span,
+        )
+    return node
+
+
+def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
+    """What was expected where token number ``place`` stands.
+
+    The automaton that stumbled has already reduced what stood before, as if the token were a
+    right one, and accepts less than it did; so the tokens before are read again, by lark's own
+    loop, which can say what it accepts.
+    """
+    state = grammar().parse_interactive(start=start)
+    for token in tokens[:place]:
+        state.feed_token(token)  # type: ignore[arg-type]
+    found = tokens[place] if place < len(tokens) else _end(tokens)
+    expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
+    before = tokens[:place]
+    return Problem(describe(found, before, expected), found.span, hint(found, before, expected))
+
+
+def _end(tokens: Sequence[Token]) -> Token:
+    """The end of a statement, which stands right after its last token."""
+    if not tokens:
+        return Token("$END", "", None, ast.NOWHERE)
+    last = tokens[-1].span
+    column = last.column + last.end - last.start
+    return Token("$END", "", None, Span(last.end, last.end, last.line, column))
+
+
+@functools.lru_cache(SHAPES_MAX)
+def _shape(start: str, types: tuple[str, ...]) -> Shape | Unexpected:
+    return shape_of(_automaton(start), types)
+
+
+@functools.cache
+def _automaton(start: str) -> Automaton:
+    return automaton_of(grammar().parse_interactive(start=start).parser_state.parse_conf)
+
+
+@functools.cache
+def grammar() -> Lark:
+    """The LALR tables, made once a process when the first text is parsed.
+
+    Their callbacks are the recorder's: a statement is built from its shape.
+    """
+    from lark import Lark
+    from lark.lexer import Lexer
+
+    class NoLexer(Lexer):
+        """Tokens are fed one by one; lark never sees the text."""
+
+        def __init__(self, configuration: object) -> None:
+            pass
+
+        def lex(self, lexer_state: object, parser_state: object) -> Iterator[Any]:
+            return iter(())
+
+    return Lark(
+        Path(__file__).with_name("tesla.lark").read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer=NoLexer,
+        start=["statement", "subscription"],
+        transformer=Recorder(),
+        maybe_placeholders=True,
+    )

@@ -1,0 +1,219 @@
+"""The canonical text of a syntax tree: parsing it gives the same tree again.
+
+One clause is a line, one rule a paragraph. Operators are written in one spelling, operands
+in parentheses only where the grammar needs them, durations in the largest unit that measures
+them without a fraction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from rules.pattern import Policy
+from rules.syntax import ast
+from rules.terms import Operator
+
+_UNITS = (
+    (86_400_000_000, "day"),
+    (3_600_000_000, "h"),
+    (60_000_000, "min"),
+    (1_000_000, "s"),
+    (1_000, "ms"),
+    (1, "us"),
+)
+# How tightly an expression holds together; an operand looser than its place needs parentheses.
+_OR, _AND, _NOT, _COMPARED, _SUM, _PRODUCT, _UNARY, _PRIMARY = range(8)
+_ITEM = _NOT
+_LEVELS: Mapping[Operator, int] = {
+    Operator.ADD: _SUM,
+    Operator.SUBTRACT: _SUM,
+    Operator.MULTIPLY: _PRODUCT,
+    Operator.DIVIDE: _PRODUCT,
+    Operator.MODULO: _PRODUCT,
+}
+
+
+def print_file(file: ast.File) -> str:
+    """A rules file in canonical form, without comments."""
+    lines: list[str] = []
+    for place, statement in enumerate(file.statements):
+        if place and not are_schemas(file.statements[place - 1], statement):
+            lines.append("")
+        lines.append(print_statement(statement))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def are_schemas(first: ast.Statement, second: ast.Statement) -> bool:
+    """Whether two statements stand line by line; others are set apart."""
+    return isinstance(first, ast.Schema) and isinstance(second, ast.Schema)
+
+
+def print_statement(statement: ast.Statement) -> str:
+    """A schema or a rule, without a line end after it."""
+    if isinstance(statement, ast.Rule):
+        return print_rule(statement)
+    return f"event {statement.type.text}({_declared(statement.attributes)})"
+
+
+def print_rule(rule: ast.Rule) -> str:
+    """A rule, one clause a line."""
+    name = "" if rule.name is None else f"rule {rule.name.text}:\n"
+    lines = [
+        f"{name}define {rule.type.text}({_declared(rule.attributes)})",
+        " and\n     ".join((f"from {_pattern(rule.terminator)}", *map(print_clause, rule.clauses))),
+    ]
+    if rule.where:
+        values = (f"{item.name.text} = {_item(item.value)}" for item in rule.where)
+        lines.append(f"where {', '.join(values)}")
+    if rule.consuming:
+        lines.append(f"consuming {', '.join(name.text for name in rule.consuming)}")
+    return "\n".join(lines)
+
+
+def _pattern(pattern: ast.Event | ast.Either | ast.Together) -> str:
+    if isinstance(pattern, ast.Together):
+        return print_together(pattern)
+    return print_event(pattern)
+
+
+def print_together(together: ast.Together) -> str:
+    """Events that come together, one a line."""
+    events = ",\n         ".join(map(print_event, together.events))
+    return f"all {events} within {print_duration(together.duration)}"
+
+
+def print_event(event: ast.Event | ast.Either) -> str:
+    """An event with its conditions, or several with "or" between them."""
+    alias = "" if event.alias is None else f" as {event.alias.text}"
+    if isinstance(event, ast.Either):
+        return f"{' or '.join(map(print_event, event.events))}{alias}"
+    return f"{event.type.text}({', '.join(map(_item, event.conditions))}){alias}"
+
+
+def print_clause(clause: ast.Clause) -> str:
+    """A clause, without the ``and`` before it."""
+    match clause:
+        case ast.Selected():
+            return f"{_select(clause)} {print_event(clause.event)} {print_window(clause.window)}"
+        case ast.Negated():
+            return f"not {print_event(clause.event)} {print_window(clause.window)}"
+        case ast.Timed():
+            return f"{clause.event.text} {print_window(clause.window)}"
+        case ast.Constraint():
+            return _item(clause.item)
+
+
+def print_window(window: ast.Window) -> str:
+    """Either form of window."""
+    if isinstance(window, ast.Between):
+        return f"between {window.first.text} and {window.second.text}"
+    return f"within {print_duration(window.duration)} from {window.anchor.text}"
+
+
+def print_duration(microseconds: int) -> str:
+    """A duration in the largest unit that leaves no fraction."""
+    if microseconds == 0:
+        return "0 s"
+    size, unit = next(item for item in _UNITS if microseconds % item[0] == 0)
+    count = microseconds // size
+    return f"{count} {unit}{'s' if unit == 'day' and count > 1 else ''}"
+
+
+def print_expression(node: ast.Expression) -> str:
+    """An expression as it stands in parentheses."""
+    return _expression(node, _OR)
+
+
+def _declared(attributes: tuple[ast.Declared, ...]) -> str:
+    return ", ".join(
+        item.name.text if item.kind is None else f"{item.name.text}: {item.kind.value}"
+        for item in attributes
+    )
+
+
+def _select(clause: ast.Selected) -> str:
+    ranked = clause.policy is not Policy.EACH and clause.rank != 1
+    return f"{clause.rank}-{clause.policy.value}" if ranked else clause.policy.value
+
+
+def _item(node: ast.Expression) -> str:
+    return _expression(node, _ITEM)
+
+
+def _expression(node: ast.Expression, place: int) -> str:
+    level, text = _PRINTERS[type(node)](node)
+    return text if level >= place else f"({text})"
+
+
+def _literal(node: ast.Literal) -> tuple[int, str]:
+    value = node.value
+    if isinstance(value, bool):
+        return _PRIMARY, "true" if value else "false"
+    if isinstance(value, str):
+        return _PRIMARY, json.dumps(value, ensure_ascii=False)
+    text = repr(value)
+    return (_UNARY if text.startswith("-") else _PRIMARY), text
+
+
+def _duration(node: ast.Duration) -> tuple[int, str]:
+    return _PRIMARY, print_duration(node.microseconds)
+
+
+def _parameter(node: ast.Parameter) -> tuple[int, str]:
+    return _PRIMARY, f"${node.name}"
+
+
+def _attribute(node: ast.Attribute) -> tuple[int, str]:
+    event = "" if node.event is None else f"{node.event.text}."
+    return _PRIMARY, f"{event}{node.name.text}"
+
+
+def _arithmetic(node: ast.Arithmetic) -> tuple[int, str]:
+    level = _LEVELS[node.operator]
+    left, right = _expression(node.left, level), _expression(node.right, level + 1)
+    return level, f"{left} {node.operator.value} {right}"
+
+
+def _negative(node: ast.Negative) -> tuple[int, str]:
+    return _UNARY, f"-{_expression(node.operand, _UNARY)}"
+
+
+def _compared(node: ast.Compared) -> tuple[int, str]:
+    first, *others = (_expression(operand, _SUM) for operand in node.operands)
+    links = zip(node.operators, others, strict=True)
+    return _COMPARED, first + "".join(f" {operator.value} {other}" for operator, other in links)
+
+
+def _not(node: ast.Not) -> tuple[int, str]:
+    return _NOT, f"not {_expression(node.operand, _NOT)}"
+
+
+def _and(node: ast.And) -> tuple[int, str]:
+    return _AND, " and ".join(_expression(operand, _AND + 1) for operand in node.operands)
+
+
+def _or(node: ast.Or) -> tuple[int, str]:
+    return _OR, " or ".join(_expression(operand, _OR + 1) for operand in node.operands)
+
+
+def _aggregate(node: ast.Aggregate) -> tuple[int, str]:
+    attribute = "" if node.attribute is None else f".{node.attribute.text}"
+    event, window = print_event(node.event), print_window(node.window)
+    return _PRIMARY, f"{node.function.value}({event}{attribute} {window})"
+
+
+_PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
+    ast.Literal: _literal,
+    ast.Duration: _duration,
+    ast.Parameter: _parameter,
+    ast.Attribute: _attribute,
+    ast.Arithmetic: _arithmetic,
+    ast.Negative: _negative,
+    ast.Compared: _compared,
+    ast.Not: _not,
+    ast.And: _and,
+    ast.Or: _or,
+    ast.Aggregate: _aggregate,
+}

@@ -1,0 +1,262 @@
+"""From text to tokens; which words are words of the language is decided here (tesla.md section 2).
+
+Rule 1: the reserved words are keywords everywhere, in any case. Every other word of the language
+is recognised by its neighbours and is a name elsewhere: ``each`` only between ``and`` and
+``TYPE (``, ``all`` only between ``from`` and ``TYPE (``, a function only before ``(`` where no
+event type can stand, ``prefix`` only after an operand, ``event`` only before ``NAME (`` outside
+parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number,
+a type of an attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to
+disentangle.
+
+Rule 2: a token bears its value, as :mod:`rules.syntax.words` read it; a number and a unit become
+one, a duration in microseconds. What is wrong with one is a :class:`Problem`, and the token stands
+all the same.
+
+Rule 3: nesting has a limit, because what is nested is later walked by recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+
+from matcher.model import Kind
+from rules.errors import Problem, Span, did_you_mean
+from rules.syntax.words import Token, scan
+
+NESTING_MAX = 100
+"""Levels of parentheses, and of operators within operators, that a statement may have."""
+DURATION_MAX = 2**62
+"""Microseconds of the longest window; sums of two still fit in 64 bits."""
+KINDS: Mapping[str, Kind] = {
+    "int": Kind.INT,
+    "float": Kind.FLOAT,
+    "double": Kind.FLOAT,
+    "bool": Kind.BOOL,
+    "string": Kind.STRING,
+}
+UNITS: Mapping[str, int] = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "sec": 1_000_000,
+    "secs": 1_000_000,
+    "min": 60_000_000,
+    "mins": 60_000_000,
+    "h": 3_600_000_000,
+    "hour": 3_600_000_000,
+    "hours": 3_600_000_000,
+    "day": 86_400_000_000,
+    "days": 86_400_000_000,
+}
+"""Microseconds in each unit of time."""
+FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
+
+_OPERAND_ENDS = frozenset(
+    {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
+)
+_TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
+_EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
+"""What is followed by an event outside parentheses (X1, X2)."""
+_END = Token("", "", None, Span(0, 0, 1, 1))
+
+
+def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
+    """The tokens of ``text``, comments left out, and what is wrong with them."""
+    tokens, problems = scan(text)
+    return _Recognition(tokens, problems).run(), problems
+
+
+def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:
+    """A duration in microseconds, or what is wrong with it."""
+    amount = Decimal(number)
+    if not amount and may_be_zero:
+        return 0
+    if amount and amount.adjusted() > 20:
+        return "a duration that is too long"
+    if amount and amount.adjusted() < -20:
+        return "a duration of less than a microsecond"
+    microseconds = amount * UNITS[unit]
+    if not microseconds:
+        return "a duration must be positive"
+    if microseconds > DURATION_MAX:
+        return "a duration that is too long"
+    if microseconds < 1:
+        return "a duration of less than a microsecond"
+    if microseconds != int(microseconds):
+        return "a duration that is no whole number of microseconds"
+    return int(microseconds)
+
+
+# --- words -----------------------------------------------------------------------------------
+
+
+class _Recognition:
+    """One pass over scanned tokens that gives the words of the language their types (Rule 1)."""
+
+    def __init__(self, tokens: Sequence[Token], problems: list[Problem]) -> None:
+        self.tokens = tokens
+        self.problems = problems
+        self.result: list[Token] = []
+        self.depth = 0
+
+    def run(self) -> list[Token]:
+        tokens, result, words = self.tokens, self.result, _WORDS
+        for place, token in enumerate(tokens):
+            kind = token.type
+            if kind == "NAME":
+                recognise = words.get(token.text.lower())
+                if recognise is not None:
+                    kind = recognise(self, place, token.text.lower())
+                previous = result[-1].type if result else ""
+                if kind == "NAME" and previous == "NUMBER" and self._is_unit(token):
+                    self._duration(token)
+                    continue
+                if previous == "_COLON" and len(result) > 2 and result[-3].type != "RULE":
+                    self._kind(token)
+                    continue
+                if kind != "NAME":
+                    token = token._replace(type=kind)
+            elif kind == "_LPAR":
+                self.depth += 1
+                if self.depth == NESTING_MAX + 1:
+                    self.problems.append(
+                        Problem(f"nested deeper than {NESTING_MAX} levels", token.span)
+                    )
+                    token = token._replace(type="BAD")
+            elif kind == "RPAR":
+                self.depth = max(0, self.depth - 1)
+            elif kind == "DEFINE":
+                self.depth = 0
+            elif kind == "_DOT" and self._dot_of_unit(token):
+                continue
+            result.append(token)
+        return result
+
+    def _ahead(self, place: int) -> Token:
+        return self.tokens[place] if place < len(self.tokens) else _END
+
+    def _opens_event(self, place: int) -> bool:
+        """Whether ``NAME (`` stands at ``place``."""
+        return self._ahead(place).type == "NAME" and self._ahead(place + 1).type == "_LPAR"
+
+    def _is_window(self) -> bool:
+        """Whether the number that was read last is the length of a window."""
+        return len(self.result) > 1 and self.result[-2].type == "WITHIN"
+
+    def _is_unit(self, token: Token) -> bool:
+        """Whether a name after a number is a unit: in a window always, elsewhere if it is one."""
+        unit = token.text.lower()
+        return unit in UNITS or self._is_window() or did_you_mean(unit, UNITS) is not None
+
+    def _duration(self, token: Token) -> None:
+        """A number and a unit become one token, a duration; that of no window may be 0."""
+        may_be_zero = not self._is_window()
+        number = self.result.pop()
+        span = number.span.to(token.span)
+        unit = token.text.lower()
+        microseconds: int | str = 1
+        if unit not in UNITS:
+            self.problems.append(
+                Problem(
+                    f"unknown unit of time {token.text}",
+                    token.span,
+                    did_you_mean(unit, UNITS) or "units are us, ms, s, min, h and day",
+                )
+            )
+        else:
+            microseconds = duration(number.text, unit, may_be_zero=may_be_zero)
+            if isinstance(microseconds, str):
+                self.problems.append(Problem(microseconds, span))
+                microseconds = 1
+        self.result.append(Token("DURATION", unit, microseconds, span))
+
+    def _dot_of_unit(self, token: Token) -> bool:
+        """Whether a dot ends the abbreviation ``min.``, as the thesis writes it."""
+        last = self.result[-1] if self.result else _END
+        return last.type == "DURATION" and last.text in ("min", "mins")
+
+    def _kind(self, token: Token) -> None:
+        kind = KINDS.get(token.text.lower())
+        if kind is None:
+            self.problems.append(
+                Problem(
+                    f"unknown type {token.text} of an attribute",
+                    token.span,
+                    did_you_mean(token.text, KINDS) or "types are int, float, bool and string",
+                )
+            )
+        self.result.append(Token("KIND", token.text, kind or Kind.INT, token.span))
+
+    def _select(self, place: int, word: str) -> str:
+        if self.depth or not self._opens_event(place + 1):
+            return "NAME"
+        result = self.result
+        if result and result[-1].type == "_AND":
+            return word.upper()
+        ranked = [token.type for token in result[-3:]] == ["_AND", "NUMBER", "MINUS"]
+        if word == "each" or not ranked:
+            return "NAME"
+        rank = result[-2]
+        if not isinstance(rank.value, int):
+            self.problems.append(Problem(f"k of {word} must be a whole number", rank.span))
+            rank = rank._replace(value=1)
+        result[-2] = rank._replace(type="RANK")
+        return word.upper()
+
+    def _all(self, place: int, word: str) -> str:
+        after_from = bool(self.result) and self.result[-1].type == "_FROM"
+        return "ALL" if after_from and self._opens_event(place + 1) else "NAME"
+
+    def _function(self, place: int, word: str) -> str:
+        if self._ahead(place + 1).type != "_LPAR":
+            return "NAME"
+        result = self.result
+        previous = result[-1].type if result else ""
+        if previous in _TYPE_FOLLOWS or (previous in _EVENT_FOLLOWS and not self.depth):
+            return "NAME"
+        if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
+            return "NAME"
+        if previous == "NOT" and self._opened_events(place) % 2:
+            return "NAME"
+        return "FUNCTION"
+
+    def _opened_events(self, place: int) -> int:
+        """How many ``NAME (`` follow each other from ``place`` on.
+
+        ``not Count(`` may negate an aggregate, or an event of type Count. Where functions and
+        events open one within the other, the last is an event, for it needs nothing after its
+        parenthesis; the one around it is a function, and so on outwards.
+        """
+        count = 0
+        while self._opens_event(place + 2 * count):
+            count += 1
+        return count
+
+    def _operator(self, place: int, word: str) -> str:
+        previous = self.result[-1].type if self.result else ""
+        return "COMPARISON" if previous in _OPERAND_ENDS else "NAME"
+
+    def _event(self, place: int, word: str) -> str:
+        return "EVENT" if not self.depth and self._opens_event(place + 1) else "NAME"
+
+    def _rule(self, place: int, word: str) -> str:
+        named = self._ahead(place + 1).type == "NAME" and self._ahead(place + 2).type == "_COLON"
+        if not named:
+            return "NAME"
+        self.depth = 0
+        return "RULE"
+
+    def _as(self, place: int, word: str) -> str:
+        return "_AS" if self.result and self.result[-1].type == "RPAR" else "NAME"
+
+
+_WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
+    **dict.fromkeys(("each", "first", "last"), _Recognition._select),
+    "all": _Recognition._all,
+    **dict.fromkeys(FUNCTIONS, _Recognition._function),
+    **dict.fromkeys(("prefix", "suffix", "contains"), _Recognition._operator),
+    "event": _Recognition._event,
+    "rule": _Recognition._rule,
+    "as": _Recognition._as,
+}

@@ -1,0 +1,229 @@
+"""From characters to words: where each stands, of what kind it is, and what it is worth.
+
+A word bears its value: numbers, strings with their escapes resolved. What is wrong with a value is
+a :class:`Problem`, and the word stands all the same, so that the rest of the text is checked too. A
+character that begins no word becomes one of type ``BAD``, which no statement accepts. Which words
+are words of the language is decided by their neighbours, in :mod:`rules.syntax.tokens`; here only
+the reserved ones are told from names.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from rules.errors import Problem, Span
+
+
+class Token(NamedTuple):
+    """A word of the text: its ``type`` in the grammar, its ``text``, its ``value``."""
+
+    type: str
+    text: str
+    value: Any
+    span: Span
+
+
+RESERVED: Mapping[str, str] = {
+    "define": "DEFINE",
+    "from": "_FROM",
+    "where": "_WHERE",
+    "consuming": "_CONSUMING",
+    "and": "_AND",
+    "or": "_OR",
+    "not": "NOT",
+    "within": "WITHIN",
+    "between": "BETWEEN",
+    "true": "TRUE",
+    "false": "FALSE",
+}
+_SYMBOLS: Mapping[str, str] = {
+    "(": "_LPAR",
+    ")": "RPAR",
+    ",": "_COMMA",
+    ":": "_COLON",
+    ";": "_SEMICOLON",
+    ".": "_DOT",
+    "+": "PLUS",
+    "-": "MINUS",
+    "*": "STAR",
+    "/": "SLASH",
+    "%": "PERCENT",
+    "=": "EQUAL",
+    "==": "EQUAL",
+    "!=": "COMPARISON",
+    "<>": "COMPARISON",
+    "≠": "COMPARISON",
+    "<": "COMPARISON",
+    "<=": "COMPARISON",
+    "≤": "COMPARISON",
+    ">": "COMPARISON",
+    ">=": "COMPARISON",
+    "≥": "COMPARISON",
+}
+SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+"""Operators that are written in more than one way, and the canonical one."""
+
+_BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
+_PATTERNS: Mapping[str, str] = {
+    "name": r"[^\W\d]\w*",
+    "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥]",
+    "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
+    "parameter": r"\$[^\W\d]\w*",
+    "string": r""" "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' """,
+    "bad": ".",
+}
+_ANY = " | ".join(f"(?: {pattern} )" for pattern in _PATTERNS.values())
+_NAMED = " | ".join(f"(?P<{name}> {pattern} )" for name, pattern in _PATTERNS.items())
+_WORDS_IN_TEXT = re.compile(rf"((?: {_BLANK} )*) ( {_ANY} | \Z )", re.VERBOSE | re.DOTALL)
+_BLANKS_IN_TEXT = re.compile(rf"(?P<blank> {_BLANK} ) | {_NAMED}", re.VERBOSE | re.DOTALL)
+_WORD = re.compile(_NAMED, re.VERBOSE | re.DOTALL)
+
+
+def scan(text: str) -> tuple[list[Token], list[Problem]]:
+    """The words of a text, comments left out, and what is wrong with them.
+
+    Every word that is not reserved counts as a name.
+    """
+    tokens: list[Token] = []
+    problems: list[Problem] = []
+    read: dict[str, tuple[str, str, Any]] = {}  # words of which nothing is wrong, but their places
+    start, line, line_start = 0, 1, 0
+    new = tuple.__new__  # what a NamedTuple calls in the end, without the detour: there are many
+    for blank, word in _WORDS_IN_TEXT.findall(text):
+        if blank:
+            start += len(blank)
+            if blank != " " and "\n" in blank:
+                line += blank.count("\n")
+                line_start = text.rfind("\n", 0, start) + 1
+        if not word:
+            break  # the end of the text
+        end = start + len(word)
+        span = new(Span, (start, end, line, start - line_start + 1))
+        known = read.get(word)
+        if known is None:
+            found = len(problems)
+            type_, value = _READERS[_group(word)](word, span, problems)
+            known = type_, word, value
+            if found == len(problems):
+                read[word] = known
+            elif "\n" in word:  # escaped, which no string may have
+                line += word.count("\n")
+                line_start = text.rfind("\n", 0, end) + 1
+        tokens.append(new(Token, (*known, span)))
+        start = end
+    return tokens, problems
+
+
+def _group(word: str) -> str:
+    """The name of the pattern that a word matches."""
+    match = _WORD.match(word)
+    assert match is not None, "any character is a word"
+    assert match.lastgroup is not None, "all patterns have names"
+    return match.lastgroup
+
+
+def comments(text: str) -> list[tuple[Span, str]]:
+    """The comments of a text, with their marks, and their places."""
+    found = []
+    line, counted = 1, 0
+    for match in _BLANKS_IN_TEXT.finditer(text):
+        word, (start, end) = match[0], match.span()
+        if match.lastgroup == "blank" and word.startswith(("#", "//")):
+            line, counted = line + text.count("\n", counted, start), start
+            column = start - text.rfind("\n", 0, start)
+            found.append((Span(start, end, line, column), word.rstrip()))
+    return found
+
+
+# --- values ----------------------------------------------------------------------------------
+
+
+def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    return RESERVED.get(word.lower(), "NAME"), word
+
+
+def _symbol(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    return _SYMBOLS[word], SPELLINGS.get(word, word)
+
+
+def _number(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if word.isdecimal():
+        digits = word.lstrip("0")
+        # One more than the greatest is the least one's magnitude: the checker, which knows the
+        # sign, draws the line there.
+        if len(digits) < 20 and int(digits or "0") <= 2**63:
+            return "NUMBER", int(digits or "0")
+        problems.append(Problem("an integer beyond 64 bits", span))
+        return "NUMBER", 0
+    value = float(word)
+    if not math.isfinite(value):
+        problems.append(Problem("a number beyond the range of a float", span))
+        return "NUMBER", 0.0
+    return "NUMBER", value
+
+
+def _parameter(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if word[1:].lower() in RESERVED:
+        problems.append(Problem(f"{word[1:]} is a reserved word and names no parameter", span))
+    return "PARAMETER", word[1:]
+
+
+def _string(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    body = word[1:-1]
+    if word[0] == "'":
+        # JSON knows one quote: what stands between ours is written again between its own.
+        body = re.sub(r'\\.|"', lambda found: _REQUOTED.get(found[0], found[0]), body, flags=re.S)
+    try:
+        value = json.loads(f'"{body}"')
+        value.encode()
+    except UnicodeEncodeError:
+        problems.append(Problem("half of a surrogate pair in a string", span))
+        value = ""
+    except ValueError:
+        problems.append(_string_problem(word, span))
+        value = ""
+    return "STRING", value
+
+
+_REQUOTED: Mapping[str, str] = {'"': '\\"', "\\'": "'"}
+_ESCAPE = re.compile(r'\\(?:["\'\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<wrong>\\.|[\x00-\x1f])', re.DOTALL)
+
+
+def _string_problem(word: str, span: Span) -> Problem:
+    """What JSON would not have in a string, and where."""
+    found = next(found for found in _ESCAPE.finditer(word) if found["wrong"])
+    wrong, start = found["wrong"], span.start + found.start()
+    place = Span(start, start + len(wrong), span.line, span.column + found.start())
+    if len(wrong) == 1:
+        message = f"control character U+{ord(wrong):04X} in a string"
+        return Problem(message, place, f"write it as \\u{ord(wrong):04x}")
+    escapes = "\\\" \\' \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX"
+    return Problem("no escape of a string", place, f"escapes are those of JSON: {escapes}")
+
+
+def _bad(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if word in "\"'":
+        problems.append(Problem("a string that does not end on its line", span))
+    elif word == "$":
+        problems.append(Problem("expected the name of a parameter after $, like $area", span))
+    elif word.isprintable():
+        problems.append(Problem(f"unexpected character {word}", span, _MEANT.get(word)))
+    else:
+        problems.append(Problem(f"unexpected character U+{ord(word):04X}", span))
+    return "BAD", word
+
+
+_MEANT: Mapping[str, str] = {"!": "write != or not", "&": "write and", "|": "write or"}
+_READERS: Mapping[str, Callable[[str, Span, list[Problem]], tuple[str, Any]]] = {
+    "name": _name,
+    "symbol": _symbol,
+    "number": _number,
+    "parameter": _parameter,
+    "string": _string,
+    "bad": _bad,
+}
+"""The type and the value of a word, by the group of the pattern that it matches."""
