@@ -78,16 +78,16 @@ def run(quick: bool) -> Iterator[Row]:
 def measure(workload: Workload, repeats: int) -> Iterable[Row]:
     """Events and composite events a second of CPU time, after the warm-up, by each engine.
 
-    The engines run in turn, each time another first: whichever follows ``aip`` finds memory that
-    went back to the system, and waits while it is cleared. All runs do the same, chunk by chunk,
-    and of each chunk the best counts, so that what disturbs the machine for a moment disturbs few
-    chunks, and hardly the same again. ``auto`` stands beside the better of the others.
+    The engines run in turn, to and fro, so that what is compared follows ``aip`` equally often:
+    whichever does finds memory that went back to the system, and waits while it is cleared. All
+    runs do the same, chunk by chunk, and of each chunk the best counts, so that what disturbs the
+    machine for a moment disturbs few chunks, and hardly the same again. ``auto`` stands beside the
+    better of the others.
     """
     rules = load(workload.rules)
     runs: dict[str, list[Run]] = {name: [] for name in ENGINES}
     for repeat in range(repeats):
-        first = repeat % len(ENGINES)
-        for name in ENGINES[first:] + ENGINES[:first]:
+        for name in ENGINES if repeat % 2 == 0 else reversed(ENGINES):
             runs[name].append(run_of(workload, rules, name))
     rates = {name: rate_of(some) for name, some in runs.items()}
     for name, rate in rates.items():
