@@ -30,9 +30,9 @@ class Size:
     those of the warm-up, and those that are measured."""
 
     brokers: int = 6
-    seeds: int = 2
+    seeds: int = 10
     warm_up_s: float = 30.0
-    measured_s: float = 15.0
+    measured_s: float = 30.0
 
 
 WHOLE, QUICK = Size(), Size(brokers=3, seeds=1, warm_up_s=2.0, measured_s=4.0)

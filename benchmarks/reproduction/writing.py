@@ -21,6 +21,8 @@ INCHES = (5.2, 3.6)
 """Width and height of one chart."""
 NAMES_MAX = 60
 """So many characters fit below one chart in a row."""
+BARS_MAX = 12
+"""Groups of bars for which there is room in the usual width."""
 LINES_INSIDE, COLORS = 6, 10
 """So many lines have their legend inside, more have it below; and so many have a colour each, more
 share one by twos, the second dashed."""
@@ -61,6 +63,8 @@ def draw(title: str, outcome: Outcome, file: Path) -> bool:
     except ImportError:
         return False
     width, height = INCHES
+    if _has_bars(outcome.table) and len(outcome.table.rows) > BARS_MAX:  # names need room
+        width, height = width * len(outcome.table.rows) / BARS_MAX, 1.4 * height
     picture = Picture((width * len(outcome.charts), height), layout="constrained")
     picture.suptitle(title)
     for place, chart in enumerate(outcome.charts):
@@ -107,7 +111,7 @@ def machine_of_now() -> str:
 def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
     first = table.columns[0]
     places = table.column(first)
-    if len(places) == 1 or any(isinstance(place, str) for place in places):
+    if _has_bars(table):
         _draw_bars(axes, table, chart)
     else:
         for number, (line, interval) in enumerate(zip_longest(chart.lines, chart.intervals)):
@@ -151,6 +155,12 @@ def _draw_one(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unty
         axes.legend(fontsize="small")
 
 
+def _has_bars(table: Table) -> bool:
+    """Whether what varies has names, or there is one place alone."""
+    places = table.column(table.columns[0])
+    return len(places) == 1 or any(isinstance(place, str) for place in places)
+
+
 def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-untyped-def]
     names = [str(name) for name in table.column(table.columns[0])]
     width = 0.8 / len(chart.lines)
@@ -164,7 +174,7 @@ def _draw_bars(axes, table: Table, chart: Chart) -> None:  # type: ignore[no-unt
     middle = 0.4 - width / 2
     axes.set_xticks([place + middle for place in range(len(names))], names, fontsize="small")
     if sum(map(len, names)) > NAMES_MAX:  # side by side they would cover one another
-        axes.tick_params(axis="x", labelrotation=30)
+        axes.tick_params(axis="x", labelrotation=30 if len(names) <= BARS_MAX else 60)
         for name in axes.get_xticklabels():
             name.set_horizontalalignment("right")
 
