@@ -284,6 +284,7 @@ def work_of(
     """
     if not spans or _held(spans) > HELD_MAX:
         return None
+    rows = {span.piece: span.rows for span in spans}
     made, cells = list[Task](), list[Own]()
     for place, ((part, task), portion) in enumerate(zip(tasks, portions, strict=True)):
         if _is_skewed(portion, place, spans) or portion.buckets > READS_MAX:
@@ -296,7 +297,6 @@ def work_of(
             for bucket, starts in enumerate(bounds)
             for cell in cells_of(starts)
         ]
-        rows = {span.piece: span.rows for span in spans}
         read = sum(rows[number] for one in own for number, _, _ in one.spans)
         if read > READS_MAX * seen.whole.count:
             return None

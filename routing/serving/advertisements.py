@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from matcher.model import EventType
+from matcher.model import EventBatch, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
+from routing.order import greatest_time
 from routing.serving.sources import Source
 from rules.pattern import TIMER
 
@@ -43,6 +44,12 @@ class KnownType:
     def open_advertisers(self) -> list[Source]:
         """The advertisers whose promises count."""
         return [source for source in self.advertisers.values() if source.is_open]
+
+    def take(self, batch: EventBatch) -> None:
+        """Published events have come."""
+        greatest = greatest_time(batch)
+        self.front = greatest if self.front is None else max(self.front, greatest)
+        self.events += len(batch)
 
     @property
     def mark(self) -> int | None:
@@ -109,9 +116,7 @@ class Advertisements:
     def advertise(self, source: Source, schema: EventType, floor: int) -> None:
         """Add an advertisement that was checked; nothing before ``floor`` is taken."""
         self._schemas = None
-        known = self._types.get(schema.name)
-        if known is None:
-            known = self._remember(schema)
+        known = self._known(schema)
         known.schema = schema
         known.advertisers[source.name] = source
         known.was_advertised = True
@@ -133,7 +138,7 @@ class Advertisements:
             self._types[schema.name].mentions -= 1
             names.append(schema.name)
         for schema in new:
-            known = self._types.get(schema.name) or self._remember(schema)
+            known = self._known(schema)
             if known.schema != schema:
                 assert not known.advertisers, f"{schema} beside {known.schema}"
                 assert not known.mentions, f"{schema} beside {known.schema}"
@@ -158,10 +163,12 @@ class Advertisements:
                 self._keep_front(name, known.front)
         return gone
 
-    def _remember(self, schema: EventType) -> KnownType:
-        """A type that was not known, or had been forgotten."""
-        known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
-        self._fronts.pop(schema.name, None)
+    def _known(self, schema: EventType) -> KnownType:
+        """The type of that name; a new one where it was not known, or had been forgotten."""
+        known = self._types.get(schema.name)
+        if known is None:
+            known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
+            self._fronts.pop(schema.name, None)
         return known
 
     def _keep_front(self, name: str, front: int) -> None:

@@ -13,7 +13,6 @@ from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
-from routing.order import greatest_time
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments, Ended
 from routing.serving.sources import Source, Standing
@@ -120,9 +119,7 @@ class Detection:
         given_up: list[str] = []
         for batch in batches:
             known = self._advertisements[batch.type.name]
-            greatest = greatest_time(batch)
-            known.front = greatest if known.front is None else max(known.front, greatest)
-            known.events += len(batch)
+            known.take(batch)
             if known.mentions:
                 self._engine.push(batch)
                 given_up += self.watermarks.keep(batch.type.name, len(batch))

@@ -24,7 +24,7 @@ from routing.network.stations.station import Station
 from routing.network.tables.outbox import parts_of
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
-from routing.order import greatest_time, in_sequence
+from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Detection
 from routing.serving.sources import Source, Standing
@@ -181,10 +181,7 @@ class DividedDetection(Detection):
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""
         for batch in batches:
-            known = self._advertisements[batch.type.name]
-            greatest = greatest_time(batch)
-            known.front = greatest if known.front is None else max(known.front, greatest)
-            known.events += len(batch)
+            self._advertisements[batch.type.name].take(batch)
         if not self._by_arrival:
             self.ledger.add(batches)
         if self._held is None:
