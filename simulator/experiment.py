@@ -71,9 +71,7 @@ class Experiment:
     ) -> None:
         self.scenario = scenario
         self._refuse_what_is_not_there()
-        made = None
-        if scenario.workload is not None:
-            made = generate(scenario.workload, scenario.graph, scenario.seed, scenario.warm_up_s)
+        made = self._generated()
         self._steps = steps_of(scenario, made.rules if made else "")
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         known = {schema.name: schema for _, one in self.recordings for schema in one.types}
@@ -226,6 +224,15 @@ class Experiment:
                 file = f"{self.scenario.file}: sink[{number}].subscribe[{place}]"
                 if parse_filter(text, file=file).type.text in known:
                     parse_subscription(text, known, file=file)
+
+    def _generated(self) -> Generated | None:
+        scenario = self.scenario
+        if scenario.workload is None:
+            return None
+        try:
+            return generate(scenario.workload, scenario.graph, scenario.seed, scenario.warm_up_s)
+        except ValueError as error:
+            raise ScenarioError(f"{scenario.file}: workload.{error}") from None
 
     def _used_brokers(self) -> Mapping[str, None]:
         """The brokers that have clients, in order."""

@@ -39,8 +39,13 @@ class Generated:
 
 
 def generate(workload: Workload, graph: nx.Graph, seed: int, warm_up_s: float = 0.0) -> Generated:
-    """The workload on a network whose edges have ``delay_s``."""
+    """The workload on a network whose edges have ``delay_s``. ValueError: its part is empty."""
     return _Generator(workload, graph, seed).generated(warm_up_s)
+
+
+def horizon_s(workload: Workload, seed: int, warm_up_s: float = 0.0) -> float:
+    """For how many seconds sources publish on any network, its parts (``part``) taken together."""
+    return _Generator(workload, nx.empty_graph(1), seed).horizon(warm_up_s)[0]
 
 
 class _Generator:
@@ -60,12 +65,10 @@ class _Generator:
         """By class: all brokers, the nearest to its centre first."""
 
     def generated(self, warm_up_s: float) -> Generated:
-        rates = self._rates()
-        rarest = min(range(len(rates)), key=rates.__getitem__)
-        horizon_s, known = self._horizon(rarest, rates[rarest], warm_up_s)
+        horizon_s, known = self.horizon(warm_up_s)
         return Generated(
             "\n".join(self._rules()),
-            tuple(self._recordings(rates, horizon_s, {rarest: known} if len(known) else {})),
+            tuple(self._recordings(horizon_s, known)),
             self._subscriptions(),
             horizon_s,
         )
@@ -170,21 +173,23 @@ class _Generator:
         self._random("rates").shuffle(rates)
         return rates
 
-    def _horizon(self, rarest: int, rate: float, warm_up_s: float) -> tuple[float, Int64s]:
+    def horizon(self, warm_up_s: float) -> tuple[float, Mapping[int, Int64s]]:
         """How long sources publish, and when the rarest type occurs if that decides."""
         count = self._workload.rarest_count
         if count is None:
             assert self._workload.horizon_s is not None
-            return self._workload.horizon_s, np.empty(0, np.int64)
-        rng = self._rng(f"events {rarest}")
+            return self._workload.horizon_s, {}
+        rates = self._rates()
+        rarest = min(range(len(rates)), key=rates.__getitem__)
+        rate, rng = rates[rarest], self._rng(f"events {rarest}")
         before = rng.uniform(0, warm_up_s, rng.poisson(rate * warm_up_s))
         after = warm_up_s + rng.exponential(1 / rate, count).cumsum()
-        return float(after[-1]) + 1e-3, _instants(np.concatenate([before, after]))
+        return float(after[-1]) + 1e-3, {rarest: _instants(np.concatenate([before, after]))}
 
     def _recordings(
-        self, rates: Sequence[float], horizon_s: float, known: Mapping[int, Int64s]
+        self, horizon_s: float, known: Mapping[int, Int64s]
     ) -> Iterator[tuple[str, Recording]]:
-        homes = self._homes()
+        homes, rates = self._homes(), self._rates()
         for broker in self._brokers:
             own = [number for number, home in enumerate(homes) if home == broker]
             if own:
@@ -205,16 +210,26 @@ class _Generator:
         name, counts = f"s-{broker}", [len(one) for one in times]
         sequence = np.empty(sum(counts), np.int64)
         sequence[np.argsort(np.concatenate(times), kind="stable")] = np.arange(sum(counts)) + 1
-        batches = [
+        batches = (
             self._batch(name, number, moments, numbers)
             for number, moments, numbers in zip(
                 own, times, np.split(sequence, np.cumsum(counts)[:-1]), strict=True
             )
-            if len(moments)
-        ]
-        span = int(ORIGIN_S * MICROSECONDS), round((ORIGIN_S + horizon_s) * MICROSECONDS)
+        )
+        span = self._span(horizon_s)
+        parts = (_between(batch, *span) for batch in batches)
         declared = tuple(self._types[number] for number in own)
-        return Recording(name, tuple(batches), declared, span)
+        return Recording(name, tuple(part for part in parts if len(part)), declared, span)
+
+    def _span(self, horizon_s: float) -> tuple[int, int]:
+        """From when to when sources publish, in us since the epoch."""
+        begin, end = self._workload.part or (0.0, horizon_s)
+        if begin >= horizon_s:
+            raise ValueError(f"part: begins at {begin:g} s, and all is over at {horizon_s:g} s")
+        begin_us, end_us = (
+            round((ORIGIN_S + one) * MICROSECONDS) for one in (begin, min(end, horizon_s))
+        )
+        return begin_us, end_us
 
     def _batch(self, name: str, number: int, times: Int64s, sequence: Int64s) -> EventBatch:
         rng, count = self._rng(f"values {number}"), len(times)
@@ -231,6 +246,12 @@ class _Generator:
 def _instants(seconds: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64s:
     """In order, in us since the epoch."""
     return np.sort(np.rint((ORIGIN_S + seconds) * MICROSECONDS).astype(np.int64))
+
+
+def _between(batch: EventBatch, begin: int, end: int) -> EventBatch:
+    """The events of a batch in order of time from ``begin`` to ``end``, both in us and included."""
+    first, last = np.searchsorted(batch.time, (begin, end + 1))
+    return batch if last - first == len(batch) else batch.take(np.arange(first, last))
 
 
 def _nearest(items: Sequence, locality: float, least: int = 1) -> Sequence:  # type: ignore[type-arg]

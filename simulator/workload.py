@@ -29,7 +29,9 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     ``publisher_locality``, ``sink_locality``: from 0, where brokers are chosen among all, to 1,
     where they are the ones nearest to their class's centre. Sources publish for ``horizon_s``
-    seconds, or until the rarest type has occurred ``rarest_count`` times after the warm-up.
+    seconds, or until the rarest type has occurred ``rarest_count`` times after the warm-up. Of all
+    that, ``part`` takes what lies between two of those seconds: the same events, under the same
+    ids. So a run of a day may be made in parts, each with a warm-up as long as its rules reach.
     """
 
     types: int = 120
@@ -51,6 +53,7 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     sink_locality: float = 0.0
     horizon_s: float | None = None
     rarest_count: int | None = None
+    part: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         for name in ("types", "values", "keys", "length", "classes"):
@@ -97,6 +100,8 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise ValueError(f"horizon_s must be positive, not {self.horizon_s}")
         if self.rarest_count is not None:
             _least("rarest_count", self.rarest_count, 1)
+        if self.part is not None and not 0 <= self.part[0] < self.part[1]:
+            raise ValueError(f"part: expected two seconds that rise, from 0 on, not {self.part}")
 
 
 def _least(name: str, value: int, least: int) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from benchmarks.reproduction import distribution_claims as claims
 from benchmarks.reproduction.distribution_runs import (
-    FULL,
     QUICK,
     THESIS,
     WHOLE,
@@ -57,11 +56,11 @@ on average, 120 types of primitive events with rates from 0.001 to 10 events a s
 measured over more than a day. Here events are published for
 {WHOLE.warm_up_s + WHOLE.measured_s:.0f} seconds, of which the first {WHOLE.warm_up_s:.0f} are not
 measured, for up to {WHOLE.seeds} seeds: each table says how many it has by now. Figure 7.9 has
-{DEFAULT.brokers} brokers, and {FULL.brokers} in a section of its own; the variations have a default
-of {WHOLE.brokers} brokers. All have as many types and rules for each broker as the thesis, so
-{6 * WHOLE.brokers} types and {5 * WHOLE.brokers} rules in the variations. The horizon is as long as
-a window, so what takes part in few matches weighs less than in the long run, and the rarest types
-hardly occur.
+{DEFAULT.brokers} brokers, and {THESIS.brokers} in a section of its own; the variations have a
+default of {WHOLE.brokers} brokers. All have as many types and rules for each broker as the thesis,
+so {6 * WHOLE.brokers} types and {5 * WHOLE.brokers} rules in the variations. The horizon is as long
+as a window, so what takes part in few matches weighs less than in the long run, and the rarest
+types hardly occur.
 
 A figure is a mean over the seeds; ± is half the width of its 95 % interval (Student's t, which is
 wide for two). Traffic is all that brokers send one another: events, requests, marks,
@@ -221,13 +220,10 @@ class Bars:
     """Figure 7.9: a row a strategy; ``own``: the size that it has among figures of the WHOLE size.
 
     ``orderings``: those that it shows, and what is said of each behind the strategy's name.
-    ``rarest_count``: how often the rarest type occurs in the one run that there is then (None: as
-    long and as many runs as elsewhere).
     """
 
     own: Size
     orderings: Mapping[str, str]
-    rarest_count: int | None = None
 
     def run(self, quick: bool) -> Outcome:
         """Measure."""
@@ -238,17 +234,9 @@ class Bars:
     def settings(self, size: Size) -> list[Settings]:
         """The default scenario with each ordering."""
         point = scenario(size, **SMALL) if size is QUICK else scenario(self._size(size))
-        if self.rarest_count is not None:
-            point = self._until_it_occurred(point, self.rarest_count if size is THESIS else 2)
         # What is the default is not named, so that figures share these runs.
         others = [{**point, "ordering": one} for one in self.orderings if one != "watermark"]
         return [point, *others]
-
-    def _until_it_occurred(self, point: Settings, count: int) -> Settings:
-        """The scenario without its horizon, once."""
-        rest = {name: one for name, one in point.items() if name != "duration_s"}
-        workload = {name: one for name, one in point["workload"].items() if name != "horizon_s"}
-        return {**rest, "seed": 1, "workload": {**workload, "rarest_count": count}}
 
     def _size(self, size: Size) -> Size:
         return self.own if size is WHOLE else size
@@ -360,8 +348,7 @@ TITLES = {
     "7.18": ("Publication rate", "The most frequent type keeps 10 events a second."),
 }
 DEFAULTS = Bars(DEFAULT, ORDERINGS)
-DEFAULTS_FULL = Bars(FULL, {"watermark": ""})
-DEFAULTS_LONG = Bars(WHOLE, {"watermark": ""}, rarest_count=100)
+DEFAULTS_FULL = Bars(THESIS, {"watermark": ""})
 EXPERIMENTS = (
     Experiment(
         "thesis-7.9",
@@ -375,19 +362,10 @@ EXPERIMENTS = (
         "thesis-7.9-full",
         PAGE,
         "Default scenario, at the thesis's size",
-        f"{FULL.brokers} brokers, {6 * FULL.brokers} types, {5 * FULL.brokers} rules, for"
-        f" up to {FULL.seeds} seeds; exact alone. Publishing lasts as long as elsewhere here.",
+        f"{THESIS.brokers} brokers, {6 * THESIS.brokers} types, {5 * THESIS.brokers} rules, for"
+        f" up to {THESIS.seeds} seeds; exact alone. Publishing lasts as long as elsewhere here.",
         DEFAULTS_FULL.run,
         DEFAULTS_FULL,
-    ),
-    Experiment(
-        "thesis-7.9-long",
-        PAGE,
-        "Default scenario, for as long as the thesis",
-        "One run of each strategy, until the rarest type has occurred 100 times, which with"
-        " `--size full` is more than a day of simulated time; otherwise twice.",
-        DEFAULTS_LONG.run,
-        DEFAULTS_LONG,
     ),
     *(
         Experiment(f"thesis-{number}", PAGE, title, setting, PLOTS[number].run, PLOTS[number])

@@ -20,7 +20,8 @@ from routing.network import strategy
 from simulator import sweep
 
 T_95 = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776, 6: 2.571, 7: 2.447, 8: 2.365, 9: 2.306, 10: 2.262}
-"""Student's t for 95 %, by how many figures there are."""
+T_95 |= {15: 2.145, 20: 2.093, 25: 2.064, 30: 2.045}
+"""Student's t for 95 %, by how many figures there are; between two, that of the fewer holds."""
 Settings = Mapping[str, Any]
 
 
@@ -36,12 +37,8 @@ class Size:
 
 
 WHOLE, QUICK = Size(), Size(brokers=3, seeds=1, warm_up_s=2.0, measured_s=4.0)
-FULL = Size(brokers=20)
-"""The thesis's own network and workload: 20 brokers, 120 types, 100 rules. A run takes a minute of
-a core or less, so more seeds are a matter of time."""
-THESIS = Size(brokers=20, seeds=10, measured_s=120.0)
-"""The same for all figures, as long as two windows, with as many seeds as intervals need: it takes
-many processor hours (``--size full``)."""
+THESIS = Size(brokers=20)
+"""The thesis's own network and workload: 20 brokers, 120 types, 100 rules (``--size full``)."""
 
 
 def scenario(size: Size, brokers: int | None = None, **workload: Any) -> Settings:
@@ -79,8 +76,10 @@ class Spread:
         if not figures:
             return cls(None, None)
         count = len(figures)
-        half = T_95[count] * stdev(figures) / count**0.5 if count > 1 else None
-        return cls(mean(figures), half)
+        if count == 1:
+            return cls(figures[0], None)
+        student = T_95[max(one for one in T_95 if one <= count)]
+        return cls(mean(figures), student * stdev(figures) / count**0.5)
 
 
 @dataclass(slots=True)

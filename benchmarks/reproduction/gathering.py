@@ -15,12 +15,12 @@ fewer seeds rather than fewer points.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import log
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -178,8 +178,9 @@ def _events(document: Mapping[str, Any]) -> float:
     """How many events sources will publish, about: rates between the bounds are exponential."""
     workload = document["workload"]
     least, greatest = workload["rates"]
-    seconds = workload.get("horizon_s") or workload["rarest_count"] / least
-    rate = (greatest - least) / log(greatest / least) if least < greatest else least
+    begin, end = workload.get("part") or (0.0, math.inf)
+    seconds = workload.get("horizon_s") or min(end - begin, workload["rarest_count"] / least)
+    rate = (greatest - least) / math.log(greatest / least) if least < greatest else least
     return float(workload["types"] * rate * seconds)
 
 

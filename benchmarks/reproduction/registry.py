@@ -9,6 +9,7 @@ from __future__ import annotations
 from benchmarks.reproduction import (
     distribution,
     distribution_adaptive,
+    distribution_long,
     engine,
     engine_joins,
     engine_threads,
@@ -24,6 +25,7 @@ MODULES = (
     engine_threads,
     growth,
     distribution,
+    distribution_long,
     distribution_adaptive,
 )
 EXPERIMENTS: dict[str, Experiment] = {

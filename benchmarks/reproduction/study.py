@@ -7,7 +7,7 @@ are under way and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +30,12 @@ def run_missing(
     experiments: Sequence[Experiment],
     runs_max: int | None,
     tell: Callable[[str], None],
+    strategies: Collection[str] = (),
 ) -> None:
-    """Run what experiments still need, at most so many runs; tells how far it is."""
+    """Run what experiments still need, at most so many runs; tells how far it is.
+
+    ``strategies``: only what is missing of these; of all, where none is named.
+    """
     settings = [
         one
         for experiment in experiments
@@ -39,7 +43,8 @@ def run_missing(
         for one in experiment.gathered.settings(study.size)
     ]
     every = {run.hash for run in study.runs(settings)}
-    todo = study.missing(settings)
+    chosen = strategies or study.strategies
+    todo = [one for one in study.missing(settings) if one.document["strategy"] in chosen]
     hours = estimate_s(todo, study.rows) / 3600
     tell(f"{len(todo)} of {len(every)} runs are missing: about {hours:.3g} hours of one core")
     todo = todo if runs_max is None else todo[:runs_max]

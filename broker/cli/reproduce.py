@@ -40,6 +40,12 @@ def command(
         int | None,
         typer.Option("--runs", metavar="N", help="With --size: run so many at most; 0: none."),
     ] = None,
+    strategies: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy", metavar="NAME", help="With --size: run only these; repeat for several."
+        ),
+    ] = None,
 ) -> None:
     """Run experiments of the papers again, by the names of their figures and tables.
 
@@ -69,10 +75,11 @@ def command(
         chosen = [experiments[name] for name in names or experiments]
         if names is None:
             chosen = [one for one in chosen if one.gathered is not None]
-        _check_gathered(chosen, size)
-        written += _gather(chosen, size, rows or out / "study.jsonl", runs, out, machine)
-    elif rows is not None or runs is not None:
-        raise UsageError("reproduce: --rows and --runs go with --size")
+        _check_gathered(chosen, size, strategies or ())
+        kept = rows or out / "study.jsonl"
+        written += _gather(chosen, size, kept, runs, strategies or (), out, machine)
+    elif any(one is not None for one in (rows, runs, strategies)):
+        raise UsageError("reproduce: --rows, --runs and --strategy go with --size")
     for name in (names or experiments) if size is None else ():
         print(f"rexmq: running {name}", file=sys.stderr)
         files = writing.write(experiments[name], experiments[name].run(quick), out, machine)
@@ -82,29 +89,42 @@ def command(
     print("\n".join(dict.fromkeys(written)))
 
 
-def _check_gathered(experiments: Sequence[Any], size: str) -> None:
+def _check_gathered(experiments: Sequence[Any], size: str, strategies: Sequence[str]) -> None:
     from broker.cli.outcome import UsageError
+    from routing.network import strategy
 
     study = importlib.import_module("benchmarks.reproduction.study")
     if size not in study.SIZES:
         raise UsageError(
             f"reproduce: --size: expected one of {', '.join(study.SIZES)}, not {size!r}"
         )
+    unknown = [name for name in strategies if name not in strategy.names()]
+    if unknown:
+        there = ", ".join(strategy.names())
+        raise UsageError(f"reproduce: --strategy: there is no {unknown[0]!r}; there are {there}")
     for one in experiments:
         if one.gathered is None:
             raise UsageError(f"reproduce: the runs of {one.name} are not kept: it has no --size")
 
 
 def _gather(
-    experiments: Sequence[Any], size: str, rows: Path, runs: int | None, out: Path, machine: str
+    experiments: Sequence[Any],
+    size: str,
+    rows: Path,
+    runs: int | None,
+    strategies: Sequence[str],
+    out: Path,
+    machine: str,
 ) -> list[str]:
     """Run what is missing, until it is interrupted; write what is there."""
     module = importlib.import_module("benchmarks.reproduction.study")
     study = module.study_of(size, rows)
     try:
-        module.run_missing(
-            study, experiments, runs, lambda text: print(f"rexmq: {text}", file=sys.stderr)
-        )
+        module.run_missing(study, experiments, runs, _tell, strategies)
     except KeyboardInterrupt:
         print(f"rexmq: interrupted; {rows} keeps {len(study.rows)} runs", file=sys.stderr)
     return [str(file) for file in module.write(study, experiments, out, machine)]
+
+
+def _tell(text: str) -> None:
+    print(f"rexmq: {text}", file=sys.stderr)

@@ -1,9 +1,11 @@
 """Generated workloads: as many of everything as asked for, where they are asked for (7.4)."""
 
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
+import msgspec
 import networkx as nx
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from matcher.model import MICROSECONDS
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
-from simulator.generation import ORIGIN_S, Generated, generate
+from simulator.generation import ORIGIN_S, Generated, generate, horizon_s
 from simulator.report import delays
 from simulator.scenario import ScenarioError
 from simulator.topology import Topology, graph_of
@@ -150,6 +152,36 @@ def test_publishing_goes_on_until_the_rarest_has_occurred_so_often() -> None:
     assert generated.horizon_s == pytest.approx(20 + 30 / 0.05, rel=0.5)
 
 
+def test_parts_are_the_whole_cut(tmp_path: Path) -> None:
+    workload = Workload(types=12, rates=(0.05, 5.0), rarest_count=30)
+    whole = generate(workload, network(), SEED, warm_up_s=20.0)
+    assert horizon_s(workload, SEED, 20.0) == whole.horizon_s
+    ends = [0.0, 100.0, 250.0, whole.horizon_s + 50]
+    parts = [
+        generate(msgspec.structs.replace(workload, part=part), network(), SEED, warm_up_s=20.0)
+        for part in pairwise(ends)
+    ]
+    assert {(part.rules, part.horizon_s) for part in parts} == {(whole.rules, whole.horizon_s)}
+    assert all(part.subscriptions == whole.subscriptions for part in parts)
+    assert sum(events_of(whole).values()) > 1_000
+    assert events_of(whole) == sum(map(events_of, parts), Counter())
+    for (begin, _), part in zip(pairwise(ends), parts, strict=True):
+        assert {one.span[0] for _, one in part.recordings if one.span} == {
+            round((ORIGIN_S + begin) * MICROSECONDS)
+        }
+
+
+def events_of(generated: Generated) -> Counter[tuple[object, ...]]:
+    found: Counter[tuple[object, ...]] = Counter()
+    for broker, recording in generated.recordings:
+        for batch in recording.batches:
+            values = (column.tolist() for column in batch.columns)
+            numbers = batch.ids.sequence.tolist()
+            rows = zip(numbers, batch.time.tolist(), *values, strict=True)
+            found.update((broker, recording.name, batch.type.name, *row) for row in rows)
+    return found
+
+
 BASE = """
 seed = 3
 engine = "naive"
@@ -204,6 +236,11 @@ def test_what_happens_in_the_warm_up_is_not_measured(tmp_path: Path) -> None:
         ("rates = [0.05, 1.0]", "rates = [2.0, 1.0]", "workload: rates: expected two that rise"),
         ("parameters = 0.3", "parameters = 3", "workload: parameters: expected a share"),
         ("horizon_s = 20.0", "", "workload: expected either horizon_s or rarest_count"),
+        (
+            "horizon_s = 20.0",
+            "horizon_s = 20.0\npart = [5, 3]",
+            "workload: part: expected two seconds that rise",
+        ),
         ("subscriptions = 3", "subscriptions = 7", "workload: subscriptions: there are no 7 rules"),
         ("last = 0.6", "next = 0.6", "workload: selection: expected shares of last, first, each"),
         ("length = 2", 'length = "2"', "workload.length: expected `int`, got `str`"),
@@ -217,3 +254,36 @@ def test_a_bad_workload_is_refused(tmp_path: Path, old: str, new: str, message: 
     with pytest.raises(ScenarioError) as caught:
         scenario.read(file)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("strategy", ["distributed-st", "push-pull-mt"])
+def test_parts_deliver_together_what_the_whole_delivers(tmp_path: Path, strategy: str) -> None:
+    """Each part has a warm-up as long as the rules reach: here one window."""
+    text = f'strategy = "{strategy}"\n{BASE}'
+    ends, reach = [0.0, 8.0, 13.0, 25.0], 5.0
+    parts = Counter[tuple[object, ...]]()
+    for begin, end in pairwise(ends):
+        since = max(0.0, begin - reach)
+        part = run(tmp_path, text.replace("horizon_s", f"part = [{since}, {end}]\nhorizon_s"))
+        parts += delivered(part, begin, end)
+    whole = run(tmp_path, text)
+    assert parts == delivered(whole, 0.0, 25.0)
+    assert len(parts) > 20
+
+
+def delivered(outcome: Outcome, begin_s: float, end_s: float) -> Counter[tuple[object, ...]]:
+    """By sink, what was delivered of a time after publishing began, the begin not included."""
+    ends = [round((ORIGIN_S + one) * MICROSECONDS) for one in (begin_s, end_s)]
+    return Counter(
+        (name, batch.type.name, time, *values)
+        for name, sink in outcome.experiment.sinks.items()
+        for arrival in sink.arrivals
+        for batch in arrival.delivery.batches
+        for time, *values in zip(batch.time.tolist(), *map(list, batch.columns), strict=True)
+        if ends[0] < time <= ends[1]
+    )
+
+
+def test_a_part_after_the_end_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"workload\.part: begins at 30 s, and all is over"):
+        run(tmp_path, BASE.replace("horizon_s", "part = [30, 40]\nhorizon_s"))

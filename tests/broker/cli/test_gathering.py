@@ -5,18 +5,23 @@ else; what is written says how many there are.
 import csv
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from benchmarks.reproduction import gathering, study, writing
-from benchmarks.reproduction.distribution import DEFAULTS, DEFAULTS_LONG, PLOTS
+from benchmarks.reproduction.distribution import DEFAULTS, PLOTS
+from benchmarks.reproduction.distribution_long import DAY, REACH_S, SEED
 from benchmarks.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study, told_seeds
 from benchmarks.reproduction.gathering import Rows, estimate_s, gather, missing
 from broker.cli import main
 from routing.network import strategy
 from simulator import scenario, sweep
 from simulator.experiment import Experiment
+from simulator.generation import horizon_s
+from simulator.workload import Workload
 
 FIGURES = {
     "published": 200,
@@ -130,7 +135,7 @@ def test_a_table_says_how_many_seeds_its_points_have(
     assert last[1] == f"1; {'; '.join(f'{name} 0' for name in strategy.names()[1:])}"
     assert main(words) == 0
     assert f"{count - runs} of {count} runs are missing" in capfd.readouterr().err
-    assert main([*words, "--runs", "0"]) == 0
+    assert main([*words, "--runs", "0", "--strategy", "adaptive"]) == 0
     assert f"rexmq: 0 of {count} runs are missing: about 0 hours" in capfd.readouterr().err
     assert len((tmp_path / "study.jsonl").read_text().splitlines()) == count
 
@@ -155,14 +160,42 @@ def test_the_full_size_is_that_of_the_thesis() -> None:
     assert THESIS.seeds == 10
     places = [point.place for point in PLOTS["7.15"].points_of(THESIS)]
     assert (places[0], places[-1]) == (5, 50)
-    (whole_day,) = DEFAULTS_LONG.settings(THESIS)
-    assert whole_day["workload"]["rarest_count"] == 100
-    assert "duration_s" not in whole_day
-    assert "horizon_s" not in whole_day["workload"]
-    runs = Study(THESIS).runs([whole_day])
+
+
+def test_the_whole_day_is_made_in_parts_that_follow_one_another() -> None:
+    parts = DAY.settings(THESIS)
+    assert 20 < len(parts) < 36
+    assert {part["workload"]["rarest_count"] for part in parts} == {100}
+    assert not any("horizon_s" in part["workload"] for part in parts)
+    counted = [
+        (begin + part["warm_up_s"], begin + part["duration_s"])
+        for part in parts
+        for begin, _ in [part["workload"]["part"]]
+    ]
+    assert counted[0][0] == REACH_S
+    assert all(one[1] == other[0] for one, other in pairwise(counted))
+    assert counted[-1][1] == horizon_s(
+        msgspec.convert(parts[0]["workload"] | {"part": None}, Workload), SEED, REACH_S
+    )
+    runs = Study(THESIS).runs(parts[:1])
     assert [run.document["strategy"] for run in runs] == list(strategy.names())
-    for run in (*runs, *Study(QUICK).runs(DEFAULTS_LONG.settings(QUICK))):
+    for run in (*runs, *Study(QUICK).runs(DAY.settings(QUICK))):
         sweep.scenario.of(run.document, run.file)  # they are scenarios
+
+
+def test_parts_come_together_as_one_run(code: dict[str, str]) -> None:
+    study = Study(QUICK)
+    first, second = DAY.settings(QUICK)
+    for part, delivered, delay in ((first, 10, 2.0), (second, 30, 4.0)):
+        for run in study.runs([part])[: 1 if part is second else None]:
+            told = {"delivered": delivered, "delay_ms_mean": delay, "measured_s": 1800.0}
+            study.rows.add(run, {**FIGURES, **told, "bytes": 3_600_000, "messages": 900})
+    outcome = DAY.outcome(study)
+    whole, part = outcome.table.rows[:2]
+    assert whole[:3] == (strategy.names()[0], 1.0, 3.5)
+    assert part[:4] == (strategy.names()[1], 0.5, 2.0, None)
+    assert whole[4:] == (2.0, 0.0, 0.5)
+    assert outcome.claims[1].measured == "distributed-st 2, centralized 2"  # the common part
 
 
 @pytest.mark.parametrize(
@@ -170,7 +203,8 @@ def test_the_full_size_is_that_of_the_thesis() -> None:
     [
         (["--size", "huge", "thesis-7.9"], "--size: expected one of quick, whole, full"),
         (["--size", "quick", "thesis-4.7"], "the runs of thesis-4.7 are not kept"),
-        (["--runs", "3", "thesis-7.9"], "--rows and --runs go with --size"),
+        (["--runs", "3", "thesis-7.9"], "--rows, --runs and --strategy go with --size"),
+        (["--size", "quick", "--strategy", "none", "thesis-7.9"], "--strategy: there is no 'none'"),
     ],
 )
 def test_wrong_words_exit_2(
