@@ -60,7 +60,7 @@ class Node(Service):
     def receive(self, peer: Peer, message: FromClient, now: float) -> None:
         """Take in one message. A peer's mistake costs at most that peer its link."""
         assert not self._closed, "the node has been closed"
-        self._now = now
+        self._moment.now = now
         link = self._links.by_peer.get(peer)
         try:
             if link is None:
@@ -82,7 +82,7 @@ class Node(Service):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode (``wire.decode``) and take in one message; malformed frames close the link."""
-        self._now = now
+        self._moment.now = now
         try:
             message = wire.decode(frames)
         except VersionMismatch as error:
@@ -101,7 +101,7 @@ class Node(Service):
 
         A lower limit takes nothing away from anybody; it refuses what comes from now on.
         """
-        self._now = now
+        self._moment.now = now
         self._config = self._config.changed_to(config)
         for part in (
             self._sources,
@@ -117,7 +117,7 @@ class Node(Service):
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke without Goodbye. No effect for it follows; unknown peers are ignored."""
-        self._now = now
+        self._moment.now = now
         link = self._links.find(peer)
         if link is not None:
             self._drop(link)
@@ -126,7 +126,7 @@ class Node(Service):
     def handle_timer(self, now: float) -> None:
         """Do what is due: heartbeats, lost clients, silent sources, ticks of Timer."""
         due = self._ticked_at + self._config.heartbeat_s / 2
-        self._now = self._ticked_at = now
+        self._moment.now = self._ticked_at = now
         self._rates.tick(now)
         for link in self._links:
             link.heard_at = excused(link.heard_at, due, now)
@@ -152,7 +152,7 @@ class Node(Service):
 
     def close(self, reason: str, now: float) -> None:
         """Say Goodbye to every client; the node takes nothing more in."""
-        self._now = now
+        self._moment.now = now
         for link in self._links:
             self._send(link.peer, Goodbye(reason, Code.CLOSING))
             self.emit(Close(link.peer, reason))
@@ -176,7 +176,7 @@ class Node(Service):
         if not isinstance(message, Hello):
             self._log("info", "refused", peer=peer.hex(), reason="no hello")
             raise ProtocolError(Code.UNKNOWN, "this broker does not know the link: say Hello")
-        former = self._links.predecessor(message, self._now)
+        former = self._links.predecessor(message, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
         if len(self._links) >= self._config.clients_max:
@@ -185,7 +185,7 @@ class Node(Service):
         self._settle()
 
     def _welcome(self, peer: Peer, hello: Hello) -> None:
-        now, name = self._now, hello.name
+        now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         self._links.add(Link(peer, name, hello.instance, timeout_s, now, now, now))
         source = self._sources.find(name) if name else None

@@ -100,7 +100,7 @@ class Solitary(Node):
             reason = f"broker {self._config.name!r} has begun to work alone: start it as part of "
             self._refuse(peer, hello, f"{reason}a network, with --strategy {name}")
         else:
-            self._become_broker(name, ordering).be_greeted(peer, hello, self._now)
+            self._become_broker(name, ordering).be_greeted(peer, hello, self._moment.now)
 
     def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
         self.emit(Send(peer, Goodbye(reason, Code.TERMS)))
@@ -111,7 +111,7 @@ class Solitary(Node):
         self._log("info", "part of a network from now on", strategy=name, ordering=ordering.value)
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        broker = self._join(replace(self._config, ordering=ordering), name, self._now)
+        broker = self._join(replace(self._config, ordering=ordering), name, self._moment.now)
         broker.emit = self.emit
         self._broker = broker
         return broker

@@ -46,6 +46,7 @@ from routing.serving.deployment import Deployments
 from routing.serving.detection import Detection
 from routing.serving.intake import Intake, check_schema, take_in
 from routing.serving.link import Link, Links
+from routing.serving.moment import Moment
 from routing.serving.parts import Parts
 from routing.serving.rates import Rates
 from routing.serving.sources import Source, Sources, Standing
@@ -63,7 +64,8 @@ class Service:
 
     def __init__(self, config: NodeConfig, engine: Detector, now: float = 0.0) -> None:
         self._config = config
-        self._now = self._started_at = self._ticked_at = now
+        self._moment = Moment(now)
+        self._started_at = self._ticked_at = now
         self._closed = False
         self._effects: list[Effect] = []
         self.emit: Callable[[Effect], object] = self._effects.append
@@ -124,12 +126,12 @@ class Service:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             former = self._sources.find(link.name)
             was = Standing.CLOSED if former is None else former.standing
-            source = self._sources.join(link.name, link.peer, self._now)
+            source = self._sources.join(link.name, link.peer, self._moment.now)
             if link.source is None:
                 source.outstanding = self._config.publish_credit
             link.source = source
             self._detection.resume(source, was)
-        link.source.spoke_at = self._now
+        link.source.spoke_at = self._moment.now
         return link.source
 
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
@@ -160,7 +162,7 @@ class Service:
         self._take_over(source, intake)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
-        self._detection.keep_promise(source, message.promise, self._now)
+        self._detection.keep_promise(source, message.promise, self._moment.now)
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
 
@@ -201,12 +203,12 @@ class Service:
             self._sinks.offer(tuple(late), in_sequence(late), late=True)
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        self._detection.keep_promise(self._source_of(link), message.mark, self._now)
+        self._detection.keep_promise(self._source_of(link), message.mark, self._moment.now)
 
     def _look_for_silence(self, silence_max_s: float) -> None:
         """Leave out the sources for which something waits and that have been silent so long."""
-        for source in self._sources.overdue(silence_max_s, self._now):
-            if self._detection.is_waited_for(source, self._now):
+        for source in self._sources.overdue(silence_max_s, self._moment.now):
+            if self._detection.is_waited_for(source, self._moment.now):
                 self._leave_out(source)
 
     def _leave_out(self, source: Source) -> None:
@@ -251,10 +253,13 @@ class Service:
     # --- rules ---
 
     def _receive_deploy(self, link: Link, message: Deploy) -> None:
-        deployed, ended = self._detection.deploy(message, self._now)
+        deployed, ended = self._detection.deploy(message, self._moment.now)
         self._follow()
         in_order = sorted(deployed, key=lambda one: one.serial)
-        rules, replaced = self._overview.rules(in_order, self._now), list(map(ended_facts, ended))
+        rules, replaced = (
+            self._overview.rules(in_order, self._moment.now),
+            list(map(ended_facts, ended)),
+        )
         self._send(link.peer, Confirmed(message.request, {"rules": rules, "replaced": replaced}))
         names = [one.rule.name for one in deployed[:NAMED_MAX]]
         more = {"more": len(deployed) - NAMED_MAX} if len(deployed) > NAMED_MAX else {}
@@ -267,24 +272,24 @@ class Service:
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
-        rules = self._overview.rules(self._deployments.rules, self._now)
+        rules = self._overview.rules(self._deployments.rules, self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
         deployed = self._deployments.find(message.name)
         if deployed is None:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
-        (facts,) = self._overview.rules([deployed], self._now)
+        (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))
 
     def _receive_status(self, link: Link, message: StatusRequest) -> None:
-        self._send(link.peer, Confirmed(message.request, self.status(self._now)))
+        self._send(link.peer, Confirmed(message.request, self.status(self._moment.now)))
 
     # --- after every input ---
 
     def _settle(self) -> None:
         """Evaluate, deliver, acknowledge, grant credit (Law 2)."""
-        detections = self._detection.advance(self._now)
+        detections = self._detection.advance(self._moment.now)
         if detections is not None:
             self._rates.detected += len(detections)
             if self._sinks.follow_rules:
@@ -336,7 +341,7 @@ class Service:
     def _send(self, peer: Peer, message: Message) -> None:
         link = self._links.by_peer.get(peer)
         if link is not None:
-            link.sent_at = self._now
+            link.sent_at = self._moment.now
         self.emit(Send(peer, message))
 
     def _log(self, level: str, text: str, **fields: Any) -> None:

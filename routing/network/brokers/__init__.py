@@ -1,8 +1,14 @@
-"""What a broker of a network does, one class on top of another, each with one thing more.
+"""What a broker of a network does, in parts: each with one responsibility, and state of its own.
 
-``broker`` links a Node with an overlay and takes events along its tree; ``telling`` tells what the
-root knows and what each broker wants; ``planning`` sees that all brokers of a tree do the same, and
-``surveying`` how far they are; ``awaiting`` leaves silent sources out. ``dividing`` divides the
-rules over the tree (thesis 7.3.5); ``measuring`` and ``adapting`` move masters after the rates
-(7.3.8), ``many`` has a tree for each broker with sinks (7.3.2), ``adaptive`` chooses between all.
+``broker`` is what hosts drive; it says in which order the parts are asked, and ``parts`` which of
+them there are. From the bottom up, each knowing only what stands before it:
+
+``ground`` is what all share, ``agreed`` what the tree has agreed on, ``agenda`` when something is
+told next. ``needs`` go up to the root, which knows the sources of all as ``visiting``. ``wanting``
+tells what is wanted of neighbours, ``knowing`` what the root knows; ``asking`` takes requests to
+it; ``awaiting`` leaves silent sources out; ``passing`` takes events along the tree (thesis 7.3.5).
+Where brokers with sinks have ``trees`` of their own (7.3.2), ``openings`` do so along these; where
+the root goes by what is published it is ``measuring`` that, for ``adapting`` masters (7.3.8) or
+for ``adaptive`` ways. ``surveying`` finds what nobody needs any more. ``planning`` makes plans and
+follows them; ``pausing`` sees that all brokers of a tree do so at one instant.
 """

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from routing.messages import Plan
 from routing.network.agreement.rounds import Tally
-from routing.network.brokers.measuring import MeasuringBroker
+from routing.network.brokers.agreed import Agreed
 from routing.network.strategy import RATES_S, Choice
 from routing.partition.choosing import Weights
 
@@ -19,12 +20,19 @@ BETTER = 0.8
 """Masters are changed for others that cost no more than this part of what the old ones do."""
 
 
-class AdaptingBroker(MeasuringBroker):
-    """A MeasuringBroker whose rules get other masters when events come otherwise."""
+class Masters:
+    """A Chooser of rates, by which every broker finds the masters."""
 
-    def _would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
+    def __init__(self, agreed: Agreed) -> None:
+        self._agreed = agreed
+
+    def add_to(self, tally: Tally) -> None:
+        """Rates are all that is needed."""
+
+    def would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
+        """As Chooser."""
         now = then = 0.0
-        for root, division in self._divisions:
+        for root, division in self._agreed.divisions:
             rules = [one.rule for one in division.rules]
             weights = Weights(division.tree(root), division.published, rules, rates)
             pulls = division.partition.pulls
@@ -33,5 +41,15 @@ class AdaptingBroker(MeasuringBroker):
         pays = then < BETTER * now
         if pays:
             said = tuple((name, round(rate * RATES_S)) for name, rate in rates.items())
-            self._choice = Choice(rates=said)
+            self._agreed.choice = Choice(rates=said)
         return pays
+
+    def note(self, tally: Tally) -> None:
+        """Nothing of it is needed later."""
+
+    def choose(self) -> None:
+        """It has been chosen already."""
+
+    def follow(self, plan: Plan) -> bool:
+        """Where all begins anew, other brokers may have joined, and left."""
+        return plan.anew

@@ -17,15 +17,15 @@ in force there when a rule comes back to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from matcher.identity import RULE_SOURCE
 from routing.config import Ordering
 from routing.messages import Plan, Ways
 from routing.network.agreement.rounds import Tally
-from routing.network.brokers.many import SinkTreesBroker
-from routing.network.brokers.measuring import MeasuringBroker
-from routing.network.setup import Setup
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.trees import SinkTrees
 from routing.network.strategy import Choice
 from routing.network.tables.covering import maximal
 from routing.network.tables.wanting import type_named
@@ -36,46 +36,47 @@ from routing.network.ways.weighing import Weighing
 from routing.partition.placement import tree_of
 
 
-class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
-    """A SinkTreesBroker that measures, and at the root chooses."""
+class CheapestWays:
+    """A Chooser of the way that each rule goes."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, ground: Ground, agreed: Agreed, trees: SinkTrees) -> None:
+        self._ground = ground
+        self._agreed = agreed
+        self._trees = trees
         self._chosen: Ways | None = None
         """At the root: what the next plan is to say."""
         self._found_before: Mapping[str, tuple[int, int]] = {}
-        super().__init__(setup)
-        self._choice = Choice(ways=Ways())
+        agreed.choice = Choice(ways=Ways())
 
-    @property
-    def _own_filters(self) -> Sequence[str]:
-        return self._all_filters
-
-    def _add_to(self, tally: Tally) -> None:
-        super()._add_to(tally)
-        for station in self._detection.stations:
+    def add_to(self, tally: Tally) -> None:
+        """What was found of composite events, and what sinks here want."""
+        ground = self._ground
+        for station in ground.detection.stations:
             tally.find((source, *counts) for source, counts in station.found.items())
-        wanted = maximal(self._all_filters, self._advertisements.schemas)
+        wanted = maximal(ground.filters, ground.advertisements.schemas)
         if wanted:
-            tally.wants.append((self.overlay.name, wanted))
+            tally.wants.append((ground.name, wanted))
 
-    def _follow_plan(self, plan: Plan) -> None:
-        super()._follow_plan(plan)
-        self._seen, self._found_before = {}, {}
-        for station in self._detection.stations:
+    def follow(self, plan: Plan) -> bool:
+        """Rules may go other ways: all is measured anew."""
+        self._found_before = {}
+        for station in self._ground.detection.stations:
             station.found.clear()
+        return True
 
-    def _carry_out_due(self, homes: dict[str, set[str]]) -> None:
-        super()._carry_out_due(homes)
+    def choose(self) -> None:
+        """As Chooser."""
         if self._chosen is not None:
-            self._choice, self._chosen = Choice(ways=self._chosen), None
+            self._agreed.choice, self._chosen = Choice(ways=self._chosen), None
 
-    def _weigh(self, tally: Tally) -> None:
-        super()._weigh(tally)
+    def note(self, tally: Tally) -> None:
+        """As Chooser."""
         self._found_before = dict(tally.found)
 
-    def _would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
-        plan, now = self._plan, self._choice.ways
-        if plan is None or now is None or self._config.ordering is Ordering.ARRIVAL:
+    def would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
+        """As Chooser."""
+        plan, now = self._agreed.plan, self._agreed.choice.ways
+        if plan is None or now is None or self._ground.config.ordering is Ordering.ARRIVAL:
             return False  # by arrival, what moves would begin with nothing
         if len(plan.nodes) * (1 + len(tally.wants)) > PATHS_MAX or not any(rates.values()):
             return False
@@ -85,12 +86,12 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
     def _facts(self, plan: Plan, rates: Mapping[str, float], seconds: float, tally: Tally) -> Facts:
         names = tuple(name for name, _, _ in plan.nodes)
         (root,) = (name for name, father, _ in plan.nodes if not father)
-        links = self._standing_links(plan)
+        links = self._trees.standing_links(plan)
         wants = {
             broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
             for broker, texts in tally.wants
         }
-        rules = [one.rule for one in self._deployments.rules]
+        rules = [one.rule for one in self._ground.deployments.rules]
         defined = {rule.defines.name for rule in rules}
         found = {}
         for source, (size, batches) in tally.found.items():
@@ -105,7 +106,7 @@ class AdaptiveBroker(SinkTreesBroker, MeasuringBroker):
                 if wanted & defined and broker in names
             },
             published={name: frozenset(types) for name, _, types in plan.nodes},
-            schemas=self._advertisements.schemas,
+            schemas=self._ground.advertisements.schemas,
             rules=rules,
             rates=rates,
             found=found,

@@ -17,26 +17,27 @@ from collections.abc import Iterable
 
 from routing.config import Ordering
 from routing.messages import Awaited
-from routing.network.brokers.surveying import SurveyingBroker
-from routing.network.stations.divided import DividedDetection
+from routing.network.brokers.ground import Ground
 
 
-class AwaitingBroker(SurveyingBroker):
-    """A Broker that tells for which types events wait here, and hears where else they do."""
+class Awaiting:
+    """Tells for which types events wait here, and hears where else they do."""
 
-    _detection: DividedDetection
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._router = ground.router
 
-    def _look_for_silence(self, silence_max_s: float) -> None:
-        super()._look_for_silence(silence_max_s)
+    def tell(self) -> None:
+        """Tell for what events have waited here since this was last done."""
         awaited = self._take_awaited()
         if awaited:
-            self._pass_awaited(Awaited(tuple(sorted(awaited.items()))))
+            self._pass_on(Awaited(tuple(sorted(awaited.items()))))
 
     def _take_awaited(self) -> dict[str, int]:
         found: dict[str, int] = {}
-        if self._config.ordering is Ordering.ARRIVAL:
+        if self._ground.config.ordering is Ordering.ARRIVAL:
             return found  # nothing waits
-        for station in self._detection.stations:
+        for station in self._ground.detection.stations:
             for name, front in station.take_awaited().items():
                 for published in self._published_below(name):
                     found[published] = max(front, found.get(published, front))
@@ -44,24 +45,28 @@ class AwaitingBroker(SurveyingBroker):
 
     def _published_below(self, name: str) -> Iterable[str]:
         """Law 2."""
-        defining = self._deployments.defining(name)
-        return {name}.union(*(self._deployments.needs(one.rule.name) for one in defining))
+        deployments = self._ground.deployments
+        needed = (deployments.needs(one.rule.name) for one in deployments.defining(name))
+        return {name}.union(*needed)
 
-    def _hear_awaited(self, neighbour: str, message: Awaited) -> None:
+    def hear_awaited(self, neighbour: str, message: Awaited) -> None:
+        """Events wait elsewhere, as a broker below says to the root, or the root to all."""
         if neighbour == self._router.father:
-            self._spread_awaited(message)
+            self._spread(message)
         elif neighbour in self._router.branches:
-            self._pass_awaited(message)
+            self._pass_on(message)
 
-    def _pass_awaited(self, message: Awaited) -> None:
+    def _pass_on(self, message: Awaited) -> None:
         """On to the root, and from there to all."""
         if self._router.is_root:
-            self._spread_awaited(message)
+            self._spread(message)
         elif self._router.father is not None:
-            self.overlay.send(self._router.father, message, self._now)
+            self._ground.send(self._router.father, message)
 
-    def _spread_awaited(self, message: Awaited) -> None:
-        until = self._now + self._config.heartbeat_s  # in which brokers look twice
-        self._detection.hear_awaited(message.types, self._now, until)
+    def _spread(self, message: Awaited) -> None:
+        ground = self._ground
+        now = ground.moment.now
+        until = now + ground.config.heartbeat_s  # in which brokers look twice
+        ground.detection.hear_awaited(message.types, now, until)
         for branch in self._router.children:
-            self.overlay.send(branch.neighbour, message, self._now)
+            ground.send(branch.neighbour, message)

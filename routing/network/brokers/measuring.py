@@ -9,59 +9,91 @@ time, up to ``ADAPT_EVERY_S``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from matcher.model import MICROSECONDS
 from routing.messages import Need, Needed, Plan
 from routing.network.agreement.rounds import Tally
-from routing.network.brokers.dividing import DividingBroker
-from routing.network.setup import Setup
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.needs import Needs
 
 ADAPT_AFTER_S, ADAPT_EVERY_S = 8.0, 600.0
 
 
-class MeasuringBroker(DividingBroker):
-    """A DividingBroker that considers, when rates were measured, whether to divide otherwise."""
+class Chooser(Protocol):
+    """What goes by the rates: whether to divide otherwise, and how."""
 
-    def __init__(self, setup: Setup) -> None:
-        self._adapt_at: float | None = None
-        self._adapt_after_s = ADAPT_AFTER_S
+    def add_to(self, tally: Tally) -> None:
+        """Add to a survey what this broker knows and a choice follows from."""
+        ...
+
+    def would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
+        """Whether to divide otherwise at these rates, in events a second. ``tally``: all that the
+        survey has brought, so many seconds after the one before.
+        """
+        ...
+
+    def note(self, tally: Tally) -> None:
+        """A survey has brought this; whether it would pay has been asked, if it could be."""
+        ...
+
+    def choose(self) -> None:
+        """The tree pauses: the plan that follows is to bear what was found last."""
+        ...
+
+    def follow(self, plan: Plan) -> bool:
+        """There is another plan; whether what was measured before it counts no more."""
+        ...
+
+
+class Measuring:
+    """Measures rates at the root; ``chooser`` says what follows from them."""
+
+    def __init__(self, ground: Ground, agenda: Agenda, needs: Needs, chooser: Chooser) -> None:
+        self._ground = ground
+        self._agenda = agenda
+        self._needs = needs
+        self._chooser = chooser
+        self.due_at: float | None = None
+        """When the root surveys next; None elsewhere."""
+        self._after_s = ADAPT_AFTER_S
         self._seen: Mapping[str, tuple[int, int]] = {}
         """What was published by the last survey, and the greatest times."""
-        self._wants_change = False
+        self.has_work = False
         """At the root: whether a plan would pay."""
-        super().__init__(setup)
 
-    def handle_timer(self, now: float) -> None:
-        """Do what is due."""
-        if self._adapt_at is not None and self._adapt_at <= now:
-            self._now = now
-            self._adapt_at = now + self._adapt_after_s
-            if self._router.is_root and self._detection.is_at_work and len(self._deployments):
-                self._need(Need(Needed.SURVEY))
-        super().handle_timer(now)
+    def handle_timer(self) -> None:
+        """Survey, at the root, and where there is something to measure."""
+        ground = self._ground
+        self.due_at = ground.moment.now + self._after_s
+        if ground.router.is_root and ground.detection.is_at_work and len(ground.deployments):
+            self._needs.say(Need(Needed.SURVEY))
 
-    def next_timer(self) -> float | None:
-        """When that is."""
-        due, own = super().next_timer(), self._adapt_at
-        return due if own is None else own if due is None else min(due, own)
-
-    def _follow_plan(self, plan: Plan) -> None:
-        super()._follow_plan(plan)
-        if plan.anew:
+    def follow(self, plan: Plan) -> None:
+        """The tree goes by this plan from now on."""
+        if self._chooser.follow(plan):
             self._seen = {}
-        if not self._router.is_root:
-            self._adapt_at = None
-        elif self._adapt_at is None:
-            self._adapt_after_s = ADAPT_AFTER_S
-            self._adapt_at = self._now + ADAPT_AFTER_S
+        if not self._ground.router.is_root:
+            self.due_at = None
+        elif self.due_at is None:
+            self._after_s = ADAPT_AFTER_S
+            self.due_at = self._ground.moment.now + ADAPT_AFTER_S
 
-    def _add_to(self, tally: Tally) -> None:
-        for name in self._detection.published:
-            known = self._advertisements.find(name)
+    def add_to(self, tally: Tally) -> None:
+        """Add what this broker has measured to a survey."""
+        for name in self._ground.detection.published:
+            known = self._ground.advertisements.find(name)
             if known is not None and known.front is not None:
                 tally.count([(name, known.events, known.front)])
+        self._chooser.add_to(tally)
 
-    def _weigh(self, tally: Tally) -> None:
+    def weigh(self, tally: Tally) -> None:
+        """At the root: a survey has brought this."""
+        self._look(tally)
+        self._chooser.note(tally)
+
+    def _look(self, tally: Tally) -> None:
         counts = dict(tally.counts)
         before, self._seen = self._seen, counts
         if not before or not counts:
@@ -69,25 +101,15 @@ class MeasuringBroker(DividingBroker):
         elapsed = max(front for _, front in counts.values()) - max(f for _, f in before.values())
         if elapsed <= 0:
             return
-        self._adapt_after_s = min(2 * self._adapt_after_s, ADAPT_EVERY_S)
+        self._after_s = min(2 * self._after_s, ADAPT_EVERY_S)
         seconds = elapsed / MICROSECONDS
         events = {name: count - before.get(name, (0, 0))[0] for name, (count, _) in counts.items()}
         rates = {name: max(0, count) / seconds for name, count in sorted(events.items())}
-        if self._would_pay(rates, seconds, tally):
-            self._wants_change = True
-            self._tell_soon()
+        if self._chooser.would_pay(rates, seconds, tally):
+            self.has_work = True
+            self._agenda.tell_soon()
 
-    def _would_pay(self, rates: Mapping[str, float], seconds: float, tally: Tally) -> bool:
-        """Whether to divide otherwise at these rates, in events a second; the plan that follows
-        bears what was found. ``tally``: all that the survey has brought, so many seconds after the
-        one before.
-        """
-        raise NotImplementedError
-
-    @property
-    def _has_work(self) -> bool:
-        return self._wants_change or super()._has_work
-
-    def _carry_out_due(self, homes: dict[str, set[str]]) -> None:
-        self._wants_change = False
-        super()._carry_out_due(homes)
+    def begin_plan(self) -> None:
+        """At the root: a plan is made."""
+        self.has_work = False
+        self._chooser.choose()

@@ -9,75 +9,64 @@ Law 2: while brokers are out of reach there is no survey, for they may need ever
 
 from __future__ import annotations
 
-from routing.messages import (
-    Committed,
-    Need,
-    Needed,
-    Plan,
-    Survey,
-    Surveyed,
-)
+from routing.messages import Committed, Need, Needed, Survey, Surveyed
 from routing.network.agreement.rounds import Tally
-from routing.network.brokers.planning import PlanningBroker
-from routing.network.setup import Setup
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.needs import Needs
 
 
-class SurveyingBroker(PlanningBroker):
-    """A Broker that lets go of what nobody needs any more."""
+class Surveying:
+    """Lets go of what nobody needs any more. ``measuring`` counts what surveys bring, if any."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(
+        self, ground: Ground, agreed: Agreed, needs: Needs, measuring: Measuring | None
+    ) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._detection = ground.detection
+        self._agreed = agreed
+        self._needs = needs
+        self._measuring = measuring
         self._tally: Tally | None = None
         """The survey whose answers are awaited."""
-        self._needs_survey = False
-        """At the root: whether somebody has asked for one."""
-        self._asked_for_survey = False
-        super().__init__(setup)
+        self._has_asked = False
+        """Whether this broker has asked for a survey, and has not heard of one since."""
 
-    def _stop_work(self) -> None:
-        super()._stop_work()
+    def stop(self) -> None:
+        """The tree is another."""
         self._tally = None
 
-    def _follow_plan(self, plan: Plan) -> None:
-        self._tally, self._asked_for_survey = None, False
-        super()._follow_plan(plan)
+    def begin_anew(self) -> None:
+        """There is another plan."""
+        self._tally, self._has_asked = None, False
 
-    def _need(self, need: Need) -> None:
-        if self._router.is_root and need.what is Needed.SURVEY:
-            self._needs_survey = True
-            self._begin_survey()
-        else:
-            super()._need(need)
-
-    def _begin_survey(self) -> None:
+    def begin(self) -> None:
         """At the root: ask up to where composite events have arrived, if that can be known."""
-        ready = self._tally is None and self._is_planned and not self._known_absent
-        if self._needs_survey and ready and self._round is None:
-            self._needs_survey = False
-            self._last_number += 1
-            self._survey(Survey(self._last_number))
+        if self._tally is None and self._agreed.is_planned and not self._agreed.absent:
+            self._survey(Survey(self._agreed.next_number()))
 
-    def _add_to(self, tally: Tally) -> None:
-        """Add what this broker has measured to a survey: nothing, if nobody goes by it."""
-
-    def _weigh(self, tally: Tally) -> None:
-        """At the root: a survey has brought this."""
-
-    def _hear_survey(self, neighbour: str, survey: Survey) -> None:
+    def hear_survey(self, neighbour: str, survey: Survey) -> None:
+        """The root asks."""
         if neighbour == self._router.father and self._detection.is_at_work:
             self._survey(survey)
 
     def _survey(self, survey: Survey) -> None:
-        self._detection.ledger.survey()
+        ground, detection = self._ground, self._detection
+        detection.ledger.survey()
         children = [branch.neighbour for branch in self._router.children]
-        self._tell_all_marks()
-        due = self._detection.due_of(self._wanted_rules)
+        ground.tell_all_marks()
+        due = detection.due_of(ground.wanted_rules)
         self._tally = Tally(survey.number, set(children), due)
-        self._add_to(self._tally)
+        if self._measuring is not None:
+            self._measuring.add_to(self._tally)
         for child in children:
-            self.overlay.send(child, survey, self._now)
+            ground.send(child, survey)
         self._look_whether_all_answered()
 
-    def _hear_surveyed(self, neighbour: str, message: Surveyed) -> None:
+    def hear_surveyed(self, neighbour: str, message: Surveyed) -> None:
+        """A child answers, for all below it."""
         if self._tally is not None and message.number == self._tally.number:
             self._tally.add(message)
             self._tally.awaited.discard(neighbour)
@@ -91,27 +80,29 @@ class SurveyingBroker(PlanningBroker):
         said = tally.said()
         if self._router.is_root:
             self._commit(Committed(said.number, said.due))
-            self._weigh(tally)
+            if self._measuring is not None:
+                self._measuring.weigh(tally)
         elif self._router.father is not None:
-            self.overlay.send(self._router.father, said, self._now)
+            self._ground.send(self._router.father, said)
 
-    def _hear_committed(self, neighbour: str, message: Committed) -> None:
+    def hear_committed(self, neighbour: str, message: Committed) -> None:
+        """The root tells what was found."""
         if neighbour == self._router.father and self._detection.is_at_work:
             self._commit(message)
 
     def _commit(self, message: Committed) -> None:
-        self._asked_for_survey = False
-        self._committed = dict(message.due)
-        self._detection.commit(self._committed)
+        self._has_asked = False
+        committed = self._agreed.committed = dict(message.due)
+        self._detection.commit(committed)
         for branch in self._router.children:
-            self.overlay.send(branch.neighbour, message, self._now)
+            self._ground.send(branch.neighbour, message)
 
-    def _look_at_ledger(self) -> None:
+    def look_at_ledger(self) -> None:
         """Ask for what the station and the ledger need of the root, while there is a plan."""
         detection = self._detection
         hopeless = detection.take_hopeless()
         if hopeless:
-            self._need(Need(Needed.RELEASE, hopeless))
-        if detection.ledger.is_full and not self._asked_for_survey:
-            self._asked_for_survey = True
-            self._need(Need(Needed.SURVEY))
+            self._needs.say(Need(Needed.RELEASE, hopeless))
+        if detection.ledger.is_full and not self._has_asked:
+            self._has_asked = True
+            self._needs.say(Need(Needed.SURVEY))

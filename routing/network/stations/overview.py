@@ -87,6 +87,32 @@ def division_facts(division: Division | None) -> Facts:
     }
 
 
+def broker_facts(
+    overlay: Overlay,
+    router: Router,
+    strategy: str,
+    detection: DividedDetection,
+    division: Division | None,
+) -> Facts:
+    """The network, and what this broker does in it for which rules."""
+    network = network_facts(overlay, router, strategy) | division_facts(division)
+    facts: dict[str, Any] = {
+        "root": router.root,
+        "father": router.father,
+        "evaluates": sorted({name for station in detection.stations for name in station.rules}),
+        "forwards": detection.station.forwards,
+        "kept": len(detection.ledger),
+        "given_up": detection.ledger.given_up,
+    }
+    if isinstance(detection, SinkTreesDetection):
+        trees = sorted(detection.trees.items())
+        network["sink_trees"] = [tree_facts(tree) for _, tree in trees]
+        facts["forwards_for"] = {
+            root: tree.station.forwards for root, tree in trees if tree.station.forwards
+        }
+    return {"network": network, **facts}
+
+
 class DividedOverview(Overview):
     """An Overview of a broker that evaluates its part of the rules.
 

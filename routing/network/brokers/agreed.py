@@ -1,0 +1,92 @@
+"""What the brokers of a tree have agreed on, as this one was last told, and what follows from it.
+
+Law: it is told by the root and taken over whole (knowing, planning); at the root it is what is told
+next. Every broker works out from it the same division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from routing.config import Ordering
+from routing.messages import Known, Plan, SinkTree
+from routing.network.agreement.rounds import Absent
+from routing.network.strategy import Strategy
+from routing.network.tables.router import Router
+from routing.network.ways.division import NOTHING, choice_of, divided, divided_for_sinks
+from routing.network.ways.places import Division
+
+
+class Agreed:
+    """What is known in the network, the plan, and how far composite events have arrived."""
+
+    def __init__(self, strategy: type[Strategy], ordering: Ordering, router: Router) -> None:
+        self.strategy = strategy
+        self._ordering = ordering
+        self._router = router
+        self.known = Known((), ())
+        """What the root knows; at the root, what it has told last."""
+        self.plan: Plan | None = None
+        self.choice = NOTHING
+        """What the last plan went by, or the next one will."""
+        self.committed: Mapping[str, int] = {}
+        """By rule, up to where composite events have arrived everywhere (surveying)."""
+        self._planned_for: tuple[str, int] | None = None
+        """The tree for which the last plan was made."""
+        self._last_number = 0
+
+    def next_number(self) -> int:
+        """At the root: the number of a pause, or of a survey."""
+        self._last_number += 1
+        return self._last_number
+
+    def follow(self, plan: Plan) -> None:
+        """The tree goes by this plan from now on."""
+        self.plan, self._planned_for = plan, self._router.epoch
+        self.choice = choice_of(plan)
+
+    def void(self) -> None:
+        """There is no plan for the tree as it is."""
+        self._planned_for = None
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the last plan is for the tree as it is."""
+        return self._planned_for is not None and self._planned_for == self._router.epoch
+
+    @property
+    def absent(self) -> Absent:
+        """The brokers that were out of reach when the last plan was made."""
+        return () if self.plan is None else self.plan.absent
+
+    def division(self) -> Division | None:
+        """How rules are divided over the single tree; None before there was a plan."""
+        return None if self.plan is None else self.divided(self.plan)
+
+    @property
+    def divisions(self) -> Iterator[tuple[str, Division]]:
+        """The roots of the trees of the plan, and how rules are divided over each."""
+        plan = self.plan
+        if plan is not None:
+            yield str(self._router.root), self.divided(plan)
+            for tree in plan.trees:
+                yield tree.root, self.divided_for(tree, plan)
+
+    def divided(self, plan: Plan) -> Division:
+        """How a plan divides rules over the single tree."""
+        kind, ordering = self.strategy, self._ordering
+        return divided(kind, ordering, plan.nodes, plan.absent, self.known, choice_of(plan))
+
+    def divided_for(self, tree: SinkTree, plan: Plan) -> Division:
+        """How a plan divides over a tree for sinks what these want."""
+        return divided_for_sinks(
+            self.strategy,
+            self._ordering,
+            tree.root,
+            tree.filters,
+            plan.nodes,
+            plan.links,
+            plan.absent,
+            self.known,
+            choice_of(plan),
+        )

@@ -1,0 +1,245 @@
+"""What clients ask of the whole network: to the root with it, and back with the answer.
+
+Law 1: what concerns the whole network is decided at the root: which types are known, which rules
+are in force since when. A client's request goes there and its answer comes back the same way;
+while there is no way to the root, requests wait.
+
+Law 2: what changes the division of the rules is done while the tree pauses (pausing). So a rule
+holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
+beyond all marks. An answer is sent once the root has told what it is true of.
+
+Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+from matcher.model import TIME_MIN
+from routing.effects import Peer
+from routing.errors import ProtocolError, Refusal
+from routing.messages import (
+    Advertise,
+    Answered,
+    Asked,
+    Asking,
+    Code,
+    Confirmed,
+    Deploy,
+    ListRules,
+    Message,
+    Refused,
+    Remove,
+    ShowRule,
+    Unadvertise,
+)
+from routing.network.agreement.petitions import REQUESTS_MAX, Petitions
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.visiting import Visiting
+from routing.serving.link import Link
+
+_CHANGING = (Advertise, Unadvertise, Deploy, Remove)
+"""Requests that change what the division follows from."""
+_REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
+"""Requests that may be made twice."""
+
+
+class Requests:
+    """The requests of this broker's clients; at the root, of all."""
+
+    def __init__(self, ground: Ground, agenda: Agenda, visiting: Visiting) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._detection = ground.detection
+        self._agenda = agenda
+        self._visiting = visiting
+        self._petitions = Petitions()
+        self._due: deque[tuple[Peer, Asking] | tuple[str, Asked]] = deque()
+        """At the root: requests that wait for the tree to pause."""
+        self._answers: list[Message] = []
+        """What has been said to a client of another broker, whose request is being done."""
+        self._answered: list[tuple[str, Answered]] = []
+        """At the root: answers that wait until it has told what they are true of."""
+
+    @property
+    def has_work(self) -> bool:
+        """At the root: whether requests wait for the tree to pause."""
+        return bool(self._due)
+
+    # --- from a client here ---
+
+    def ask(self, link: Link, request: Asking) -> None:
+        """A client asks what the root has to answer (Law 1)."""
+        if not self._router.is_root:
+            self._ask_root(link, request)
+        elif not isinstance(request, _CHANGING):
+            self._ground.desk.serve(link, request)
+        else:
+            if len(self._due) >= REQUESTS_MAX:
+                reason = f"{REQUESTS_MAX} requests wait for the network already"
+                raise Refusal(Code.LIMIT, reason)
+            if isinstance(request, Advertise):
+                self._ground.advertisements.check(request.types, link.name)
+            self._due.append((link.peer, request))
+            self._agenda.tell_soon()
+
+    def _ask_root(self, link: Link, request: Asking) -> None:
+        ground, father = self._ground, self._router.father
+        self._petitions.check_room()
+        if father is None:
+            self._petitions.wait(link.peer, request)
+            return
+        if isinstance(request, Advertise):
+            ground.advertisements.check(request.types, link.name)
+            ground.desk.source_of(link)
+        number = self._petitions.send(link.peer, request)
+        ground.send(father, Asked((ground.name,), number, link.name, request))
+        if link.peer and isinstance(request, Advertise):
+            self._detection.expect([schema.name for schema in request.types])
+
+    # --- from another broker ---
+
+    def hear_asked(self, neighbour: str, asked: Asked) -> None:
+        """A request has come, for the root."""
+        if not asked.path or asked.path[-1] != neighbour:
+            raise ProtocolError(Code.PROTOCOL, "a request whose path is not the one it came")
+        if not self._router.is_root:
+            if self._router.father is not None:
+                on = replace(asked, path=(*asked.path, self._ground.name))
+                self._ground.send(self._router.father, on)
+            return
+        if isinstance(asked.request, _CHANGING):
+            self._due.append((neighbour, asked))
+        else:
+            self._answered.append((neighbour, self._answer(asked)))
+        self._agenda.tell_soon()
+
+    def _answer(self, asked: Asked) -> Answered:
+        return Answered(asked.path[:-1], asked.number, self._do(asked))
+
+    def _do(self, asked: Asked) -> Confirmed | Refused:
+        """Do what a client of another broker asks, as if it were a client of this one."""
+        request = asked.request
+        self._answers = []
+        try:
+            self._ground.desk.serve(self._visiting.admit(asked), request)
+        except Refusal as refusal:
+            return Refused(request.request, refusal.code, str(refusal))
+        except ProtocolError as error:
+            return Refused(request.request, error.code, str(error))
+        (answer,) = self._answers
+        assert isinstance(answer, Confirmed | Refused)
+        return answer
+
+    def note_answer(self, message: Message) -> None:
+        """What would be sent to a client of another broker, if it were one of this one."""
+        self._answers.append(message)
+
+    def tell_answered(self) -> None:
+        """At the root: what the answers are true of has been told."""
+        answered, self._answered = self._answered, []
+        for neighbour, message in answered:
+            self._ground.send(neighbour, message)
+
+    # --- while the tree pauses ---
+
+    def do_due(self, homes: dict[str, set[str]]) -> None:
+        """At the root: do what was asked (Law 2). ``homes``: by broker, what is published there;
+        what comes to it is added.
+        """
+        due, self._due = self._due, deque()
+        for sender, asked in due:
+            if isinstance(asked, Asked):
+                assert isinstance(sender, str)
+                answered = self._answer(asked)
+                if isinstance(answered.answer, Confirmed):
+                    _note_home(homes, asked.path[0], asked.request)
+                self._answered.append((sender, answered))
+            else:
+                assert isinstance(sender, bytes)
+                if self._do_own(sender, asked):
+                    _note_home(homes, self._ground.name, asked)
+
+    def _do_own(self, peer: Peer, request: Asking) -> bool:
+        """Do what an own client has asked; whether it was done."""
+        desk, link = self._ground.desk, self._ground.links.find(peer)
+        if link is None:
+            return False
+        try:
+            desk.serve(link, request)
+        except Refusal as refusal:
+            desk.send(peer, Refused(request.request, refusal.code, str(refusal)))
+        except ProtocolError as error:
+            desk.expel(peer, error.code, str(error))
+        else:
+            self._note_own(link, request)
+            return True
+        return False
+
+    def _note_own(self, link: Link, request: Asking) -> None:
+        """The root has taken over what this broker's client asked."""
+        if isinstance(request, Advertise) and link.source is not None:
+            self._detection.add_own(link.source, [schema.name for schema in request.types])
+
+    # --- answers ---
+
+    def hear_answered(self, neighbour: str, answered: Answered) -> None:
+        """An answer has come, for a client here or for a broker below."""
+        ground = self._ground
+        if answered.path:
+            ground.send(answered.path[-1], replace(answered, path=answered.path[:-1]))
+            return
+        petition = self._petitions.answer(answered.number)
+        if petition is None:
+            return
+        (peer, request), answer = petition, answered.answer
+        if peer and isinstance(request, Advertise):
+            self._detection.expect_no_more([schema.name for schema in request.types])
+        link = ground.links.find(peer)
+        if link is not None and isinstance(answer, Confirmed):
+            self._carry_out(link, request, answer)
+        ground.answer(peer, replace(answer, request=request.request))
+
+    def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> None:
+        """What the root has confirmed is true here, too."""
+        ground = self._ground
+        if isinstance(request, Advertise):
+            source, floors = ground.desk.source_of(link), answer.detail.get("from", {})
+            for schema in request.types:
+                floor = floors.get(schema.name)
+                ground.advertisements.advertise(
+                    source, schema, TIME_MIN if floor is None else floor
+                )
+            ground.desk.check_interests()
+            self._note_own(link, request)
+        elif isinstance(request, Unadvertise) and link.source is not None:
+            names = [name for name in request.types if name in link.source.floors]
+            self._detection.withdraw(link.source, names)
+
+    # --- another tree (Law 3) ---
+
+    def lose_root(self) -> None:
+        """The way to the root is another, or there is none."""
+        self._detection.expect_nothing()
+        due, self._due = self._due, deque()
+        own = [(one, asked) for one, asked in due if isinstance(one, bytes)]
+        for peer, request in (*self._petitions.take_lost(), *own):
+            if isinstance(request, _REPEATABLE):
+                self._petitions.wait(peer, request)
+            elif not isinstance(request, Asked):
+                reason = "the network has changed before the answer came"
+                self._ground.answer(peer, Refused(request.request, Code.SILENT, reason))
+
+    def ask_again(self) -> None:
+        """Ask what has waited for a way to the root; it waits on, if there is none."""
+        ground = self._ground
+        for peer, request in self._petitions.take_waiting():
+            if ground.links.find(peer) is not None:
+                ground.desk.receive(peer, request, ground.moment.now)
+
+
+def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:
+    if isinstance(request, Advertise):
+        homes.setdefault(home, set()).update(schema.name for schema in request.types)

@@ -1,0 +1,231 @@
+"""What the root knows of types and rules, and how all others come to know it.
+
+Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
+of them can be the next root: what it was told is what it knows then.
+
+Law 2: it is told while there is a plan for the tree as it is. Before that the root may have more to
+learn, from parts of the network that were apart (knowledge); what it learns of types that nobody
+here mentions is lent: known until the next plan, when those who publish them have been heard; and
+so is what events are of that are held here, whose sources may have closed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from matcher.model import EventType
+from routing.messages import Amended, Known, Need, Needed
+from routing.network.agreement.amending import amended, amendment
+from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.needs import Needs
+from routing.network.brokers.visiting import Visiting
+
+
+class Knowing:
+    """Tells what is known and learns it: at the root from all, elsewhere from the father."""
+
+    def __init__(
+        self, ground: Ground, agreed: Agreed, agenda: Agenda, needs: Needs, visiting: Visiting
+    ) -> None:
+        self._ground = ground
+        self._agreed = agreed
+        self._agenda = agenda
+        self._needs = needs
+        self._visiting = visiting
+        self._router = ground.router
+        self._advertisements = ground.advertisements
+        self._deployments = ground.deployments
+        self._hopeless: set[str] = set()
+        """At the root: types that are given up."""
+        self._adopted: dict[str, EventType] = {}
+        """Elsewhere: the types that the root knows, by name, but for those that do not fit."""
+        self._named = frozenset[str]()
+        """The types that rules in force speak of."""
+        self._lent: list[EventType] = []
+        """At the root: types that are lent (Law 2)."""
+        self._reigns = False
+        """Whether this broker was the root when it last looked."""
+
+    # --- what is told ---
+
+    def tell(self) -> None:
+        """At the root: tell what is known now. Elsewhere: tell those who have not heard it yet."""
+        if not self._agreed.is_planned:
+            return
+        if self._router.is_root:
+            known = self._knowledge(dict(self._agreed.known.homes))
+            if known != self._agreed.known:
+                self._agreed.known = known
+        # Whoever has just joined may know what the root does not: it is introduced first.
+        self.pass_on(self._router.partners)
+
+    def pass_on(
+        self, to: Container[str] | None = None, heard: tuple[Known, Amended] | None = None
+    ) -> None:
+        """Tell children what is known, where it is news: the whole, if they were told nothing yet,
+        else the difference. ``heard``: what was known before, and how that was amended.
+        """
+        ground = self._ground
+        ground.send_flows()  # events first: their types may be known no more
+        known = self._agreed.known
+        for branch in self._router.children:
+            before = branch.known
+            if (to is not None and branch.neighbour not in to) or before is known:
+                continue
+            if before == known:
+                continue
+            branch.known = known
+            if before is None:
+                branch.amendments = 0
+                ground.send(branch.neighbour, known)
+                continue
+            if heard is None or heard[0] is not before:
+                heard = before, amendment(before, known)
+            branch.amendments += 1
+            ground.send(branch.neighbour, replace(heard[1], number=branch.amendments))
+
+    def _knowledge(self, homes: Mapping[str, Iterable[str]]) -> Known:
+        return knowledge_of(self._advertisements, self._deployments, homes, self._hopeless)
+
+    # --- what is heard ---
+
+    def hear_known(self, neighbour: str, known: Known) -> None:
+        """Take over what the root knows, and tell it on."""
+        if neighbour == self._router.father:
+            self._learn_whole(known)
+            self._router.branches[neighbour].amended = 0
+            self._follow(None)
+
+    def hear_amended(self, neighbour: str, message: Amended) -> None:
+        """The same, where only the difference is told."""
+        if neighbour != self._router.father:
+            return
+        branch, before = self._router.branches[neighbour], self._agreed.known
+        if branch.amended is None or message.number != branch.amended + 1:
+            # What it amends was told while this broker was in another tree: all begins anew.
+            self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
+            return
+        known = amended(before, message)
+        places, new = message.types
+        gone = [before.types[place] for place in places]
+        come = [known.types[place] for place, _ in new]
+        names = {schema.name for schema in (*gone, *come)}
+        if known.rules is before.rules and known.ended is before.ended and not names & self._named:
+            self._learn_types(known, gone, come)
+        else:
+            self._learn_whole(known)
+        branch.amended = message.number
+        self._follow((before, message))
+
+    def _learn_whole(self, known: Known) -> None:
+        rules = rules_of(known)
+        # By names, for there may be thousands of types, and most are the same objects as before.
+        after = {one.name: one for one in known.types}
+        gone = [one for one in self._adopted.values() if not _is_among(one, after)]
+        come = [one for one in known.types if not _is_among(one, self._adopted)]
+        self._learn_types(known, gone, come)
+        self._deployments.adopt(rules, self._adopted, known.ended)
+        self._named = frozenset(schema.name for one in rules for schema in one.mentions)
+
+    def _learn_types(self, known: Known, gone: list[EventType], come: list[EventType]) -> None:
+        """Know that: these types no more, but those as well, where they fit."""
+        self._agreed.known = known
+        leaving = [one for one in gone if _is_among(one, self._adopted)]
+        fitting = [one for one in come if self._goes_with_own(one)]
+        self._advertisements.exchange(leaving, fitting)
+        for one in leaving:
+            del self._adopted[one.name]
+        self._adopted.update((one.name, one) for one in fitting)
+
+    def _follow(self, heard: tuple[Known, Amended] | None) -> None:
+        ground = self._ground
+        ground.detection.give_up(self._agreed.known.given_up)
+        ground.desk.check_interests()
+        ground.desk.follow()
+        self.pass_on(heard=heard)
+
+    def _goes_with_own(self, schema: EventType) -> bool:
+        """Whether no local source publishes the type with another schema (a part of the network
+        that was out of reach may know one).
+        """
+        own = self._advertisements.find(schema.name)
+        fits = own is None or own.schema == schema or not own.advertisers
+        if not fits:
+            text = "sources publish a type with two schemas"
+            self._ground.desk.log("error", text, type=schema.name)
+        return fits
+
+    # --- at the root ---
+
+    def give_up(self, need: Need) -> None:
+        """Rules wait for these types no longer."""
+        self._hopeless.update(need.names)
+        self._ground.desk.log("warning", "rules wait no longer", types=sorted(need.names))
+        self._agenda.look_again()
+        self._ground.detection.give_up(self._hopeless)
+
+    def learn(self, known: Sequence[Known]) -> None:
+        """Other brokers know this."""
+        if known:
+            together = merged(self._knowledge(dict(self._agreed.known.homes)), known)
+            if together.left_out:
+                text = "parts of the network knew otherwise"
+                self._ground.desk.log("error", text, lost=together.left_out)
+            self._adopt(together.known)
+
+    def _adopt(self, known: Known) -> None:
+        rules = rules_of(known)
+        before = [schema for one in self._deployments.rules for schema in one.mentions]
+        after = [schema for one in rules for schema in one.mentions]
+        lent = self._fitting(known.types)
+        self._advertisements.exchange(before, [*after, *lent])
+        self._lent += lent
+        self._deployments.adopt(rules, [schema.name for schema in known.types], known.ended)
+        self._hopeless = set(known.given_up)
+        self._ground.desk.check_interests()
+
+    def lend(self, held: Iterable[EventType]) -> None:
+        """Events of these types wait here, of sources that may have closed."""
+        types = self._fitting(held)
+        self._advertisements.exchange((), types)
+        self._lent += types
+
+    def take_lent(self) -> list[EventType]:
+        """What was lent until now; it stays known until ``advertisements`` let it go."""
+        lent, self._lent = self._lent, []
+        return lent
+
+    def _fitting(self, types: Iterable[EventType]) -> list[EventType]:
+        schemas = self._advertisements.schemas
+        return [one for one in types if schemas.get(one.name, one) == one]
+
+    def conclude(self, everywhere: Mapping[str, Iterable[str]]) -> None:
+        """What is known now is what is told. ``everywhere``: by broker, what is published there."""
+        self._hopeless -= {one for types in everywhere.values() for one in types}
+        self._agreed.known = self._knowledge(everywhere)
+
+    def change_role(self) -> None:
+        """See whether this broker is the root, or no longer is; what it knows stays known."""
+        if self._router.is_root == self._reigns:
+            return
+        self._reigns = self._router.is_root
+        rules = [schema for one in self._deployments.rules for schema in one.mentions]
+        known = self._agreed.known
+        if self._reigns:
+            self._advertisements.exchange((), rules)
+            self._lent, self._adopted = [*self._adopted.values()], {}
+            self._hopeless = set(known.given_up)
+        else:
+            self._visiting.leave()
+            self._advertisements.exchange([*rules, *self._lent], known.types)
+            self._lent, self._adopted = [], {schema.name: schema for schema in known.types}
+        self._ground.desk.check_interests()
+
+
+def _is_among(schema: EventType, known: Mapping[str, EventType]) -> bool:
+    same = known.get(schema.name)
+    return same is schema or same == schema

@@ -1,0 +1,40 @@
+"""What a broker needs of the root: a plan, a survey, an end of waiting.
+
+Law: a need goes up from father to father; at the root the part does it that answers for such. While
+there is no way to the root it is forgotten, for with another tree comes another plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from routing.messages import Need, Needed
+from routing.network.brokers.ground import Ground
+
+Meet = Callable[[Need], None]
+"""Does, at the root, what somebody needs."""
+
+
+class Needs:
+    """The way to the root."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._meets: Mapping[Needed, Meet] = {}
+
+    def are_met_by(self, meets: Mapping[Needed, Meet]) -> None:
+        """Who does at the root what is needed."""
+        self._meets = meets
+
+    def say(self, need: Need) -> None:
+        """Something is needed of the root."""
+        if self._router.is_root:
+            self._meets[need.what](need)
+        elif self._router.father is not None:
+            self._ground.send(self._router.father, need)
+
+    def hear(self, neighbour: str, need: Need) -> None:
+        """Somebody below needs something."""
+        if neighbour in self._router.branches:
+            self.say(need)

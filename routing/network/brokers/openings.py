@@ -1,0 +1,140 @@
+"""What crosses the links for the trees of brokers with sinks (thesis 7.3.2).
+
+Law 1: a father tells its children that a tree is open, under a mark; what is said of the tree bears
+it. So nothing of an earlier generation is taken for one of this (processing, Law 3).
+
+Law 2: events that go over a link for several trees cross it once (tables.sharing). Whoever has lost
+count of what both ends know begins anew, as has every tree over the link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from routing.messages import Awakening, Forward, Opened, Shared
+from routing.network.brokers.ground import Ground
+from routing.network.stations.processing import Generation, Processing
+from routing.network.tables.sharing import ForTree, Keeper, Sharer
+from routing.partition.asking import Asked
+
+
+class Openings:
+    """Both directions of each link, for all trees together.
+
+    ``trees`` gives those in which this broker takes part now, by root; ``moved`` as in Passing.
+    """
+
+    def __init__(self, ground: Ground, moved: dict[tuple[str, str], float]) -> None:
+        self._ground = ground
+        self._moved = moved
+        self._trees: Mapping[str, Processing] = {}
+        self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
+        """What neighbours have opened last, by neighbour and root."""
+        self._last_mark = 0
+        self._sharers: dict[str, Sharer] = {}
+        self._keepers: dict[str, Keeper] = {}
+        """By neighbour: what both ends know of the events that go over the link (sharing)."""
+
+    def forget(self, neighbour: str) -> None:
+        """The link is lost, or back."""
+        for key in [key for key in self._openings if key[0] == neighbour]:
+            del self._openings[key]
+        self._sharers.pop(neighbour, None)
+        self._keepers.pop(neighbour, None)
+
+    # --- opening (Law 1) ---
+
+    def open(self, trees: Mapping[str, Processing], before: Mapping[str, Processing]) -> None:
+        """These trees stand instead of those: tell children what may come along the new ones, and
+        see what fathers have said.
+        """
+        self._trees = trees
+        self._last_mark += 1
+        children: dict[str, list[Processing]] = {}
+        for root, tree in trees.items():
+            if before.get(root) is tree:
+                continue
+            tree.mark = self._last_mark
+            for child in sorted(tree.children):
+                children.setdefault(child, []).append(tree)
+            if tree.father is not None:
+                self._look_whether_open(tree)
+        for child, own in sorted(children.items()):
+            generation = own[0].generation
+            roots = tuple((tree.root, tree.generation.number) for tree in own)
+            anew = child not in self._keepers
+            opened = Opened(generation.centre, generation.epoch, roots, self._last_mark, anew)
+            self._ground.send(child, opened)
+
+    def hear_opened(self, neighbour: str, opened: Opened) -> None:
+        """A neighbour has opened trees."""
+        if opened.anew or neighbour not in self._sharers:
+            self._sharers[neighbour] = Sharer()
+        for root, number in opened.trees:
+            generation = Generation(opened.centre, opened.epoch, number)
+            self._openings[neighbour, root] = generation, opened.mark
+            tree = self._trees.get(root)
+            if tree is not None and tree.father == neighbour:
+                self._look_whether_open(tree)
+
+    def _look_whether_open(self, tree: Processing) -> None:
+        generation, mark = self._openings.get((tree.father or "", tree.root), (None, 0))
+        if generation == tree.generation:
+            tree.opened = mark
+
+    # --- what comes ---
+
+    def hear_shared(self, neighbour: str, shared: Shared) -> None:
+        """A child has sent what is for the trees in which it is one (Law 2)."""
+        ground = self._ground
+        ground.check_schemas(shared.batches)
+        if shared.first == 0:
+            self._keepers[neighbour] = Keeper()
+        keeper = self._keepers.get(neighbour)
+        if keeper is None:
+            return  # from before this broker has lost count
+        for root, mark, message in keeper.take(shared):
+            tree = self._trees.get(root)
+            if tree is not None and neighbour in tree.children and mark == tree.mark:
+                tree.take(neighbour, message)
+                if isinstance(message, Forward):
+                    moved = ((neighbour, name) for name, _ in message.marks)
+                    self._moved.update(dict.fromkeys(moved, ground.moment.now))
+
+    def hear_awakening(self, neighbour: str, message: Awakening) -> None:
+        """A father asks for what waits here."""
+        for root, mark, asked in message.trees:
+            tree = self._trees.get(root)
+            if tree is not None and tree.father == neighbour and tree.opened == mark:
+                tree.station.awake(asked)
+
+    # --- what goes ---
+
+    def settle(self) -> None:
+        """Send up what is for fathers that have opened their trees."""
+        up: dict[str, list[ForTree]] = {}
+        for tree in self._trees.values():
+            if tree.father is not None and tree.opened is not None:
+                to_father = up.setdefault(tree.father, [])
+                if tree.has_messages:
+                    for message in tree.take_messages():
+                        to_father.append((tree.root, tree.opened, message))
+        overlay, now = self._ground.overlay, self._ground.moment.now
+        for father, messages in up.items():
+            for shared in self._sharers[father].share(messages) if messages else ():
+                overlay.send(father, shared, now)
+
+    def ask_below(self, single: Mapping[str, Asked]) -> None:
+        """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
+        others: dict[str, list[tuple[str, int, Asked]]] = {}
+        for tree in self._trees.values():
+            for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():
+                others.setdefault(child, []).append((tree.root, tree.mark, asked))
+        for child in sorted(single.keys() | others.keys()):
+            message = Awakening(single.get(child, ()), tuple(others.get(child, ())))
+            self._ground.send(child, message)
+
+    @property
+    def fathers(self) -> Iterable[str]:
+        """The neighbours that events of local sources are sent to, to be evaluated."""
+        return (tree.father for tree in self._trees.values() if tree.father is not None)

@@ -1,0 +1,185 @@
+"""The parts of a broker, each made of those before it, and which of them hears what.
+
+Law: a part knows the parts that it is made of and no others. What has to go the other way, a need
+that is met at the root say, goes through a table that is filled in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from routing.messages import (
+    Amended,
+    Answered,
+    Asked,
+    Awaited,
+    Awakening,
+    Committed,
+    Flow,
+    Forward,
+    Known,
+    Need,
+    Needed,
+    Opened,
+    Pause,
+    Paused,
+    Plan,
+    Shared,
+    Survey,
+    Surveyed,
+    Want,
+    Wanted,
+)
+from routing.network.brokers.adapting import Masters
+from routing.network.brokers.adaptive import CheapestWays
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.asking import Requests
+from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.knowing import Knowing
+from routing.network.brokers.measuring import Chooser, Measuring
+from routing.network.brokers.needs import Needs
+from routing.network.brokers.openings import Openings
+from routing.network.brokers.passing import Passing
+from routing.network.brokers.pausing import Pausing
+from routing.network.brokers.planning import Planning
+from routing.network.brokers.surveying import Surveying
+from routing.network.brokers.trees import SinkTrees, single_filters
+from routing.network.brokers.visiting import Visiting
+from routing.network.brokers.wanting import Wanting
+from routing.network.stations.detecting import SinkTreesDetection
+from routing.network.strategy import Chosen, chosen_by
+
+Hear = Callable[[str, Any], None]
+"""Takes in what a neighbour of this name has sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One broker's; ``trees`` and ``measuring`` are None where the strategy needs none."""
+
+    needs: Needs
+    wanting: Wanting
+    knowing: Knowing
+    requests: Requests
+    passing: Passing
+    openings: Openings
+    trees: SinkTrees | None
+    measuring: Measuring | None
+    surveying: Surveying
+    awaiting: Awaiting
+    pausing: Pausing
+
+
+def parts_of(
+    ground: Ground, agreed: Agreed, agenda: Agenda, moved: dict[tuple[str, str], float]
+) -> Parts:
+    """The parts of a broker with this strategy. ``moved`` as in Passing."""
+    chosen = chosen_by(agreed.strategy)
+    needs, visiting = Needs(ground), Visiting(ground)
+    wanting = Wanting(ground, agreed, agenda, _filters_of(ground, agreed, chosen))
+    knowing = Knowing(ground, agreed, agenda, needs, visiting)
+    requests = Requests(ground, agenda, visiting)
+    passing = Passing(ground, agreed, visiting, moved)
+    openings = Openings(ground, moved)
+    trees = None
+    if isinstance(ground.detection, SinkTreesDetection):
+        trees = SinkTrees(
+            ground, agreed, agenda, needs, visiting, wanting, openings, ground.detection
+        )
+    chooser = _chooser_of(ground, agreed, chosen, trees)
+    measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
+    surveying = Surveying(ground, agreed, needs, measuring)
+    planning = Planning(
+        ground, agreed, visiting, wanting, knowing, requests, passing, trees, measuring
+    )
+    reasons = (requests, *(one for one in (trees, measuring) if one is not None))
+    pausing = Pausing(
+        ground,
+        agreed,
+        agenda,
+        needs,
+        wanting,
+        passing,
+        surveying,
+        planning,
+        trees,
+        measuring,
+        reasons,
+    )
+    needs.are_met_by(
+        {
+            Needed.PLAN: pausing.meet,
+            Needed.SURVEY: pausing.meet_survey,
+            Needed.RELEASE: knowing.give_up,
+            Needed.TREES: pausing.meet if trees is None else trees.meet,
+        }
+    )
+    return Parts(
+        needs,
+        wanting,
+        knowing,
+        requests,
+        passing,
+        openings,
+        trees,
+        measuring,
+        surveying,
+        Awaiting(ground),
+        pausing,
+    )
+
+
+def _filters_of(
+    ground: Ground, agreed: Agreed, chosen: Chosen | None
+) -> Callable[[], Sequence[str]]:
+    """What is told along the single tree of what a broker's sinks want: all of it, unless it comes
+    along trees of their own for good.
+    """
+    if isinstance(ground.detection, SinkTreesDetection) and chosen is not Chosen.WAYS:
+        return lambda: single_filters(ground, agreed)
+    return lambda: ground.filters
+
+
+def _chooser_of(
+    ground: Ground, agreed: Agreed, chosen: Chosen | None, trees: SinkTrees | None
+) -> Chooser | None:
+    if chosen is Chosen.MASTERS:
+        return Masters(agreed)
+    if chosen is Chosen.WAYS:
+        assert trees is not None, "a strategy that chooses ways has trees for sinks"
+        return CheapestWays(ground, agreed, trees)
+    return None
+
+
+def heard_by(parts: Parts) -> Mapping[type, Hear]:
+    """What neighbours send, and which part hears it."""
+
+    def hear_awakening(neighbour: str, message: Awakening) -> None:
+        parts.passing.hear_awakening(neighbour, message)
+        parts.openings.hear_awakening(neighbour, message)
+
+    return {
+        Want: parts.wanting.hear_want,
+        Wanted: parts.wanting.hear_wanted,
+        Asked: parts.requests.hear_asked,
+        Answered: parts.requests.hear_answered,
+        Known: parts.knowing.hear_known,
+        Amended: parts.knowing.hear_amended,
+        Flow: parts.passing.hear_flow,
+        Forward: parts.passing.hear_forward,
+        Awakening: hear_awakening,
+        Shared: parts.openings.hear_shared,
+        Opened: parts.openings.hear_opened,
+        Pause: parts.pausing.hear_pause,
+        Paused: parts.pausing.hear_paused,
+        Plan: parts.pausing.hear_plan,
+        Survey: parts.surveying.hear_survey,
+        Surveyed: parts.surveying.hear_surveyed,
+        Committed: parts.surveying.hear_committed,
+        Awaited: parts.awaiting.hear_awaited,
+        Need: parts.needs.hear,
+    }

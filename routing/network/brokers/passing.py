@@ -1,0 +1,162 @@
+"""Events along the single tree: up to where rules are evaluated, down to who wants them.
+
+Law 1: a published event crosses a link once: upwards as a Forward, for those above that want it and
+for rules alike, downwards as a Flow, for those below that want it. Each broker offers what it has
+not seen to its own sinks (arrivals).
+
+Law 2: what a father has sent before it answered a pause may come to a child that has answered it.
+Published events pass it. Composite events wait for the plan; if rules begin anew, they are dropped,
+for what this broker has told is due comes again.
+
+Law 3: what a neighbour sent before it took part in the plan as it is comes before its answer to the
+pause, and is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matcher.model import EventBatch
+from routing.messages import Awakening, Flow, Forward
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.visiting import Visiting
+from routing.network.recovery.arrivals import Arrivals
+from routing.network.tables.router import CLOSED
+from routing.order import in_sequence
+from routing.partition.asking import Asked
+
+
+class Passing:
+    """The way of events and marks through this broker.
+
+    ``moved``: when each neighbour below has last moved a type's mark, for status.
+    """
+
+    def __init__(
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        visiting: Visiting,
+        moved: dict[tuple[str, str], float],
+    ) -> None:
+        self._ground = ground
+        self._moment = ground.moment
+        self._overlay = ground.overlay
+        self._router = ground.router
+        self._detection = ground.detection
+        self._agreed = agreed
+        self._visiting = visiting
+        self._moved = moved
+        self._arrivals = Arrivals(ground.config.repeat_ids_max)
+        self._detected: list[tuple[str, Flow]] = []
+        """Composite events and marks that have come since this broker answered a pause (Law 2)."""
+
+    def configure(self, repeat_ids_max: int) -> None:
+        """Remember so many ids from now on."""
+        self._arrivals.ids_max = repeat_ids_max
+
+    # --- what comes ---
+
+    def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
+        """Events that this broker has not seen before."""
+        return self._arrivals.news(batches)
+
+    def hear_flow(self, neighbour: str, flow: Flow) -> None:
+        """Events, promises and marks have come along the tree."""
+        if neighbour not in self._router.branches:
+            return  # of a tree that is no more
+        for name, mark in flow.promises:
+            self._visiting.hear_promise(name, mark)
+        if not self._agreed.is_planned or neighbour not in self._router.partners:
+            return
+        self._ground.check_schemas(flow.batches)
+        is_composite = _are_detected(flow.batches)
+        if flow.batches and not is_composite:
+            self._pass_published(flow.batches, neighbour)
+        if is_composite or flow.marks:
+            self._detected.append((neighbour, flow))
+        if self._detected:
+            self.pass_detected()
+
+    def hear_forward(self, neighbour: str, message: Forward) -> None:
+        """Events have come from below, for rules here or further up."""
+        if self._works_with(neighbour):
+            self._ground.check_schemas(message.batches)
+            if message.fresh:
+                self._pass_published(message.batches[: message.fresh], neighbour)
+            self._detection.station.take(neighbour, message)
+            for name, _ in message.marks:
+                self._moved[neighbour, name] = self._moment.now
+
+    def hear_awakening(self, neighbour: str, message: Awakening) -> None:
+        """The father asks for what waits here."""
+        if message.asked and neighbour == self._router.father and self._works_with(neighbour):
+            self._detection.station.awake(message.asked)
+
+    def _works_with(self, neighbour: str) -> bool:
+        """Law 3."""
+        return self._detection.is_at_work and neighbour in self._router.partners
+
+    def _pass_published(self, batches: tuple[EventBatch, ...], sender: str) -> None:
+        order, news = in_sequence(batches), self._arrivals.news(batches)
+        self._ground.sinks.offer(news, order if news is batches else in_sequence(news))
+        self._router.route_down(batches, order, sender)
+
+    def pass_detected(self) -> None:
+        """Take over what was detected elsewhere, unless a pause is answered (Law 2)."""
+        if not self._detection.is_at_work:
+            return
+        come, self._detected = self._detected, []
+        for neighbour, flow in come:
+            if _are_detected(flow.batches):
+                self._router.pass_detected(flow.batches, flow.order, neighbour)
+            if flow.marks:
+                self._router.pass_marks(flow.marks, neighbour)
+
+    def drop_detected(self) -> None:
+        """There is no plan, or rules begin anew: it comes again."""
+        self._detected.clear()
+
+    def begin_anew(self) -> None:
+        """All that brokers keep is sent once more."""
+        self._arrivals.begin_anew()
+
+    # --- what goes ---
+
+    def settle(self) -> None:
+        """Send up what has been let through, and down what is asked, once this broker has done
+        its part.
+        """
+        detection, father = self._detection, self._router.father
+        outbox, is_at_work = detection.station.outbox, detection.is_at_work
+        for message in outbox.take() if outbox.waiting else ():
+            if is_at_work and father is not None:
+                self._overlay.send(father, message, self._moment.now)
+
+    def say_who_left(self) -> None:
+        """Tell the root which local sources have closed, behind the last of their events."""
+        for name in self._detection.take_leaving():
+            self._router.promise(name, CLOSED)
+        self._ground.send_flows()
+
+    def ask_below(self) -> None:
+        """Ask for what waits below."""
+        if self._detection.station.is_pulling:
+            for child, asked in self.take_asked().items():
+                self._overlay.send(child, Awakening(asked), self._moment.now)
+
+    def take_asked(self) -> dict[str, Asked]:
+        """What is to be asked for along the single tree, by child; who is out of reach will send
+        what waits there when all begins anew.
+        """
+        asked = self._detection.station.take_asked()
+        return {child: of for child, of in asked.items() if child in self._router.branches}
+
+
+def _are_detected(batches: Sequence[EventBatch]) -> bool:
+    """Whether there are composite events among them."""
+    for batch in batches:  # noqa: SIM110 (a generator has a step for each)
+        if batch.is_composite:
+            return True
+    return False

@@ -1,0 +1,276 @@
+"""Rounds: how the brokers of a tree come to do the same, at one instant (4.3, 4.4).
+
+Law 1: before the root changes what the division of the rules follows from it lets the whole tree
+pause: all brokers hold their local sources, and say how far they are once all that came before has
+gone up. Then it tells Known and Plan, and every broker works out the same division. From its
+answer to the plan a broker does nothing, so nothing is under way when the division changes.
+
+Law 2: while there is no plan for the tree as it is a broker evaluates, sends and believes nothing.
+
+Law 3: whoever joins the tree, or has been away from it, asks for a plan; a pause that somebody has
+not taken part in from its beginning is begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from routing.messages import Known, Need, Needed, Pause, Paused, Plan
+from routing.network.agreement.knowledge import digest_of
+from routing.network.agreement.rounds import Round, raise_all
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.needs import Needs
+from routing.network.brokers.passing import Passing
+from routing.network.brokers.planning import Planning
+from routing.network.brokers.surveying import Surveying
+from routing.network.brokers.trees import SinkTrees
+from routing.network.brokers.wanting import Wanting
+
+
+class Reason(Protocol):
+    """A part that may have a reason for a plan."""
+
+    @property
+    def has_work(self) -> bool:
+        """At the root: whether it has."""
+        ...
+
+
+class Pausing:
+    """Lets the tree pause, at the root, and pauses. ``reasons``: whose work a plan is made for."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        agenda: Agenda,
+        needs: Needs,
+        wanting: Wanting,
+        passing: Passing,
+        surveying: Surveying,
+        planning: Planning,
+        trees: SinkTrees | None,
+        measuring: Measuring | None,
+        reasons: Sequence[Reason],
+    ) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._detection = ground.detection
+        self._agreed = agreed
+        self._agenda = agenda
+        self._needs = needs
+        self._wanting = wanting
+        self._passing = passing
+        self._surveying = surveying
+        self._planning = planning
+        self._trees = trees
+        self._measuring = measuring
+        self._reasons = reasons
+        self._round: Round | None = None
+        self._to_pause: dict[str, Pause] = {}
+        """Who has asked this broker to pause last: its father in some tree, which it may not know
+        yet. It will pause once it does, and knows all of its children."""
+        self._may_have_lost = True
+        """Whether the last pause was in another tree than the plan before it, or with others."""
+        self._needs_plan = False
+        """At the root: whether brokers have joined the tree."""
+        self._newcomers: Sequence[str] = ()
+        self._entered: dict[str, int] = {}
+        """The last epoch of each root's tree that this broker was in."""
+
+    # --- what a plan is for ---
+
+    @property
+    def has_work(self) -> bool:
+        """At the root: whether there is a reason to divide the rules anew."""
+        if self._needs_plan or (self._agreed.absent and self._has_forgotten()):
+            return True
+        for one in self._reasons:  # noqa: SIM110 (a generator has a step for each)
+            if one.has_work:
+                return True
+        return False
+
+    def _has_forgotten(self) -> bool:
+        """Whether a broker that was out of reach is forgotten by now."""
+        remembered = {state.origin for state in self._ground.overlay.states}
+        return any(name not in remembered for name, _ in self._agreed.absent)
+
+    @property
+    def _has_whole_tree(self) -> bool:
+        """Whether all children are known."""
+        tree = self._ground.overlay.single_tree
+        return tree is not None and tree.is_complete
+
+    def meet(self, need: Need) -> None:
+        """At the root: somebody needs a plan."""
+        self._needs_plan = True
+        self._agenda.tell_soon()
+
+    def meet_survey(self, need: Need) -> None:
+        """At the root: somebody needs a survey, for which there is no time now, if all pause."""
+        if self._round is None:
+            self._surveying.begin()
+
+    # --- the tree ---
+
+    def stop(self) -> None:
+        """The tree is another (Law 2)."""
+        self._detection.hold()
+        self._detection.is_at_work = False
+        self._surveying.stop()
+        self._passing.drop_detected()
+        self._round = None
+        self._agreed.void()
+
+    def enter(self) -> None:
+        """The tree is this from now on, or there is none."""
+        epoch = self._router.epoch
+        if epoch is None:
+            return
+        if self._entered.get(epoch[0]) == epoch[1] and not self._router.is_root:
+            # It has been away, and has forgotten what neighbours said in this epoch.
+            self._to_pause.clear()
+            self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
+        self._entered[epoch[0]] = epoch[1]
+
+    def look(self) -> None:
+        """Something has come from neighbours: see whether it is time to pause."""
+        router, agreed = self._router, self._agreed
+        if router.is_root:
+            if not agreed.is_planned or (self._agenda.tell_at is None and self.has_work):
+                self.begin()
+        elif router.father is not None:
+            pause = self._to_pause.get(router.father)
+            if pause is not None and self._is_meant(router.father, pause) and self._has_whole_tree:
+                del self._to_pause[router.father]
+                self._pause(pause)
+        if agreed.is_planned and self._detection.is_at_work:
+            self._look_for_newcomers()
+
+    def _look_for_newcomers(self) -> None:
+        router = self._router
+        if not self._newcomers and router.branches.keys() <= router.partners:
+            return
+        new = sorted({one.neighbour for one in router.children} - router.partners)
+        if new and new != self._newcomers:
+            self._needs.say(Need(Needed.PLAN, tuple(new)))
+        self._newcomers = new
+
+    def _is_meant(self, neighbour: str, message: Pause | Plan) -> bool:
+        """Whether the father says this, and of the tree as it is."""
+        is_from_father = neighbour == self._router.father
+        return is_from_father and (message.root, message.epoch) == self._router.epoch
+
+    # --- rounds ---
+
+    def begin(self) -> None:
+        """At the root: let the tree pause, unless it does already, or is not complete yet."""
+        is_idle = self._round is None or self._needs_plan
+        epoch = self._router.epoch
+        if is_idle and self._has_whole_tree and epoch is not None:
+            introduce = self._needs_plan or not self._agreed.is_planned
+            self._needs_plan = False
+            if self._trees is not None:
+                self._trees.begin_round()
+            number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
+            self._pause(Pause(*epoch, number, digest, introduce))
+            self._ground.desk.settle()
+
+    def _pause(self, pause: Pause) -> None:
+        ground, router = self._ground, self._router
+        children = [branch.neighbour for branch in router.children]
+        self._round = Round(pause, set(children))
+        self._may_have_lost = pause.introduce
+        self._detection.hold()
+        if pause.introduce:
+            for branch in router.branches.values():
+                branch.told = branch.known = None  # it may have been told before it listened
+        ground.tell_all_marks()  # so that the dues in the answers are not older than need be
+        for child in children:
+            ground.send(child, pause)
+        self._look_whether_all_pause()
+
+    def hear_pause(self, neighbour: str, message: Pause) -> None:
+        """A father, in some tree, asks this broker to pause."""
+        self._to_pause[neighbour] = message
+
+    def hear_paused(self, neighbour: str, message: Paused) -> None:
+        """A child answers, for all below it."""
+        found = self._round
+        if found is not None and found.is_answered_by(message):
+            found.add(message)
+            found.awaited.discard(neighbour)
+            self._look_whether_all_pause()
+
+    def _look_whether_all_pause(self) -> None:
+        if self._round is None or self._round.awaited:
+            return
+        found, self._round = self._round, None
+        self._ground.desk.settle()  # all that has come goes up before the answer
+        self._answer(found)
+        father = self._router.father
+        if self._router.is_root:
+            self._follow(self._planning.plan(found))
+            self._agenda.look_again()  # the answers follow
+        elif father is not None:
+            self._wanting.index()
+            self._wanting.tell((father,))
+            self._ground.send(father, found.said())
+            self._detection.is_at_work = False
+
+    def _answer(self, found: Round) -> None:
+        """Say how far this broker is, and what it has to do with."""
+        ground, detection, name = self._ground, self._detection, self._ground.name
+        published = detection.published
+        found.nodes.append((name, self._router.father or "", tuple(published)))
+        fronts = ((one, ground.advertisements.front(one)) for one in published)
+        raise_all(found.fronts, ((one, front) for one, front in fronts if front is not None))
+        for station in detection.stations:
+            raise_all(found.marks, station.type_marks.items())
+            raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
+        found.front = max(found.front, detection.front)
+        found.need(tuple(detection.due_of(ground.wanted_rules).items()))
+        if found.pause.introduce:
+            found.sources += [(one, name, types) for one, types in detection.open_sources]
+            found.known += [one for one in self._else_known(found) if one not in found.known]
+        if self._trees is not None:
+            self._trees.answer(found)
+
+    def _else_known(self, found: Round) -> tuple[Known, ...]:
+        """What this broker knows and the root does not; also the types of events that are kept and
+        will be sent again, which may be published no more and mentioned by no rule.
+        """
+        own = self._agreed.known
+        known = () if digest_of(own) == found.pause.known else (own,)
+        rules = self._ground.deployments.rules
+        names = {schema.name for one in rules for schema in one.mentions}
+        kept = {
+            batch.type.name: batch.type
+            for batches in self._detection.ledger
+            for batch in batches
+            if batch.type.name not in names
+        }
+        return (*known, Known(tuple(kept[name] for name in sorted(kept)), ())) if kept else known
+
+    # --- plans ---
+
+    def hear_plan(self, neighbour: str, plan: Plan) -> None:
+        """The root's plan, which ends the pause."""
+        own = self._ground.name
+        is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
+        if is_in_it and self._is_meant(neighbour, plan):
+            self._round = None
+            self._follow(plan)
+
+    def _follow(self, plan: Plan) -> None:
+        if plan.anew:
+            self._passing.drop_detected()  # it comes again
+        self._surveying.begin_anew()
+        self._planning.follow(plan, is_lost=self._may_have_lost)
+        self._passing.pass_detected()
+        if self._measuring is not None:
+            self._measuring.follow(plan)

@@ -1,0 +1,245 @@
+"""A processing tree for each broker that has sinks (thesis 7.3.2): what is wanted of it, and when
+it begins anew.
+
+Law 1: the single tree carries what is decided. In its answer to a pause each broker says what its
+sinks want; the root's plan names the brokers that have trees, with what they want of them, and the
+links that count. What follows from that each broker works out (division, sink_trees).
+
+Law 2: a tree goes on under its number while its plan is the same for all of its brokers, whatever
+else a plan changes. Otherwise it begins anew, under the number of the plan.
+
+Law 3: a broker whose sinks want something else asks for a plan; so does one at the end of a link
+that is lost, or is back, and belongs to a tree: what was under way there may be lost. A link that
+is not there according to the link states belongs to no tree.
+
+Law 4: a tree that uses a type begins anew when a source of it joins at a broker where nobody
+published it any more: others there have been told that nothing more would come, and may be beyond
+where that source begins.
+
+Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
+from routing.network.agreement.rounds import Round
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.needs import Needs
+from routing.network.brokers.openings import Openings
+from routing.network.brokers.visiting import Visiting
+from routing.network.brokers.wanting import Wanting
+from routing.network.stations.detecting import Planned, SinkTreesDetection
+from routing.network.stations.processing import Generation
+from routing.network.tables.covering import maximal
+from routing.network.tables.wanting import type_named
+from routing.network.ways.places import Division
+from routing.network.ways.sink_trees import Kinds, Link, kinds_of
+from routing.overlay.graph import Part
+from routing.serving.link import Link as ClientLink
+
+
+class SinkTrees:
+    """The trees of brokers with sinks, beside the single one."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        agenda: Agenda,
+        needs: Needs,
+        visiting: Visiting,
+        wanting: Wanting,
+        openings: Openings,
+        detection: SinkTreesDetection,
+    ) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._agreed = agreed
+        self._agenda = agenda
+        self._needs = needs
+        self._visiting = visiting
+        self._wanting = wanting
+        self._openings = openings
+        self._detection = detection
+        self.has_work = False
+        """At the root: whether somebody has asked for a plan because of trees."""
+        self._lost: set[frozenset[str]] = set()
+        """At the root: the links of trees that were lost since the last plan."""
+        self._looked_at: Part | None = None
+        """At the root: the network in which the links of trees were looked for last."""
+        self._asked_for: tuple[str, ...] | None = None
+        """What this broker has asked to get of its own tree, since the last plan."""
+        self._unplanned: list[tuple[ClientLink, Confirmed]] = []
+        """The subscriptions that wait for a plan (Law 5)."""
+        self._publishing: set[tuple[str, str]] = set()
+        """At the root: who published what when the tree last paused."""
+        self._returned: set[str] = set()
+        """At the root: the types that Law 4 speaks of, since the last plan."""
+
+    # --- what sinks want ---
+
+    @property
+    def _kinds(self) -> Kinds:
+        return kinds_of(self._agreed.known, self._agreed.choice.own)
+
+    @property
+    def _wanted(self) -> tuple[str, ...]:
+        """What this broker's sinks want of its own tree."""
+        ground = self._ground
+        return self._kinds.own_filters(ground.filters, ground.advertisements.schemas)
+
+    @property
+    def _is_wanted_planned(self) -> bool:
+        """Whether the own tree gives what this broker's sinks want of it."""
+        tree = self._detection.own
+        return self._wanted == (() if tree is None else tree.filters)
+
+    def ask_for_own(self) -> None:
+        """Law 3, of sinks."""
+        wanted = self._wanted
+        if self._agreed.is_planned and not self._is_wanted_planned and wanted != self._asked_for:
+            self._asked_for = wanted
+            self._needs.say(Need(Needed.TREES))
+
+    def confirm_subscription(self, link: ClientLink, answer: Confirmed) -> None:
+        """Answer a client once what it has subscribed to is in force (Law 5)."""
+        if self._is_wanted_planned:
+            self._wanting.confirm_subscription(link, answer)
+        else:
+            self._unplanned.append((link, answer))
+
+    def _confirm_planned(self) -> None:
+        if self._is_wanted_planned:
+            waiting, self._unplanned = self._unplanned, []
+            for link, answer in waiting:
+                if self._ground.links.find(link.peer) is link:
+                    self._wanting.confirm_subscription(link, answer)
+
+    # --- links (Law 3) ---
+
+    def meet(self, need: Need) -> None:
+        """At the root: somebody needs a plan because of trees."""
+        self.has_work = True
+        if need.names:
+            self._lost.add(frozenset(need.names))
+        self._agenda.tell_soon()
+
+    def note_link(self, neighbour: str) -> None:
+        """A link is up, or down: nothing goes on over what may have lost something."""
+        self._openings.forget(neighbour)
+        own = self._ground.name
+        trees = [one for one in self._detection.trees.values() if one.has_link(own, neighbour)]
+        for tree in trees:
+            tree.close(neighbour)
+        if trees:
+            self._needs.say(Need(Needed.TREES, (own, neighbour)))
+
+    def look_at_links(self) -> None:
+        """At the root: see whether the network still has the links of the plan."""
+        part = self._ground.overlay.part
+        if self._router.is_root and self._looked_at is not part:
+            self._looked_at, plan = part, self._agreed.plan
+            if plan is not None and not _pairs(plan.links) <= _pairs(self.standing_links(plan)):
+                self.has_work = True
+
+    def standing_links(self, plan: Plan) -> tuple[Link, ...]:
+        """The links between the brokers of a plan; those of the single tree in any case."""
+        names = {name for name, _, _ in plan.nodes}
+        single = [(name, father) for name, father, _ in plan.nodes if father]
+        found = {frozenset(pair): (*sorted(pair), _UNKNOWN_US) for pair in single}
+        for one, other, delay in self._ground.overlay.part.edges:
+            pair = frozenset((one, other))
+            if pair <= names and (pair in found or pair not in self._lost):
+                found[pair] = (one, other, delay)
+        return tuple(sorted(found.values()))  # type: ignore[arg-type]
+
+    # --- plans (Law 1) ---
+
+    def begin_round(self) -> None:
+        """At the root: the tree is about to pause."""
+        self.has_work = False
+
+    def answer(self, found: Round) -> None:
+        """Say what this broker's sinks want."""
+        wanted = maximal(self._ground.filters, self._ground.advertisements.schemas)
+        if wanted:
+            found.wants.append((self._ground.name, wanted))
+
+    def note_publishing(self) -> None:
+        """At the root: the tree pauses, and nothing of what was asked is done yet."""
+        self._publishing = self._visiting.publishing
+
+    def note_returned(self) -> None:
+        """At the root: all of that is done."""
+        self._returned = {name for _, name in self._visiting.publishing - self._publishing}
+
+    def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
+        """At the root: a plan with the trees of brokers with sinks."""
+        before = None if found.pause.introduce else self._agreed.plan
+        links = self.standing_links(plan)
+        if before is not None and _pairs(links) == _pairs(before.links):
+            links = before.links  # delays that are measured a little otherwise move no tree
+        plan = replace(plan, links=links, due=due)
+        schemas, kinds = self._ground.advertisements.schemas, self._kinds
+        trees = []
+        for root, texts in sorted(found.wants):
+            filters = kinds.own_filters(texts, schemas)
+            if filters:
+                mixed = any(type_named(text) in kinds.routed for text in texts)
+                tree = SinkTree(root, plan.number, filters, mixed)
+                if before is not None and self._goes_on(tree, plan):
+                    number = self._detection.trees[root].generation.number
+                    tree = SinkTree(root, number, filters, mixed)
+                trees.append(tree)
+        self._lost.clear()
+        return replace(plan, trees=tuple(trees))
+
+    def _goes_on(self, tree: SinkTree, plan: Plan) -> bool:
+        """Whether a plan changes nothing for a tree (Law 2)."""
+        old = self._detection.trees.get(tree.root)
+        return (
+            old is not None
+            and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
+            and (old.filters, old.mixed) == (tree.filters, tree.mixed)
+            and not any(old.has_link(*link) for link in self._lost)
+            and not any(map(old.uses, self._returned))
+            and old.division == self._agreed.divided_for(tree, plan)
+        )
+
+    def follow(self, plan: Plan, division: Division) -> Mapping[str, int]:
+        """Take part in the trees of a plan, which divides rules over the single one so; gives, by
+        source, from when on composite events come again.
+        """
+        detection = self._detection
+        before = detection.trees
+        planned = [self._planned(tree, plan) for tree in plan.trees]
+        due = dict(plan.due)
+        again = detection.follow_trees(planned, self._kinds, division, due, plan.front)
+        self._openings.open(detection.trees, before)
+        self._asked_for = None
+        self._agenda.look_again()  # what is wanted may be another than this plan has
+        self._confirm_planned()
+        return again
+
+    def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
+        generation = Generation(plan.root, plan.epoch, tree.number)
+        return tree, generation, self._agreed.divided_for(tree, plan)
+
+
+def single_filters(ground: Ground, agreed: Agreed) -> Sequence[str]:
+    """What a broker's sinks want of the single tree, where each has one of its own."""
+    own = kinds_of(agreed.known, agreed.choice.own).own
+    return [one.text for sink in ground.sinks for one in sink.interests if one.type_name not in own]
+
+
+def _pairs(links: Iterable[Link]) -> set[frozenset[str]]:
+    return {frozenset((one, other)) for one, other, _ in links}
+
+
+_UNKNOWN_US = 1_000
+"""The delay of a link of the single tree that the link states do not have yet."""

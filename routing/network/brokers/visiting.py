@@ -1,0 +1,90 @@
+"""At the root: the sources at other brokers, which it knows as if they were its own clients' ones.
+
+Law: a source's events enter the network at its own broker, which checks, counts and acknowledges
+them. The root knows the source, as a visitor, so that its name is its own and that its types have
+somebody who publishes them; what it promises comes along the tree.
+"""
+
+from __future__ import annotations
+
+from matcher.model import TIME_MIN, EventType
+from routing.errors import Refusal
+from routing.messages import Advertise, Asked, Code, Unadvertise
+from routing.network.agreement.visitors import stand_in
+from routing.network.brokers.ground import Ground
+from routing.network.tables.router import CLOSED
+from routing.serving.link import Link
+
+
+class Visiting:
+    """Who visits; what their promises are."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._visitors = ground.visitors
+
+    def admit(self, asked: Asked) -> Link:
+        """What stands for the client of another broker here; Refusal for a taken name."""
+        ground = self._ground
+        if not isinstance(asked.request, Advertise | Unadvertise):
+            return stand_in(asked.client, ground.moment.now)
+        if ground.links.named(asked.client) is not None:
+            reason = f"a live client of broker {ground.name} is named {asked.client!r}"
+            raise Refusal(Code.NAME_TAKEN, reason)
+        return self._visitors.admit(asked, ground.moment.now)
+
+    def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
+        """A source at another broker publishes; logs when its name is taken."""
+        if home == self._ground.name or self._visitors.find(name) is not None:
+            return
+        try:
+            self._introduce(name, home, types)
+        except Refusal as refusal:
+            self._ground.desk.log(
+                "error", "a source is not known", source=name, reason=str(refusal)
+            )
+
+    def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
+        ground = self._ground
+        if ground.links.named(name) is not None:
+            raise Refusal(Code.NAME_TAKEN, f"a client here and one of {home} are named {name!r}")
+        asked = Asked((home,), 0, name, Advertise(0, types))
+        source = ground.desk.source_of(self._visitors.admit(asked, ground.moment.now))
+        for schema in types:
+            ground.advertisements.advertise(source, schema, TIME_MIN)
+
+    def hear_promise(self, name: str, mark: int) -> None:
+        """A source at another broker promises; elsewhere than at the root this is told on."""
+        ground = self._ground
+        if not ground.router.is_root:
+            ground.router.promise(name, mark)
+            return
+        source = self._visitors.find(name)
+        if source is None:
+            return
+        source.spoke_at = ground.moment.now
+        if mark == CLOSED:
+            ground.send_flows()
+            ground.sources.close(source)
+            ground.detection.withdraw(source, list(source.floors))
+            self._visitors.leave(name)
+        else:
+            ground.detection.keep_promise(source, mark, ground.moment.now)
+
+    def leave(self) -> None:
+        """Forget them: another broker is the root."""
+        ground = self._ground
+        for visitor in self._visitors:
+            ground.sources.close(visitor)
+            ground.advertisements.withdraw(visitor, list(visitor.floors))
+        self._visitors.clear()
+
+    @property
+    def publishing(self) -> set[tuple[str, str]]:
+        """Brokers, and the types that somebody publishes there."""
+        return {
+            (self._visitors.home(source.name) or self._ground.name, name)
+            for source in self._ground.sources
+            if source.is_open
+            for name in source.floors
+        }

@@ -1,0 +1,122 @@
+"""What each broker of a tree wants of its neighbours, and when that is in force.
+
+Law: a broker wants what its sinks want and what its other neighbours do; it tells whenever that
+changes. It is in force once all who were told have confirmed it (agreement.confirmations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from routing.messages import Confirmed, Want, Wanted
+from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.tables.branch import Branch
+from routing.serving.deployment import Deployed
+from routing.serving.link import Link
+
+
+class Wanting:
+    """Tells, and hears, what is wanted. ``filters``: what this broker's sinks want of the tree."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        agenda: Agenda,
+        filters: Callable[[], Sequence[str]],
+    ) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._agreed = agreed
+        self._agenda = agenda
+        self._filters = filters
+        self._confirmations = Confirmations()
+        self._wanted_by_father: tuple[Branch, int] | None = None
+        """What of the father's wants the station was told of last."""
+
+    def index(self) -> None:
+        """Types, rules, subscriptions or neighbours have changed."""
+        ground, router = self._ground, self._router
+        defining: dict[str, list[Deployed]] = {}
+        for one in ground.deployments.rules:
+            defining.setdefault(one.rule.defines.name, []).append(one)
+        router.index(ground.advertisements.schemas, defining)
+        father = router.branches.get(router.father or "")
+        version = None if father is None else (father, father.wanted_version)
+        if father is None:
+            ground.detection.station.want({}, {})
+        elif version != self._wanted_by_father:
+            ground.detection.station.want(father.predicates, father.demands)
+        self._wanted_by_father = version
+
+    # --- wants ---
+
+    def tell(self, to: Sequence[str] | None = None) -> None:
+        """Tell what is news to these neighbours; None for all."""
+        for branch, want in self._router.wants(self._filters(), to):
+            branch.told_number = self._confirmations.next_number(branch.neighbour)
+            self._ground.send(branch.neighbour, replace(want, number=branch.told_number))
+
+    def hear_want(self, neighbour: str, want: Want) -> None:
+        """A neighbour wants something else."""
+        if self._router.want(neighbour, want):
+            self._agenda.look_again()
+            self._confirmations.add(Neighbour(neighbour, want.number))
+
+    def hear_wanted(self, neighbour: str, wanted: Wanted) -> None:
+        """What a neighbour was told is in force with it."""
+        if neighbour in self._router.branches:
+            self._confirm(self._confirmations.confirm(neighbour, wanted.number))
+
+    def repeat(self) -> None:
+        """Tell again what was not confirmed: the neighbour was not in the same tree yet."""
+        if self._confirmations.is_settled:
+            return
+        for neighbour in self._confirmations.unconfirmed:
+            if neighbour in self._router.branches:
+                self._router.branches[neighbour].told = None
+        self._agenda.tell_soon()
+
+    def start_anew(self) -> None:
+        """The tree is another."""
+        self._confirmations.start_anew()
+
+    def leave(self, neighbour: str) -> None:
+        """A neighbour is in the tree no more."""
+        self._confirm(self._confirmations.leave(neighbour))
+
+    # --- who waits for them ---
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nobody waits for anything."""
+        return self._confirmations.is_settled
+
+    def confirm_subscription(self, link: Link, answer: Confirmed) -> None:
+        """Answer a client once what it has subscribed to is in force."""
+        if self._router.is_root and not self._router.branches:
+            self._ground.desk.send(link.peer, answer)
+        else:
+            self._confirmations.add(Client(link.peer, answer))
+
+    def confirm(self) -> None:
+        """All that is wanted has been told: answer whoever waits for nothing more."""
+        self._confirm(self._confirmations.take_done())
+
+    def _confirm(self, waiters: Iterable[Waiter]) -> None:
+        ground, has_begun = self._ground, False
+        for waiter in waiters:
+            if isinstance(waiter, Client):
+                ground.answer(waiter.peer, waiter.answer)
+                has_begun = True
+            elif isinstance(waiter, Reply):
+                ground.send(waiter.name, waiter.answer)
+            else:
+                ground.send(waiter.name, Wanted(waiter.number))
+        if has_begun:
+            # What they get begins here, though nothing may have been told of it yet.
+            ground.detection.count_on(ground.wanted_rules, self._agreed.committed)

@@ -1,0 +1,15 @@
+"""The time of what a broker is just doing: said with every input, and the same for all its parts.
+
+Law: it is set where an input comes in, and nowhere else.
+"""
+
+from __future__ import annotations
+
+
+class Moment:
+    """``now``: seconds of the host's clock at the input that is being taken in."""
+
+    __slots__ = ("now",)
+
+    def __init__(self, now: float) -> None:
+        self.now = now
