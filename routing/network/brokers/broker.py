@@ -325,7 +325,6 @@ class Broker(Node):
             self._know()
         self._ground.send_flows()
         passing, trees, is_at_work = self._passing, self._trees, detection.is_at_work
-        passing.settle()
         if is_at_work:
             if trees is None:
                 passing.ask_below()

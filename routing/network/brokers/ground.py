@@ -74,7 +74,13 @@ class Ground:
         self.overlay.send(neighbour, message, self.moment.now)
 
     def send_flows(self) -> None:
-        """What is routed leaves; before anything is told by which its types might be forgotten."""
+        """What goes up leaves, then what is routed and the promises behind it (Router, Law 2);
+        before anything is told by which types might be forgotten.
+        """
+        outbox, father = self.detection.station.outbox, self.router.father
+        for message in outbox.take() if outbox.waiting else ():
+            if self.detection.is_at_work and father is not None:
+                self.send(father, message)
         for neighbour, flow in self.router.take_flows():
             self.overlay.send(neighbour, flow, self.moment.now)
 

@@ -124,16 +124,6 @@ class Passing:
 
     # --- what goes ---
 
-    def settle(self) -> None:
-        """Send up what has been let through, and down what is asked, once this broker has done
-        its part.
-        """
-        detection, father = self._detection, self._router.father
-        outbox, is_at_work = detection.station.outbox, detection.is_at_work
-        for message in outbox.take() if outbox.waiting else ():
-            if is_at_work and father is not None:
-                self._overlay.send(father, message, self._moment.now)
-
     def say_who_left(self) -> None:
         """Tell the root which local sources have closed, behind the last of their events."""
         for name in self._detection.take_leaving():

@@ -690,3 +690,31 @@ def test_what_is_held_of_a_source_that_closes_meanwhile_reaches_who_wants_it(hom
         network.clients["t"].close(network.mesh.now)
         network.run(1)
         assert 'k: t#1 Temp@1("a", 50.0)' in network.take_lines(), f"after {wait_ms} ms"
+
+
+def test_an_event_is_not_overtaken_by_the_closing_of_its_source() -> None:
+    """Both come to b2 in one input, as when a packet was lost below the link; they leave b2 as two
+    messages, and what the second of them brings may come some time later (fuzzed seed 6042)."""
+    network = Network(5)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("k", "b5").subscribe("Temp()")
+    network.run(0.2)
+    network.take_lines()
+    mesh, near, far = network.mesh, network.mesh.wires["b1", b"b2"], network.mesh.wires["b2", b"b3"]
+    to_b2, to_b3 = near.deliver, far.deliver
+    came: list[list[bytes]] = []
+
+    def together(frames: list[bytes], now: float) -> None:
+        came.append(frames)
+        for one in reversed(came) if len(came) == 2 else ():
+            to_b2(one, now)
+
+    def apart(frames: list[bytes], now: float) -> None:
+        far.delay_s += 0.003
+        mesh.at(now + far.delay_s, lambda: to_b3(frames, mesh.now))
+
+    near.deliver, far.deliver = together, apart
+    network.clients["t"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), mesh.now)
+    network.clients["t"].close(mesh.now)
+    network.run(0.5)
+    assert network.take_lines() == ['k: t#1 Temp@1("a", 50.0)']
