@@ -51,7 +51,8 @@ def simulate(file: Path, wanted: Wanted, refuse: type[Exception] = scenario.Scen
 
 def _sweep(document: Mapping[str, Any], file: Path, wanted: Wanted) -> int:
     if wanted != Wanted(seed=wanted.seed, out=wanted.out):
-        raise scenario.ScenarioError(f"{file}: of the runs of a sweep there is a table alone")
+        reason = "a sweep gives one table, and takes --seed and --out alone"
+        raise scenario.ScenarioError(f"{file}: {reason}")
     if wanted.seed is not None:
         document = {**document, "seed": wanted.seed}
     todo = sweep.runs(document, file)

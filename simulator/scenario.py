@@ -6,6 +6,7 @@ A file may spell out its brokers, links, sources, rules and sinks, have them gen
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -132,7 +133,7 @@ def parse(file: Path) -> Mapping[str, Any]:
     """What a file says, unchecked. ScenarioError, OSError."""
     data = file.read_bytes()
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ScenarioError(f"{file}: not UTF-8: {error}") from None
     except tomllib.TOMLDecodeError as error:
@@ -142,6 +143,7 @@ def parse(file: Path) -> Mapping[str, Any]:
 def of(document: Mapping[str, Any], file: Path, seed: int | None = None) -> Scenario:
     """The scenario that a document says, as if it stood in ``file``. Raises ScenarioError."""
     try:
+        _all_finite("", document)
         table = msgspec.convert(document, ScenarioTable, strict=True)
         return _Reader(file, table, seed).scenario()
     except msgspec.ValidationError as error:
@@ -160,6 +162,18 @@ def _place_first(text: str) -> str:
     return f"{place}: {message}" if place else message
 
 
+def _all_finite(place: str, value: Any) -> None:
+    """ValueError at the place of a number that is none: TOML knows ``nan`` and ``inf``."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            _all_finite(f"{place}.{key}" if place else key, inner)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value, 1):
+            _all_finite(f"{place}[{number}]", inner)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{place}: expected a finite number, found {value}")
+
+
 class _Reader:
     """Checks what the tables say against one another."""
 
@@ -174,10 +188,11 @@ class _Reader:
         _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
         _positive("duration_s", table.duration_s)
-        if table.warm_up_s < 0:
-            raise ValueError(f"warm_up_s: expected 0 or more, found {table.warm_up_s}")
+        _not_negative("warm_up_s", table.warm_up_s)
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
         _positive("protocol.lead_s", protocol.lead_s)
+        _not_negative("protocol.message_cost_us", protocol.message_cost_us)
+        _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
         brokers, links = self._network()
         faults = tuple(
             self._fault(place, one, brokers, links) for place, one in enumerate(table.fault, 1)
@@ -246,6 +261,8 @@ class _Reader:
         if graph.has_edge(one, other):
             raise ValueError(f"{place}.between: {one} and {other} are linked already")
         graph.add_edge(one, other)
+        _not_negative(f"{place}.delay_ms", table.delay_ms)
+        _positive(f"{place}.bandwidth_mbps", table.bandwidth_mbps)
         bandwidth = None if table.bandwidth_mbps is None else table.bandwidth_mbps * 125_000
         try:
             return Link((one, other), Quality(table.delay_ms / 1e3, bandwidth, loss=table.loss))
@@ -295,6 +312,11 @@ def _one_of(place: str, value: str, choices: tuple[str, ...]) -> None:
 def _positive(place: str, value: float | None) -> None:
     if value is not None and value <= 0:
         raise ValueError(f"{place}: expected a positive number, found {value}")
+
+
+def _not_negative(place: str, value: float) -> None:
+    if value < 0:
+        raise ValueError(f"{place}: expected 0 or more, found {value}")
 
 
 def _named(place: str, name: str, taken: Any) -> None:

@@ -77,16 +77,16 @@ def _from_file(file: Path, mean_s: float) -> nx.Graph:
     try:
         read = nx.Graph(nx.read_graphml(file))
     except (nx.NetworkXError, SyntaxError, KeyError) as error:
-        raise ValueError(f"{file}: not a graph in GraphML: {error}") from None
+        raise ValueError(f"file: {file}: not a graph in GraphML: {error}") from None
     read.remove_edges_from(list(nx.selfloop_edges(read)))
     if len(read) == 0 or not nx.is_connected(read):
-        raise ValueError(f"{file}: expected a connected graph of one node or more")
+        raise ValueError(f"file: {file}: expected a connected graph of one node or more")
     graph = nx.Graph()
     graph.add_nodes_from(sorted(map(str, read)))
     for one, other, delay_ms in read.edges(data="delay_ms"):
         delay_s = mean_s if delay_ms is None else float(delay_ms) / 1e3
-        if not delay_s > 0:
-            raise ValueError(f"{file}: the delay_ms of {one} to {other} must be positive")
+        if not 0 < delay_s < math.inf:
+            raise ValueError(f"file: {file}: the delay_ms of {one} to {other} must be positive")
         graph.add_edge(str(one), str(other), delay_s=delay_s)
     return graph
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 import typer
 
 EXAMPLE = "rexmq simulate scenario.toml --check"
+SEEDS = "0..40"
+"""The random scenarios of ``--fuzz`` that nobody has chosen."""
 
 
 def command(
@@ -46,8 +48,13 @@ def command(
         bool, typer.Option("--fuzz", help="Random scenarios, each compared with the oracle.")
     ] = False,
     seeds: Annotated[
-        str, typer.Option("--seeds", metavar="A..B", help="With --fuzz: from A to B, B left out.")
-    ] = "0..40",
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="A..B",
+            help=f"With --fuzz: from A to B, B left out; else {SEEDS}.",
+        ),
+    ] = None,
     strategy: Annotated[
         list[str] | None,
         typer.Option("--strategy", metavar="NAME", help="With --fuzz: these, else all there are."),
@@ -57,9 +64,8 @@ def command(
 
     With --check the exit status is 1 when a sink got anything but what it must get, with --replay
     when anything was carried that is not in the trace. A scenario with a sweep is run many times,
-    and what comes of it is one table, runs.csv. With --fuzz
-    there is no scenario: every seed makes one, and those that fail are made small and written to
-    --out (else the folder fuzz).
+    and what comes of it is one table, runs.csv. With --fuzz there is no scenario: every seed makes
+    one, and those that fail are made small and written to --out (else the folder fuzz).
     """
     from broker.cli.outcome import REFUSED
     from broker.errors import ConfigurationError
@@ -67,10 +73,14 @@ def command(
     if fuzz == (scenario is not None):
         raise typer.BadParameter("give either a scenario or --fuzz")
     if scenario is None:
+        if check or any(one is not None for one in (seed, deliveries, trace, replay, draw)):
+            raise typer.BadParameter("--fuzz takes --seeds, --strategy and --out alone")
         campaign = importlib.import_module("simulator.fuzzing.cli")
-        if campaign.fuzz(_range(seeds), strategy or (), out or Path("fuzz")):
+        if campaign.fuzz(_range(seeds or SEEDS), strategy or (), out or Path("fuzz")):
             raise typer.Exit(REFUSED)
         return
+    if seeds is not None or strategy:
+        raise typer.BadParameter("--seeds and --strategy go with --fuzz; a scenario has its own")
     simulator = _simulator()
     wanted = simulator.Wanted(seed, out, deliveries, trace, replay, draw, check)
     found = simulator.simulate(scenario, wanted, refuse=ConfigurationError)

@@ -52,13 +52,29 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         ('["b1", "b2"]', '["b1"]', "link[1].between: expected `array` of length 2, got 1"),
         ('["b1", "b2"]', '["b1", "b1"]', "link[1].between: a broker is not linked to itself"),
         ('["b1", "b2"]', '["b1", "b2"]\nloss = 2.0', "link[1]: loss must be from 0 to 1, not 2.0"),
-        ('["b1", "b2"]', '["b1", "b2"]\ndelay_ms = -1.0', "link[1]: delay_s is negative"),
+        ('["b1", "b2"]', '["b1", "b2"]\ndelay_ms = -1.0', "link[1].delay_ms: expected 0 or more"),
+        (
+            '["b1", "b2"]',
+            '["b1", "b2"]\ndelay_ms = nan',
+            "link[1].delay_ms: expected a finite numb",
+        ),
+        (
+            '["b1", "b2"]',
+            '["b1", "b2"]\nbandwidth_mbps = 0.0',
+            "link[1].bandwidth_mbps: expected a",
+        ),
         ('[[link]]\nbetween = ["b1", "b2"]\n', "", "no link joins b1 and b2"),
         ('broker = "b1"\nevents', 'broker = "b9"\nevents', "source[1].broker: there is no broker"),
         ('broker = "b1"\nsub', 'broker = "b9"\nsub', "sink[1].broker: there is no broker 'b9'"),
         ('subscribe = ["Fire', 'subscripe = ["Fire', "sink[1]: object "),
         ("seed = 7", 'strategy = "best"', "strategy: expected one of centralized, distributed-st"),
         ("seed = 7", 'ordering = "none"', "ordering: expected one of watermark, arrival"),
+        (
+            "[[broker]]",
+            "[protocol]\nbyte_cost_ns = -1.0\n[[broker]]",
+            "protocol.byte_cost_ns: expe",
+        ),
+        ("seed = 7", "duration_s = inf", "duration_s: expected a finite number, found inf"),
         ("seed = 7", "duration_s = -1.0", "duration_s: expected a positive number, found -1"),
     ],
 )
@@ -105,6 +121,24 @@ def test_a_bad_fault_is_refused(written, table: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario.read(written(f"{SMALL}\n[[fault]]\nat_s = 1.0\n{table}\n"))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_every_number_is_a_finite_one(written, value: str) -> None:
+    workload = f"types = 3\nhorizon_s = 1.0\nselection = {{ last = 1.0, each = {value} }}"
+    path = written(f"{SMALL}\n[workload]\n{workload}\n")
+    with pytest.raises(ScenarioError, match=r"workload\.selection\.each: expected a finite number"):
+        scenario.read(path)
+    path = written(f"{SMALL}\n[workload]\ntypes = 3\nhorizon_s = 1.0\nrates = [1.0, {value}]\n")
+    with pytest.raises(ScenarioError, match=r"workload\.rates\[2\]: expected a finite number"):
+        scenario.read(path)
+
+
+def test_a_mark_of_the_order_of_bytes_and_any_ends_of_lines_may_stand_in_a_file(written) -> None:
+    plain = scenario.read(written(SMALL))
+    path = written(SMALL)
+    path.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert scenario.read(path) == plain
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_the_command_runs_a_sweep(tmp_path: Path, capsys, monkeypatch) -> None:
     assert "4 runs" in capsys.readouterr().out
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 5
     assert main(["simulate", str(file), "--check"]) == 1
-    assert "of the runs of a sweep there is a table alone" in capsys.readouterr().err
+    assert "a sweep gives one table" in capsys.readouterr().err
 
 
 def test_a_saved_trace_is_replayed(written, capsys) -> None:
