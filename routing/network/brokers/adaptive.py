@@ -10,9 +10,6 @@ plan says what it has chosen, so all change at one instant, and what moves begin
 when the network changes: nothing is lost, and nothing comes twice.
 
 Law 3: it stays at that in networks that are too large to weigh, of 250 brokers with sinks say.
-
-Law 4: every broker's wants are told along the single tree, whatever way they are met. So they are
-in force there when a rule comes back to it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ that is met at the root say, goes through a table that is filled in here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,7 @@ from routing.network.brokers.passing import Passing
 from routing.network.brokers.pausing import Pausing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
-from routing.network.brokers.trees import SinkTrees, single_filters
+from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.stations.detecting import SinkTreesDetection
@@ -80,7 +80,7 @@ def parts_of(
     """The parts of a broker with this strategy. ``moved`` as in Passing."""
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
-    wanting = Wanting(ground, agreed, agenda, _filters_of(ground, agreed, chosen))
+    wanting = Wanting(ground, agreed, agenda)
     knowing = Knowing(ground, agreed, agenda, needs, visiting)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting, moved)
@@ -131,17 +131,6 @@ def parts_of(
         Awaiting(ground),
         pausing,
     )
-
-
-def _filters_of(
-    ground: Ground, agreed: Agreed, chosen: Chosen | None
-) -> Callable[[], Sequence[str]]:
-    """What is told along the single tree of what a broker's sinks want: all of it, unless it comes
-    along trees of their own for good.
-    """
-    if isinstance(ground.detection, SinkTreesDetection) and chosen is not Chosen.WAYS:
-        return lambda: single_filters(ground, agreed)
-    return lambda: ground.filters
 
 
 def _chooser_of(

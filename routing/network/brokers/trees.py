@@ -17,11 +17,14 @@ published it any more: others there have been told that nothing more would come,
 where that source begins.
 
 Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
+
+Law 6: every broker's wants are told along the single tree, whatever way they are met. So they are
+in force there when the rules of a type come back to it, because of another rule or another source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from routing.messages import Confirmed, Need, Needed, Plan, SinkTree
@@ -229,12 +232,6 @@ class SinkTrees:
     def _planned(self, tree: SinkTree, plan: Plan) -> Planned:
         generation = Generation(plan.root, plan.epoch, tree.number)
         return tree, generation, self._agreed.divided_for(tree, plan)
-
-
-def single_filters(ground: Ground, agreed: Agreed) -> Sequence[str]:
-    """What a broker's sinks want of the single tree, where each has one of its own."""
-    own = kinds_of(agreed.known, agreed.choice.own).own
-    return [one.text for sink in ground.sinks for one in sink.interests if one.type_name not in own]
 
 
 def _pairs(links: Iterable[Link]) -> set[frozenset[str]]:

@@ -6,7 +6,7 @@ changes. It is in force once all who were told have confirmed it (agreement.conf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from routing.messages import Confirmed, Want, Wanted
@@ -20,20 +20,13 @@ from routing.serving.link import Link
 
 
 class Wanting:
-    """Tells, and hears, what is wanted. ``filters``: what this broker's sinks want of the tree."""
+    """Tells, and hears, what is wanted."""
 
-    def __init__(
-        self,
-        ground: Ground,
-        agreed: Agreed,
-        agenda: Agenda,
-        filters: Callable[[], Sequence[str]],
-    ) -> None:
+    def __init__(self, ground: Ground, agreed: Agreed, agenda: Agenda) -> None:
         self._ground = ground
         self._router = ground.router
         self._agreed = agreed
         self._agenda = agenda
-        self._filters = filters
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
         """What of the father's wants the station was told of last."""
@@ -57,7 +50,7 @@ class Wanting:
 
     def tell(self, to: Sequence[str] | None = None) -> None:
         """Tell what is news to these neighbours; None for all."""
-        for branch, want in self._router.wants(self._filters(), to):
+        for branch, want in self._router.wants(self._ground.filters, to):
             branch.told_number = self._confirmations.next_number(branch.neighbour)
             self._ground.send(branch.neighbour, replace(want, number=branch.told_number))
 

@@ -2,6 +2,7 @@
 
 import pytest
 from brokers import SCHEMAS, Network
+from conversation import batches_of
 
 from routing import wire
 from routing.errors import WireError
@@ -13,6 +14,8 @@ from Smoke(room = $r) and last Temp(room = $r and value > 45) within 5 min from 
 where room = Smoke.room, value = Temp.value
 """
 HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room = t.room"
+AGAIN = """rule again: define Hot(room: string)
+from Smoke(room = $r) and last Hot(room = $r) within 5 min from Smoke where room = Smoke.room"""
 USED = """rule used: define Used(room: string)
 from Smoke(room = $r) and last Temp(room = $r) within 5 min from Smoke
 where room = Smoke.room consuming Temp"""
@@ -125,6 +128,22 @@ def test_what_consumes_stays_on_the_single_tree_and_takes_its_type_with_it() -> 
     network.publish("Smoke", 'Smoke@3("a") Smoke@4("a")', 10)
     lines = [line for line in network.take_lines() if "Used" in line]
     assert lines == ['k: Used@3("a") <- Smoke#1 Temp#1']
+
+
+def test_a_type_that_comes_to_the_single_tree_is_wanted_there_from_the_start() -> None:
+    """What is published while the rule is deployed that brings it there (fuzzed seed 6099)."""
+    network = furnished(3)
+    network.connect("k", "b3").subscribe("Hot()")
+    network.clients["m"].deploy(HOT)
+    network.run(0.3)
+    network.take_lines()
+    network.clients["m"].deploy(AGAIN)
+    network.run(0.012)
+    network.clients["Temp"].publish_all(batches_of('Temp@1("a", 50)', SCHEMAS), network.mesh.now)
+    for name in ("Temp", "Smoke"):
+        network.clients[name].close(network.mesh.now)
+    network.run(0.5)
+    assert 'k: Hot@1("a") <- Temp#1' in network.take_lines()
 
 
 def test_who_subscribes_to_an_idle_rule_gets_what_comes_from_then_on() -> None:
