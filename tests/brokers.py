@@ -39,7 +39,7 @@ class Network:
         for number in range(1, count + 1):
             name = f"b{number}"
             broker = make_broker(
-                NodeConfig(name=name, wall_clock=False, **options),
+                NodeConfig(**{"name": name, "wall_clock": False, **options}),  # type: ignore[arg-type]
                 OverlayConfig(name),
                 rules.engine.make("naive"),
                 make(self.strategy),

@@ -39,8 +39,6 @@ class Watermarks:
         self._given: dict[str, int] = {}
         self._dirty: set[str] = set()
         self._ended: set[frozenset[str]] = set()
-        self.ticks = False
-        """Whether a rule needs ``Timer`` and the clock drives it."""
         self._kept: dict[frozenset[str], int] = {}
         """How many events are kept for the groups that wait (Law 3)."""
 
@@ -52,6 +50,11 @@ class Watermarks:
     def given(self) -> Mapping[str, int]:
         """The marks given so far."""
         return self._given
+
+    @property
+    def ticks(self) -> bool:
+        """Whether a rule needs ``Timer`` and the clock drives it."""
+        return self._config.wall_clock and bool(self._deployments.groups(TIMER.name))
 
     def has_ended(self, group: frozenset[str]) -> bool:
         """Whether all types that a rule needs have closed, so that nobody waits for it (Law 2)."""
@@ -154,7 +157,6 @@ class Watermarks:
     def forget_groups(self) -> None:
         """Rules have changed; every type that one needs is to be touched."""
         self._ended.clear()
-        self.ticks = self._config.wall_clock and bool(self._deployments.groups(TIMER.name))
         groups = {
             group for name in self._deployments.needed for group in self._deployments.groups(name)
         }

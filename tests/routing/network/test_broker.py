@@ -1,5 +1,6 @@
 """Clients of different brokers: what one asks holds for all (network.brokers.broker, Law 1)."""
 
+import math
 import re
 from random import Random
 
@@ -718,3 +719,28 @@ def test_an_event_is_not_overtaken_by_the_closing_of_its_source() -> None:
     network.clients["t"].close(mesh.now)
     network.run(0.5)
     assert network.take_lines() == ['k: t#1 Temp@1("a", 50.0)']
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "define Tick(s: int) from Timer() where s = Timer.S",
+        "define Tick(s: int) from Timer() as t and not Temp() within 1 s from t where s = t.S",
+    ],
+)
+def test_timers_tick_by_the_clock_wherever_their_rule_is_evaluated(rule: str) -> None:
+    """Not only at the root, and not ahead of the clock where sources promise (seed 6166)."""
+    network = Network(3, wall_clock=True)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("k", "b3").subscribe("Tick()")
+    network.run(0.5)
+    network.connect("m", "b2").deploy(f"rule tick: {rule}")
+    network.run(0.5)
+    network.publish("t", 'Temp@1("a", 50)', 1_000)
+    first = math.ceil(network.mesh.now)
+    network.take_lines()
+    network.run(first + 3.5 - network.mesh.now)
+    ticks = [
+        f"k: Tick@{second}({second}) <- timer#timer/{second}" for second in range(first, first + 4)
+    ]
+    assert network.take_lines() == ticks
