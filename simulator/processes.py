@@ -1,16 +1,18 @@
-"""Work that is spread over processes, which an interrupt ends with the one that waits for them.
+"""Work that is spread over processes, which end with the one that waits for them.
 
 Law: who leaves off waiting for what is under way, by Ctrl-C above all, leaves no process behind,
-and none of them says a word of it.
+and none of them says a word of it. Who is ended by force cannot tell them; they see it themselves.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
+from threading import Thread
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -27,9 +29,14 @@ class Processes(ProcessPoolExecutor):
         self._others = set(active_children())
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """As of any executor. It may begin a process, which then is deaf until it has begun."""
-        with _uninterrupted():
-            return super().submit(fn, *args, **kwargs)
+        """As of any executor, but for ever: it cannot be cancelled.
+
+        Python 3.11 prints a traceback where processes are gone that cancelled work was waiting for.
+        """
+        with _uninterrupted():  # it may begin a process, which then is deaf until it has begun
+            future = super().submit(fn, *args, **kwargs)
+        future.cancel = _refuse  # type: ignore[method-assign]
+        return future
 
     def __exit__(
         self,
@@ -43,11 +50,23 @@ class Processes(ProcessPoolExecutor):
         return super().__exit__(kind, error, trace)
 
 
+def _refuse() -> bool:
+    return False
+
+
 def _begin(prepare: Callable[[], None] | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # which ends it without a traceback
     signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPT)
+    Thread(target=_end_with_parent, daemon=True).start()
     if prepare is not None:
         prepare()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -34,9 +35,9 @@ def test_an_error_is_raised_where_it_is_waited_for() -> None:
         list(pool.map(divmod, [4, 1], [2, 0]))
 
 
-@pytest.mark.parametrize("whom", [os.killpg, os.kill])
-def test_an_interrupt_ends_all_of_them_without_a_word(tmp_path, whom) -> None:
-    """At a terminal all processes hear of it; from another program only the first does."""
+@pytest.fixture
+def sleepers(tmp_path) -> Iterator[subprocess.Popen]:
+    """A process that waits for two others; nothing of all that is to be left in the end."""
     (tmp_path / "sleepers.py").write_text(SLEEPERS)
     running = subprocess.Popen(
         [sys.executable, str(tmp_path / "sleepers.py")],
@@ -48,16 +49,30 @@ def test_an_interrupt_ends_all_of_them_without_a_word(tmp_path, whom) -> None:
     )
     with running:
         assert {running.stdout.readline() for _ in range(2)} == {"0\n", "1\n"}
-        whom(running.pid, signal.SIGINT)
-        output, errors = running.communicate(timeout=60)
-        assert running.returncode == -signal.SIGINT
-        assert output == ""
-        assert errors.count("Traceback") == 1  # of the one that waits, which has no command's guard
-    for _ in range(100):
+        yield running
+    for _ in range(600):
         if not any_left(running.pid):
             return
         time.sleep(0.1)
+    os.killpg(running.pid, signal.SIGKILL)
     raise AssertionError("a process was left behind")
+
+
+@pytest.mark.parametrize("whom", [os.killpg, os.kill])
+def test_an_interrupt_ends_all_of_them_without_a_word(sleepers, whom) -> None:
+    """At a terminal all processes hear of it; from another program only the first does."""
+    whom(sleepers.pid, signal.SIGINT)
+    output, errors = sleepers.communicate(timeout=60)
+    assert sleepers.returncode == -signal.SIGINT
+    assert output == ""
+    assert errors.count("Traceback") == 1  # of the one that waits, which has no command's guard
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_they_end_with_one_that_is_ended_by_force(sleepers, number) -> None:
+    sleepers.send_signal(number)
+    assert sleepers.communicate(timeout=60)[0] == ""
+    assert sleepers.returncode == -number
 
 
 def any_left(group: int) -> bool:
