@@ -1,7 +1,9 @@
 """Up to which instant the engine may evaluate (architecture.md 4.2, tesla.md S14).
 
 Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the
-given marks of its types over as floors: what it publishes before them is late.
+given marks of its types over as floors: what it publishes before them is late. Where events have
+the times at which they come (``ordering = "arrival"``) their own say nothing about marks, and there
+is no floor.
 
 Law 2: an open type is given its mark. A type whose sources have all closed must hold nothing up,
 and must not run ahead of what it belongs to either, or a source that comes later could publish
@@ -21,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import MICROSECONDS, TIME_MIN
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
 from rules.pattern import TIMER
@@ -130,6 +132,8 @@ class Watermarks:
 
     def floor(self, name: str, rule_marks: Mapping[str, int]) -> int:
         """The first promise of a source that joins a type (Law 1)."""
+        if self._config.ordering is Ordering.ARRIVAL:
+            return TIME_MIN
         given = self._given.get(name)
         if given is not None:
             return given
