@@ -29,7 +29,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.spark.composites import of_type
+    from broker.spark.composites import of_type, write_by_type
     from broker.spark.detection import detect, explain_plan, rejected
     from broker.spark.environment import SparkUnavailable, local_session
     from broker.spark.identity import identified
@@ -48,6 +48,7 @@ _HOMES = {
     "publish": "broker.spark.publishing",
     "register": "broker.spark.source",
     "rejected": "broker.spark.detection",
+    "write_by_type": "broker.spark.composites",
 }
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "publish",
     "register",
     "rejected",
+    "write_by_type",
 ]
 
 

@@ -2,14 +2,17 @@
 
 A row's own type has its attributes in the column of the type's name; the columns of other types
 are null. So types may have attributes of one name and different kinds, and nothing is renamed.
+``of_type`` and ``write_by_type`` leave these columns behind.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 
 import pyarrow as pa
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
@@ -45,15 +48,18 @@ def spark_schema(types: Sequence[EventType]) -> spark.StructType:
 
 
 def rows(batch: EventBatch, types: Sequence[EventType], *, full_cause: bool) -> pa.RecordBatch:
-    """Composite events of one type as such rows."""
+    """Events of one of the types as such rows; primitive ones have no causes."""
     count = len(batch)
-    assert batch.causes is not None
     columns = {
         "type": strings(StringColumn.constant(batch.type.name, count)),
         "time": pa.array(batch.time).view(pa.timestamp("us", "UTC")),
         "source": strings(batch.ids.source),
         "id": printed_ids(batch.ids),
-        "cause": printed_causes(batch.causes, full=full_cause),
+        "cause": (
+            pa.array([[]] * count, pa.list_(pa.string()))
+            if batch.causes is None
+            else printed_causes(batch.causes, full=full_cause)
+        ),
     }
     for event_type in types:
         if event_type.name != batch.type.name:
@@ -81,6 +87,25 @@ def of_type(composites: DataFrame, name: str) -> DataFrame:
     # What detect has packed is let go with its result, which the caller may keep no longer.
     weakref.finalize(table, id, composites).atexit = False
     return table
+
+
+def write_by_type(composites: DataFrame, folder: str | Path) -> dict[str, int]:
+    """Write the composite events of each type, with the columns that it has (``of_type``), as
+    Parquet to ``folder``/``type``, over what was there; gives how many there are of each.
+
+    They are worked out once, however many types there are, and are meanwhile on Spark's disks.
+    """
+    names = composites.schema.names[len(spark_schema(())) :]
+    is_kept = composites.storageLevel != StorageLevel.NONE
+    kept = composites if is_kept else composites.persist(StorageLevel.DISK_ONLY)
+    try:
+        counts = {row["type"]: row["count"] for row in kept.groupBy("type").count().collect()}
+        for name in names:
+            of_type(kept, name).write.mode("overwrite").parquet(f"{folder}/{name}")
+    finally:
+        if not is_kept:
+            kept.unpersist()
+    return {name: counts.get(name, 0) for name in names}
 
 
 def _struct(event_type: EventType) -> pa.DataType:

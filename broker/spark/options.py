@@ -33,7 +33,7 @@ TABLE: Mapping[str, tuple[str, str]] = {
     ),
     "credentials": ("", "refused: brokers have no security yet"),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
-    "subscribe": ("", "a filter such as Fire(value > 45); needed to read"),
+    "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
     "for": ("", "how long to collect events; needed to read"),
     "form": ("", "for publish() alone"),
     "origin": ("", "for publish() alone"),
@@ -43,6 +43,7 @@ ORDERS = ("held", "time", "none")
 WRITERS = ("arrow", "rows")
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
+_FILTER = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
 
 
@@ -115,10 +116,10 @@ class WriteOptions:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What is collected, and for how long in seconds."""
+    """What is collected, and for how long in seconds: what any of the ``filters`` asks for."""
 
     brokers: tuple[str, ...]
-    filter: str
+    filters: tuple[str, ...]
     duration_s: float
     timeout_s: float
 
@@ -127,19 +128,20 @@ class ReadOptions:
         """From Spark's; ValueError names the option that makes no sense."""
         given = _checked(options)
         for name in ("subscribe", "for"):
-            if not given[name]:
+            if not given[name].strip("; "):
                 raise ValueError(f"option {name} is missing: {TABLE[name][1]}")
+        filters = [one.strip() for one in _FILTER.findall(given["subscribe"])]
         return cls(
             _brokers(given["broker"]),
-            given["subscribe"],
+            tuple(one for one in filters if one),
             seconds("for", given["for"]),
             seconds("timeout", given["timeout"]),
         )
 
     @property
-    def type(self) -> str:
-        """The type that the filter names."""
-        return self.filter.split("(")[0].strip()
+    def types(self) -> tuple[str, ...]:
+        """The types that the filters name, each once."""
+        return tuple(dict.fromkeys(one.split("(")[0].strip() for one in self.filters))
 
 
 def seconds(name: str, text: str) -> float:

@@ -5,8 +5,10 @@ of the source. Before the first of them starts, every part has promised where it
 no rule goes on over a range that no task has begun, nothing is late, and tasks may start whenever
 they like. The first ranges are begun first, so that the slowest part is always at work.
 
-Law 2: a row's name follows from the row: its ``id``; else its ``source`` and ``sequence``; else
-what it holds, with a number among those that hold the same.
+Law 2: a row's name follows from the row: its ``id``; else its ``sequence``; else what it holds,
+with a number among those that hold the same. Ids and numbers name a row among those of its own
+source (tesla.md E1), and all are published as one: so its name goes before them where there may be
+several.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from time import time as time_now
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from broker.spark import frames as forms
@@ -121,12 +123,13 @@ def _promise(target: Target, starts: list[int]) -> None:
 
 def _named(frame: DataFrame, form: Form) -> DataFrame:
     """The frame with an id in every row (Law 2)."""
+    own = f.col(ID)
     if form.has_sequence:
-        number: Column = f.col(SEQUENCE).cast("string")
-        if form.has_source:
-            number = f.concat_ws("#", f.col(SOURCE), number)
-        return frame.withColumn(ID, f.coalesce(f.col(ID), number))
-    if not form.has_id:
-        return identified(frame, [TYPE, TIME, SOURCE, *form.values], ID)
-    made = identified(frame, [TYPE, TIME, SOURCE, *form.values, ID], "made")
-    return made.withColumn(ID, f.coalesce(f.col(ID), f.col("made"))).drop("made")
+        own = f.coalesce(own, f.col(SEQUENCE).cast("string"))
+    if form.has_source or len(form.types) > 1:  # a source without a name is called like the type
+        own = f.concat(f.col(SOURCE), f.lit("#"), own)
+    named = frame.withColumn(ID, own)
+    if form.has_sequence:
+        return named
+    made = identified(named, [TYPE, TIME, SOURCE, *form.values, ID], "made")
+    return made.withColumn(ID, f.coalesce(ID, "made")).drop("made")

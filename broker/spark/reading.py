@@ -1,4 +1,7 @@
-"""Reading from a running broker: what a subscription gets in so many seconds.
+"""Reading from a running broker: what a subscriber gets in so many seconds.
+
+Events of one type come with its attributes as columns; those of several, with a struct for each
+type (``composites``), so that one subscriber, in one task, can have them all.
 
 A stream that can be read again needs subscriptions that outlast their clients, which brokers do
 not have yet; this is where its reader will stand.
@@ -7,7 +10,7 @@ not have yet; this is where its reader will stand.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,6 +19,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from broker.client.subscriber import Subscriber
 from broker.errors import BrokerUnreachable
+from broker.spark.composites import rows, spark_schema
 from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
 from broker.spark.target import known_types
@@ -26,26 +30,28 @@ from matcher.model import EventBatch, EventType
 _COMMON = ("type", "time", "source", "id")
 
 
-def schema_of(options: ReadOptions) -> tuple[EventType, spark.StructType]:
-    """The type that is subscribed to, as the broker knows it, and the columns of its events."""
+def types_of(options: ReadOptions) -> tuple[EventType, ...]:
+    """The types that are subscribed to, as the broker knows them; SchemaError for another."""
     known = known_types(options.brokers, options.timeout_s)
-    event_type = known.get(options.type)
-    if event_type is None:
-        names = ", ".join(sorted(known)) or "none"
-        raise SchemaError(
-            f"no source or rule of the broker has made event {options.type} known, so its columns "
-            f"are not; known are: {names}"
-        )
-    schema = (
-        spark.StructType()
-        .add("type", spark.StringType())
-        .add("time", spark.TimestampType())
-        .add("source", spark.StringType())
-        .add("id", spark.StringType())
-    )
-    for attribute in event_type.attributes:
+    for name in options.types:
+        if name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise SchemaError(
+                f"no source or rule of the broker has made event {name} known, so its columns "
+                f"are not; known are: {names}"
+            )
+    return tuple(known[name] for name in options.types)
+
+
+def schema_of(types: Sequence[EventType]) -> spark.StructType:
+    """The columns of events of these types."""
+    if len(types) > 1:
+        return spark_schema(types)
+    schema = spark_schema(())
+    causes = schema.fields.pop()
+    for attribute in types[0].attributes:
         schema.add(attribute.name, SPARK_TYPES[attribute.kind])
-    return event_type, schema.add("cause", spark.ArrayType(spark.StringType()))
+    return schema.add(causes)
 
 
 @dataclass
@@ -53,7 +59,7 @@ class Reader(DataSourceReader):
     """One subscriber, in one task."""
 
     options: ReadOptions
-    type: EventType
+    types: Sequence[EventType]
 
     def partitions(self) -> list[InputPartition]:
         """One: a subscriber has one queue."""
@@ -72,8 +78,10 @@ class Reader(DataSourceReader):
                     yield self._rows(batch)
 
     def _rows(self, batch: EventBatch) -> pa.RecordBatch:
+        if len(self.types) > 1:
+            return rows(batch, self.types, full_cause=False)
         table = to_arrow(batch, dictionaries=False)
-        columns = {name: table.column(name) for name in (*_COMMON, *self.type.names)}
+        columns = {name: table.column(name) for name in (*_COMMON, *batch.type.names)}
         columns["cause"] = (
             table.column("cause")
             if "cause" in table.schema.names
@@ -85,7 +93,7 @@ class Reader(DataSourceReader):
         told = []
         for endpoint in self.options.brokers:
             try:
-                return Subscriber(endpoint, self.options.filter)
+                return Subscriber(endpoint, *self.options.filters)
             except BrokerUnreachable as error:
                 told.append(str(error))
         raise BrokerUnreachable(f"no broker is left: {'; '.join(told)}")

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from broker.spark.options import ReadOptions, WriteOptions
-from broker.spark.reading import Reader, schema_of
+from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
 from broker.spark.writing import BATCH_WRITERS, STREAM_WRITERS
 
@@ -36,12 +36,12 @@ class RexmqDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of what is read."""
-        return schema_of(ReadOptions.of(self.options))[1]
+        return schema_of(types_of(ReadOptions.of(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         options = ReadOptions.of(self.options)
-        return Reader(options, schema_of(options)[0])
+        return Reader(options, types_of(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For ``spark.readStream``: not yet."""

@@ -35,6 +35,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from broker.errors import LateEvents
 from broker.pace import Pace
 from broker.replay import cuts_of
 from broker.spark.delivery import Delivery
@@ -44,6 +45,17 @@ from broker.spark.rowwise import batches_of
 from broker.spark.target import Target
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
+
+_MENDED = {
+    "none": (
+        "; option order 'none' is for networks whose ordering is arrival: in this one rules go on "
+        "without the tasks that come later, unless they are held (option order 'held') or the "
+        "frame is published in order of time (broker.spark.publish)"
+    ),
+    "held": "",
+    "time": "",
+}
+"""What is said of late events besides, by order."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,9 @@ class Writing:
         try:
             written = _write(batches, rows, delivery, pace, in_order=options.order == "time")
             delivery.finish()
+        except LateEvents as error:
+            delivery.give_up()
+            raise LateEvents(f"{error}{_MENDED[options.order]}") from error
         except BaseException:
             delivery.give_up()
             raise

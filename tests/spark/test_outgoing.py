@@ -132,4 +132,25 @@ def test_what_brokers_cannot_do_yet_is_told():
 
 def test_options_are_read_whatever_their_case():
     read = ReadOptions.of({"Subscribe": "Fire(value > 45)", "FOR": "1.5 min", "broker": "a, b"})
-    assert (read.type, read.duration_s, read.brokers) == ("Fire", 90.0, ("a", "b"))
+    assert (read.types, read.duration_s, read.brokers) == (("Fire",), 90.0, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("given", "filters", "types"),
+    [
+        ("Fire()", ("Fire()",), ("Fire",)),
+        ("Fire(value > 45); Smoke;", ("Fire(value > 45)", "Smoke"), ("Fire", "Smoke")),
+        ('A(x = "1; 2"); A(y = 3)', ('A(x = "1; 2")', "A(y = 3)"), ("A",)),
+        (r'A(x = "\";"); B', (r'A(x = "\";")', "B"), ("A", "B")),
+        ('A(x = "open; B', ('A(x = "open; B',), ("A",)),
+    ],
+)
+def test_filters_are_told_apart(given, filters, types):
+    read = ReadOptions.of({"subscribe": given, "for": "1 s"})
+    assert (read.filters, read.types) == (filters, types)
+
+
+@pytest.mark.parametrize("given", [{"for": "1 s"}, {"subscribe": " ; ", "for": "1 s"}])
+def test_something_must_be_subscribed_to(given):
+    with pytest.raises(ValueError, match="option subscribe is missing"):
+        ReadOptions.of(given)

@@ -1,15 +1,16 @@
 """The data source against a running broker: written once, refused in words, read back."""
 
 import json
-import random
 import threading
 import time
 
 import pytest
+from connector import PAIR, declared, none_follows, readings, received, streamed, written
 from pyspark import TaskContext
 from two_brokers import two_brokers
 
 from broker import Publisher, RuleManager, Subscriber
+from broker.errors import BrokerUnreachable
 from broker.process import BrokerProcess
 from broker.spark import detect, publish, register
 from broker.spark.options import WriteOptions
@@ -22,11 +23,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does", "ignore:the event
 READ = EventType.of("Read", area="string", value="float")
 HOLD = "rule held: define Held() from TypedA() as Now and last TypedB() within 1 s from Now"
 NOBODY = "tcp://127.0.0.1:9"
-PAIR = """
-rule {0}pair: define {0}Pair(area: string, first: float, second: float)
-from {0}(area = $a) as Now and last {0}(area = $a) as Before within 1 min from Now
-where area = $a, first = Before.value, second = Now.value
-"""
 
 
 @pytest.fixture(scope="module")
@@ -35,54 +31,10 @@ def endpoint():
         yield process.endpoint
 
 
-def readings(spark, count=60, seed=1):
-    """Readings of two areas in no order, some of them simultaneous; each row is another."""
-    chance = random.Random(seed)
-    rows = [(n // 2 + 0.5, "ab"[n % 2], n / 4) for n in range(count)]
-    chance.shuffle(rows)
-    return spark.createDataFrame(rows, "ts double, area string, value double")
-
-
-def written(frame, endpoint, name, **options):
-    given = {"broker": endpoint, "type": name, "time": "ts", "source": f"by {name}"}
-    frame.write.format("rexmq").options(**{**given, **options}).mode("append").save()
-
-
-def received(subscriber, count, seconds=60.0):
-    """So many events; fewer where none comes for so many seconds."""
-    events = []
-    while len(events) < count:
-        try:
-            events.append(subscriber.receive(timeout_s=seconds))
-        except TimeoutError:
-            break
-    return events
-
-
-def streamed(spark, schema, folder, **options):
-    """Write what is in ``folder``/in as a stream, until all of it is written."""
-    stream = spark.readStream.schema(schema).parquet(str(folder / "in"))
-    writer = stream.writeStream.format("rexmq").options(**options)
-    place = str(folder / "checkpoint")
-    query = writer.option("checkpointLocation", place).trigger(availableNow=True).start()
-    query.awaitTermination()
-
-
-def none_follows(subscriber):
-    """Whether nothing comes of what was published before; what comes within a moment is seen."""
-    return received(subscriber, 1, seconds=0.5) == []
-
-
-def declared(manager, name):
-    text = f"event {name}(area: string, value: float)\n"
-    manager.add(text + PAIR.format(name))
-
-
 def test_a_frame_written_twice_takes_effect_once(spark, endpoint):
     register(spark)
     frame = readings(spark)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Once")
+    declared(endpoint, "Once")
     with Subscriber(endpoint, "Once()", "OncePair()") as subscriber:
         written(frame.repartition(3), endpoint, "Once")
         first = received(subscriber, 118)
@@ -115,8 +67,7 @@ def test_a_commit_that_fails_and_is_repeated_takes_effect_once(spark, endpoint, 
     spark.dataSource.register(Source)
     frame = readings(spark, 80)
     frame.repartition(2).write.parquet(str(tmp_path / "in"))
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Stream")
+    declared(endpoint, "Stream")
 
     def run(partitions):
         stream = spark.readStream.schema(frame.schema).parquet(str(tmp_path / "in"))
@@ -182,8 +133,7 @@ def test_a_dry_run_sends_nothing_and_tells_what_would_be_refused(spark):
 
 def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, endpoint):
     register(spark)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Fitting")
+    declared(endpoint, "Fitting")
     frame = readings(spark, 4)
     mistakes = {
         "column value is of type string; event Fitting has value: float": frame.selectExpr(
@@ -212,8 +162,7 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
     register(spark)
     rows = [(1.0, "a", 1.0), (2.0, None, 2.0), (None, "b", 3.0), (4.0, "b", 4.0)]
     frame = spark.createDataFrame(rows, "ts double, area string, value double").coalesce(1)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Partly")
+    declared(endpoint, "Partly")
     with Subscriber(endpoint, "Partly()") as subscriber:
         with pytest.raises(Exception, match="attribute area: expected string, found null"):
             written(frame, endpoint, "Partly")
@@ -224,21 +173,23 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
 def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
     register(spark)
     frame = readings(spark, 10)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Passed")
+    declared(endpoint, "Passed")
     with Subscriber(endpoint, "Passed()") as subscriber:
         written(frame, f"{NOBODY}, {endpoint}", "Passed", timeout="1 s")
         assert len(received(subscriber, 10)) == 10
     with pytest.raises(Exception, match="no broker is left: no broker answers at"):
         written(frame, NOBODY, "Passed", timeout="500 ms")
+    timed = frame.withColumnRenamed("ts", "time")
+    with pytest.raises(BrokerUnreachable, match="no broker is left: no broker answers at"):
+        publish({"Passed": timed}, NOBODY, timeout="500 ms")
 
 
 def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
     register(spark)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Read")
+    declared(endpoint, "Read")
     reader = spark.read.format("rexmq").option("broker", endpoint).option("for", "4 s")
     frame = reader.option("subscribe", "Read(value >= 1)").load()
+    both = reader.option("subscribe", "Read(value >= 1); ReadPair()").load()
     assert frame.columns == ["type", "time", "source", "id", "area", "value", "cause"]
     stop = threading.Event()
 
@@ -249,10 +200,12 @@ def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
             while not stop.wait(0.05):
                 number += 1
                 publisher.publish("Read", area="a", value=float(number % 3), at=number)
+                publisher.promise(number + 1)
 
     thread = threading.Thread(target=publishing)
     thread.start()
     rows = frame.collect()
+    of_both = both.collect()
     stop.set()
     thread.join()
     assert {row["value"] for row in rows} == {1.0, 2.0}
@@ -260,6 +213,9 @@ def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
     assert origins == {("Read", "reader's", "a")}
     times = [round(row["time"].timestamp() * 1e6) for row in rows]
     assert times == sorted(set(times))
+    assert {row["type"] for row in of_both} == {"Read", "ReadPair"}
+    assert all(row[row["type"]]["area"] == "a" for row in of_both)
+    assert {len(row["cause"]) for row in of_both if row["type"] == "ReadPair"} == {2}
     with pytest.raises(Exception, match=r"known are: .*Read"):
         reader.option("subscribe", "Unheard()").load()
 
@@ -300,8 +256,7 @@ def test_rows_name_their_types_and_each_is_checked(spark, endpoint):
 def test_rows_and_arrow_give_one_event_the_same_id(spark, endpoint, tmp_path):
     """Whatever kinds of columns there are; and the numbers of each write are told."""
     register(spark)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Rowwise")
+    declared(endpoint, "Rowwise")
     frame = readings(spark, 50).selectExpr(
         "timestamp_micros(cast(1382832000000000 + ts * 120000000 as long)) as ts",  # clocks go back
         "area",
@@ -327,8 +282,7 @@ def test_a_stream_writes_rows_too(spark, endpoint, tmp_path):
     register(spark)
     frame = readings(spark, 20)
     frame.coalesce(1).write.parquet(str(tmp_path / "in"))
-    with RuleManager(endpoint) as manager:
-        declared(manager, "StreamRows")
+    declared(endpoint, "StreamRows")
     options = {"broker": endpoint, "type": "StreamRows", "time": "ts", "writer": "rows"}
     numbers = tmp_path / "numbers.jsonl"
     with Subscriber(endpoint, "StreamRows()") as subscriber:
@@ -341,8 +295,7 @@ def test_a_stream_writes_rows_too(spark, endpoint, tmp_path):
 def test_a_schema_that_drifts_in_mid_stream_is_told_by_its_column(spark, endpoint, tmp_path):
     """A file without a column is refused, or its rows are counted; a restart looks again."""
     register(spark)
-    with RuleManager(endpoint) as manager:
-        declared(manager, "Drifting")
+    declared(endpoint, "Drifting")
     frame = readings(spark, 10).coalesce(1)
     options = {"broker": endpoint, "type": "Drifting", "time": "ts", "source": "drift"}
     numbers = tmp_path / "numbers.jsonl"

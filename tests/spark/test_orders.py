@@ -1,0 +1,66 @@
+"""What rows are in networks: in no order (option order none), and numbered."""
+
+import pytest
+from connector import declared, readings, received, written
+
+from broker import RuleManager, Subscriber
+from broker.process import BrokerProcess
+from broker.spark import publish, register
+
+pytestmark = pytest.mark.filterwarnings("ignore:PySpark does")
+
+
+def test_where_events_count_as_they_come_rows_need_no_order(spark):
+    """More tasks than cores, the latest rows first: each reading follows one of its area."""
+    register(spark)
+    frame = readings(spark).orderBy("ts", ascending=False).repartition(5)
+    with BrokerProcess("--ordering", "arrival") as broker:
+        declared(broker.endpoint, "Loose")
+        with Subscriber(broker.endpoint, "Loose()", "LoosePair()") as subscriber:
+            written(frame, broker.endpoint, "Loose", order="none")
+            events = received(subscriber, 118)
+        with RuleManager(broker.endpoint) as manager:
+            sources = manager.status()["sources"]
+    assert {one["standing"] for one in sources} == {"closed"}
+    assert sum(one["late"] + one["rejected"] for one in sources) == 0
+    values = sorted(event.data["value"] for event in events if event.type == "Loose")
+    assert values == [number / 4 for number in range(60)]
+    pairs = [event.data for event in events if event.type == "LoosePair"]
+    assert len(pairs) == 58
+    for area, parity in (("a", 0), ("b", 1)):
+        own = [one for one in pairs if one["area"] == area]
+        assert all(one[end] * 4 % 2 == parity for one in own for end in ("first", "second"))
+        # A chain in the order in which they came: each follows once, and is followed once.
+        assert len({one["first"] for one in own}) == len({one["second"] for one in own}) == 29
+
+
+def test_where_events_count_by_their_times_it_is_said_how_to_write_them(spark):
+    register(spark)
+    frame = readings(spark)
+    with BrokerProcess() as broker:
+        declared(broker.endpoint, "Strict")
+        with Subscriber(broker.endpoint, "StrictPair()") as subscriber:
+            written(frame.where("ts > 15"), broker.endpoint, "Strict", order="none")
+            assert len(received(subscriber, 28)) == 28
+            with pytest.raises(Exception, match=r"late Strict.*option order 'held'"):
+                written(frame.where("ts < 15"), broker.endpoint, "Strict", order="none")
+
+
+@pytest.mark.parametrize("column", ["sequence", "id"])
+def test_types_that_are_named_apart_are_not_taken_for_repeats_of_each_other(spark, column):
+    """Events of both types bear the numbers 1 to 20, and no source."""
+    frames = {
+        name: spark.range(1, 21).selectExpr(
+            f"id as {column}", "id / 1d as time", "'a' as area", "id / 4d as value"
+        )
+        for name in ("Left", "Right")
+    }
+    with BrokerProcess() as broker:
+        for name in frames:
+            declared(broker.endpoint, name)
+        with Subscriber(broker.endpoint, "Left()", "Right()") as subscriber:
+            assert publish(frames, broker.endpoint, source="both").events == 40
+            events = received(subscriber, 40, seconds=20.0)
+    assert sorted((event.type, event.id) for event in events) == sorted(
+        (name, f"{name}#{number}") for name in frames for number in range(1, 21)
+    )
