@@ -43,10 +43,8 @@ def make_report(out: Path) -> Path:
     text = "\n".join(
         [
             "# The flights out of New York in 2013\n",
-            table(("events", "", "set aside"), of_quality(quality)),
-            table(
-                ("composite events", "of the recording", "from a broker"), both(found, collected)
-            ),
+            table(("events", "made", "rows set aside, and why"), of_quality(quality)),
+            table(("composite events", "in the recording", "by a broker"), both(found, collected)),
             plots,
         ]
     )
