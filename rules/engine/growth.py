@@ -10,12 +10,15 @@ import numpy as np
 
 from matcher.model import TIME_MIN
 from rules.engine.kernels import layout
+from rules.engine.kernels.ahead import WALKED_KINDS, WALKED_MAX
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.buckets import rehash
 from rules.engine.linker import Linker
 
 SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
+LOOK_MIN = 256
+"""With so many lists, which no longer fit the nearest cache, it pays to look ahead at events."""
 GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),
@@ -35,8 +38,10 @@ def new_arrays() -> Arrays:
     arrays["buckets"] = np.full(128, -1, np.int64)
     arrays["counters"][layout.LISTS_FREE] = arrays["counters"][layout.SUMMARIES_FREE] = -1
     arrays["counters"][layout.SCAN_MAX] = SCAN_MAX
+    arrays["counters"][layout.LOOK_MIN] = LOOK_MIN
     arrays["counters"][layout.LEVEL] = TIME_MIN
     arrays["accesses"]["list"] = -1
+    arrays.grow("walked", WALKED_KINDS * WALKED_MAX)
     arrays["stored"] = np.empty(0, layout.DEFERRED_TRIGGER)
     return arrays
 

@@ -81,7 +81,7 @@ class Linker:
         self.steps = BlockTable(layout.STEP)
         self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)
-        self._straight = BlockTable(np.int64)
+        self._straight = BlockTable(np.int64, unit=layout.LINE_WORDS)
         self._lookbacks = Lookbacks()  # beside ``rules``
         self._group_numbers: Mapping[frozenset[str], int] = {}
         self.linked: dict[str, tuple[LinkedRule, ...]] = {}  # the variants of each rule

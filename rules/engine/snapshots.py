@@ -36,7 +36,7 @@ _TOPS = {
 _WHOLE = ("free", "buckets", "counters")
 _RECORDS = ("types", "accesses", "rules", "groups")
 """Tables of rules in whose records events leave something."""
-_RULES = ("columns", "steps", "code", "values", "private", "dispatch", "dispatch_keys")
+_RULES = ("columns", "steps", "code", "values", "private", "dispatch", "dispatched")
 """Tables that follow from the rules alone, and tell engines apart,"""
 _FIXED = ("column", "type", "priority", "source", "key_high", "key_low")
 """as do these fields of the rules' records."""

@@ -10,15 +10,12 @@ with the columns there are, not with those there were.
 
 from __future__ import annotations
 
-import numpy as np
-
-from matcher.model import AnyArray, Int64s
+from matcher.model import AnyArray
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.entering import dispatch_place
-from rules.engine.tables import RecordTable
+from rules.engine.tables import RecordTable, zeros
 
-_NEVER = -2  # in the table's heads: a place that was never used
 _PLACES_MIN = 64
 
 
@@ -30,8 +27,7 @@ class StaticIndex:
         self._columns = columns
         self._dispatch = RecordTable(layout.DISPATCH)
         self._numbers: dict[tuple[int, int], int] = {}  # by type and attribute
-        self._keys: AnyArray = np.zeros(_PLACES_MIN, layout.DISPATCH_KEY)
-        self._heads: Int64s = np.full(_PLACES_MIN, _NEVER, np.int64)
+        self._table = _empty(_PLACES_MIN)
         self._used = 0
 
     def __len__(self) -> int:
@@ -52,17 +48,17 @@ class StaticIndex:
         """Enter a column for events with this word as attribute; gives what ``leave`` takes."""
         number = self._dispatch_of(type_number, attribute)
         place = self._place(number, word)
-        self._columns.array[column]["next"] = self._heads[place]
-        self._heads[place] = column
+        self._columns.array[column]["next"] = self._table[place]["head"]
+        self._table[place]["head"] = column
         return number, word
 
     def leave(self, column: int, dispatch: tuple[int, int]) -> None:
         """Take a dispatched column out."""
         columns, place = self._columns.array, self._place(*dispatch)
         following = columns[column]["next"]
-        before = int(self._heads[place])
+        before = int(self._table[place]["head"])
         if before == column:
-            self._heads[place] = following
+            self._table[place]["head"] = following
             return
         while columns[before]["next"] != column:
             before = int(columns[before]["next"])
@@ -76,8 +72,7 @@ class StaticIndex:
     def show(self, arrays: Arrays) -> None:
         """Let the kernels see the tables as they now are."""
         arrays["dispatch"] = self._dispatch.array
-        arrays["dispatch_keys"] = self._keys
-        arrays["dispatch_heads"] = self._heads
+        arrays["dispatched"] = self._table
 
     def _dispatch_of(self, type_number: int, attribute: int) -> int:
         """The record of an attribute, made if need be."""
@@ -93,28 +88,30 @@ class StaticIndex:
 
     def _place(self, number: int, word: int) -> int:
         """Where the table has an attribute's word; it is there after."""
-        place = int(dispatch_place(self._keys, self._heads, number, word))
-        if self._heads[place] == _NEVER:
-            if 2 * (self._used + 1) > len(self._heads):
+        place = int(dispatch_place(self._table, number, word))
+        if self._table[place]["head"] == layout.NEVER_USED:
+            if 2 * (self._used + 1) > len(self._table):
                 self._make_anew()
-                place = int(dispatch_place(self._keys, self._heads, number, word))
+                place = int(dispatch_place(self._table, number, word))
             self._used += 1
-            self._keys[place] = number, word
-            self._heads[place] = -1
+            self._table[place] = word, number, layout.NO_COLUMN
         return place
 
     def _make_anew(self) -> None:
         """Enter what columns ask for into a table at most a quarter full."""
-        keys, heads = self._keys, self._heads
-        taken = np.flatnonzero(heads >= 0).tolist()
-        length = max(_PLACES_MIN, 1 << (4 * len(taken)).bit_length())
-        self._keys = np.zeros(length, layout.DISPATCH_KEY)
-        self._heads = np.full(length, _NEVER, np.int64)
+        taken = self._table[self._table["head"] >= 0]
+        self._table = _empty(max(_PLACES_MIN, 1 << (4 * len(taken)).bit_length()))
         self._used = len(taken)
-        for old in taken:
-            place = int(dispatch_place(self._keys, self._heads, *keys[old].item()))
-            self._keys[place] = keys[old]
-            self._heads[place] = heads[old]
+        for record in taken:
+            word, number, _ = record.item()
+            self._table[int(dispatch_place(self._table, number, word))] = record
+
+
+def _empty(length: int) -> AnyArray:
+    """A table of so many places, a power of two."""
+    table = zeros((length,), layout.DISPATCHED)
+    table["head"] = layout.NEVER_USED
+    return table
 
 
 def unchain(chained: RecordTable, number: int, owners: RecordTable, owner: int, head: str) -> None:

@@ -41,8 +41,8 @@ def held_by(arrays: Arrays, access: int) -> Int64s:
     lists = arrays["lists"][: arrays["counters"][layout.LISTS_TOP]]
     found = lists[(lists["access"] == access) & (lists["capacity"] > 0) & (lists["length"] > 0)]
     words = arrays["heap"]
-    starts = found["offset"] + found["head"] * layout.ENTRY_WORDS
-    counts = found["length"]
+    starts = found["line"].astype(np.int64) * layout.LINE_WORDS + found["head"] * layout.ENTRY_WORDS
+    counts = found["length"].astype(np.int64)
     first = np.cumsum(counts) - counts
     places = np.repeat(starts - layout.ENTRY_WORDS * first, counts)
     places += layout.ENTRY_WORDS * np.arange(int(counts.sum()))

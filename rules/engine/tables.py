@@ -50,15 +50,20 @@ class RecordTable:
 
 
 class BlockTable:
-    """Blocks of consecutive records; a block given back serves one of the same length."""
+    """Blocks of consecutive records; a block given back serves one of the same length.
 
-    def __init__(self, dtype: npt.DTypeLike, capacity: int = 64) -> None:
+    Each begins at a multiple of ``unit`` records.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike, capacity: int = 64, unit: int = 1) -> None:
         self.array: AnyArray = zeros((capacity,), dtype)
+        self._unit = unit
         self._top = 0
         self._free: dict[int, list[int]] = {}
 
     def reserve(self, count: int) -> int:
         """Room for ``count`` consecutive records: the number of the first."""
+        count = self._taken_by(count)
         if waiting := self._free.get(count):
             return waiting.pop()
         if self._top + count > len(self.array):
@@ -75,7 +80,10 @@ class BlockTable:
 
     def release(self, first: int, count: int) -> None:
         """Give a block back."""
-        self._free.setdefault(count, []).append(first)
+        self._free.setdefault(self._taken_by(count), []).append(first)
+
+    def _taken_by(self, count: int) -> int:
+        return -(-count // self._unit) * self._unit
 
 
 def grown(array: AnyArray, length: int) -> AnyArray:

@@ -132,6 +132,18 @@ def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.timeout(3600)
+def test_looking_ahead_changes_nothing(name: str, part: int, monkeypatch: pytest.MonkeyPatch):
+    """The same engines when they look ahead at events however few lists there are."""
+    monkeypatch.setattr("rules.engine.growth.LOOK_MIN", 0)
+    for seed in seeds(part, COUNT // 4):
+        case, check = random_case(seed, long=seed % 8 == 0), engines_differ(name)
+        if check(case):
+            pytest.fail(report(case, check))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.timeout(3600)
 def test_engines_agree_with_the_oracle_on_long_sequences(name: str, part: int):
     for seed in seeds(part, COUNT // 12):
         case, check = sequence_case(seed), engines_differ(name)

@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.coverage import (
     SPARE,
@@ -100,7 +101,7 @@ def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[
     """The words of the aggregated attribute of the entries low to high that fit."""
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     words = arrays.gathered(state)[:]  # an array like the other one
     if high - low > len(words):
         words = np.empty(high - low, np.int64)

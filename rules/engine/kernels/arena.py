@@ -1,5 +1,7 @@
 """The arena: segments of the heap, of 2**n words, with a chain of free ones for each n.
 
+None is smaller than a line of memory, so each begins with one.
+
 Law: whoever holds a segment knows its offset and its size, and gives it back; nobody else does.
 """
 
@@ -8,17 +10,23 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.compiled import kernel
-from rules.engine.kernels.layout import HEAP_TOP
+from rules.engine.kernels.compiled import kernel, part
+from rules.engine.kernels.layout import ENTRY_WORDS, HEAP_TOP, LINE_BITS, LINE_WORDS
 
 
 @kernel
 def logarithm(words: int) -> int:
-    """The least n with 2**n >= words."""
-    n = 0
+    """The size class of a segment: the least n with 2**n >= words, and no less than a line."""
+    n = LINE_BITS
     while (1 << n) < words:
         n += 1
     return n
+
+
+@part
+def first_entry(entries) -> int:  # type: ignore[no-untyped-def]
+    """Where in the heap the first entry of a list stands, given its record."""
+    return entries.line * LINE_WORDS + entries.head * ENTRY_WORDS
 
 
 @kernel

@@ -47,8 +47,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "values": layout.VALUE,  # of the attributes that rules define
     "straight": _I,  # words of straight rules, see layout.STRAIGHT_HEADER
     "private": _I,  # private accesses of consuming rules, each list ended by -1
-    "dispatch_keys": layout.DISPATCH_KEY,
-    "dispatch_heads": _I,  # first column of a dispatched value, or -1; -2: never used
+    "dispatched": layout.DISPATCHED,  # open-addressed
     # What comes from outside, and waits for the marks of its types.
     "parcel": _I,  # a batch, see layout.PARCEL_HEADER
     "staged": _I,  # an event alone, see layout.STAGED_ROW
@@ -96,6 +95,8 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "digits": _I,  # of sums in the making
     "gathered": _I,  # the words of a short window
     "composite": _I,  # the row of a composite event that enters columns
+    "walked": layout.WALKED,  # a part for each kind
+    "walked_counts": _I,
 }
 """Every array by name. All are one-dimensional and contiguous."""
 
@@ -216,6 +217,12 @@ codes_at = _view(np.int32)
 bytes_at = _view(np.uint8)
 
 prefetch_heap = _prefetch("heap")
+prefetch_dispatched = _prefetch("dispatched")
+prefetch_column = _prefetch("columns")
+prefetch_access = _prefetch("accesses")
+prefetch_bucket = _prefetch("buckets")
+prefetch_list = _prefetch("lists")
+prefetch_rank = _prefetch("source_ranks")
 prefetch_rule = _prefetch("rules")
 prefetch_straight = _prefetch("straight")
 
@@ -233,8 +240,7 @@ code = _accessor("code")
 values = _accessor("values")
 straight = _accessor("straight")
 private = _accessor("private")
-dispatch_keys = _accessor("dispatch_keys")
-dispatch_heads = _accessor("dispatch_heads")
+dispatched = _accessor("dispatched")
 parcel = _accessor("parcel")
 staged = _accessor("staged")
 seen = _accessor("seen")
@@ -277,3 +283,5 @@ matched = _accessor("matched")
 digits = _accessor("digits")
 gathered = _accessor("gathered")
 composite = _accessor("composite")
+walked = _accessor("walked")
+walked_counts = _accessor("walked_counts")

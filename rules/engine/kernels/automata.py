@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.buckets import find_list, forget_list, make_list
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.detection import bind_first, fits
@@ -100,7 +101,7 @@ def next_instant(state: int, record, time: int, until: int) -> int:  # type: ign
         entry = find_time(state, number, max(time, least))
         arrivals = arrays.lists(state)[number]
         if entry < arrivals.length:
-            word = arrivals.offset + (arrivals.head + entry) * ENTRY_WORDS
+            word = first_entry(arrivals) + entry * ENTRY_WORDS
             found = min(found, arrays.heap(state)[word])
     return found
 
@@ -116,7 +117,7 @@ def take_in(state: int, rule_number: int, place: int, time: int) -> int:
     left = arrays.lists(state)[number].length - find_time(state, number, time)
     while left > 0:
         arrivals = arrays.lists(state)[number]
-        word = arrivals.offset + (arrivals.head + arrivals.length - left) * ENTRY_WORDS
+        word = first_entry(arrivals) + (arrivals.length - left) * ENTRY_WORDS
         if arrays.heap(state)[word] != time:
             break
         status = link_event(state, rule_number, place, time, arrays.heap(state)[word + 1])
@@ -176,7 +177,7 @@ def make_links(state: int, link_number: int, time: int, since: int) -> int:
         if low == high:
             break
         record = arrays.lists(state)[source]
-        word = record.offset + (record.head + low) * ENTRY_WORDS
+        word = first_entry(record) + low * ENTRY_WORDS
         entered, row = arrays.heap(state)[word], arrays.heap(state)[word + 1]
         low += 1
         if target < 0:
@@ -202,7 +203,7 @@ def first_kept(  # type: ignore[no-untyped-def]
     step, left = arrays.steps(state)[link.step], link.kept
     for place in range(high - 1, low - 1, -1):
         record = arrays.lists(state)[source]
-        word = record.offset + (record.head + place) * ENTRY_WORDS
+        word = first_entry(record) + place * ENTRY_WORDS
         if not fits(state, step, arrays.heap(state)[word + 1], since):
             continue
         if arrays.heap(state)[word] < time:
@@ -247,7 +248,7 @@ def forget_from(state: int, number: int, time: int) -> None:
             continue
         for entry in range(find_time(state, arrivals, time), arrays.lists(state)[arrivals].length):
             listed = arrays.lists(state)[arrivals]
-            word = listed.offset + (listed.head + entry) * ENTRY_WORDS
+            word = first_entry(listed) + entry * ENTRY_WORDS
             entered, row = arrays.heap(state)[word], arrays.heap(state)[word + 1]
             if entered >= record.taken_in:
                 break

@@ -18,6 +18,7 @@ from rules.engine.kernels.layout import (
     GROW_BUCKETS,
     GROW_HEAP,
     GROW_LISTS,
+    LINE_WORDS,
     LISTS_FREE,
     LISTS_TOP,
 )
@@ -71,11 +72,11 @@ def make_list(state: int, access: int, first: int, second: int) -> int:
         return -GROW_HEAP
     number = counters[LISTS_FREE]
     if number >= 0:
-        counters[LISTS_FREE] = lists[number].next_free
+        counters[LISTS_FREE] = np.int64(lists[number].head)
     else:
         number = counters[LISTS_TOP]
         counters[LISTS_TOP] += 1
-    lists[number].offset = offset
+    lists[number].line = offset // LINE_WORDS
     lists[number].capacity = FIRST_CAPACITY
     lists[number].head = 0
     lists[number].length = 0
@@ -147,8 +148,8 @@ def forget_list(state: int, number: int) -> None:
     else:
         empty_bucket(state, number)
     forget_summaries(state, number)
-    release(state, record.offset, logarithm(record.capacity * ENTRY_WORDS))
+    release(state, record.line * LINE_WORDS, logarithm(record.capacity * ENTRY_WORDS))
     lists[number].capacity = 0
     lists[number].length = 0
-    lists[number].next_free = counters[LISTS_FREE]
+    lists[number].head = counters[LISTS_FREE]
     counters[LISTS_FREE] = number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.arena import allocate, logarithm, release
+from rules.engine.kernels.arena import allocate, first_entry, logarithm, release
 from rules.engine.kernels.compiled import kernel
 from rules.engine.kernels.exact import (
     SPREAD,
@@ -87,7 +87,7 @@ def is_of_use(state: int, number: int, entry: int) -> bool:
     place = entry - record.first
     if place >= record.length:
         return True
-    time = arrays.heap(state)[record.offset + (record.head + place) * ENTRY_WORDS]
+    time = arrays.heap(state)[first_entry(record) + place * ENTRY_WORDS]
     return time >= arrays.accesses(state)[record.access].horizon
 
 
@@ -145,7 +145,7 @@ def extend(state: int, number: int, summary: int, type_number: int, high: int) -
     summaries, heap = arrays.summaries(state), arrays.heap(state)
     record, entries = summaries[summary], arrays.lists(state)[number]
     rows = arrays.types(state)[type_number]
-    start = entries.offset + (entries.head - entries.first) * ENTRY_WORDS
+    start = first_entry(entries) - entries.first * ENTRY_WORDS
     old, mask = record.end, record.capacity - 1
     for entry in range(old, high):
         row = heap[start + entry * ENTRY_WORDS + 1]

@@ -15,6 +15,7 @@ import numpy as np
 
 from rules.engine.kernels import arrays
 from rules.engine.kernels.aggregates import evaluate
+from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.emission import emit, emit_each, note_run
 from rules.engine.kernels.expressions import run
@@ -102,7 +103,7 @@ def bind_first(  # type: ignore[no-untyped-def]
     ``high`` that fit: its place, or ``high``, which is excluded.
     """
     heap, record = arrays.heap(state), arrays.lists(state)[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     candidate, failed = low, 0
     while candidate < high:
         if fits(state, step, heap[start + candidate * ENTRY_WORDS + 1], since):
@@ -122,7 +123,7 @@ def select_last(state: int, step, number: int, since: int) -> bool:  # type: ign
     """Bind the latest candidate, or the k-th from the late end."""
     heap, record = arrays.heap(state), arrays.lists(state)[number]
     early, left = earliest(state, step, since), step.rank
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     place = start + (end_of_span(state, step, number) - 1) * ENTRY_WORDS
     failed = 0
     while place >= start and heap[place] >= early:
@@ -141,7 +142,7 @@ def select_last(state: int, step, number: int, since: int) -> bool:  # type: ign
 def select_among(state: int, step, number: int, since: int) -> bool:  # type: ignore[no-untyped-def]
     """Bind the k-th of all candidates, rivals included, if the step's own."""
     heap, record = arrays.heap(state), arrays.lists(state)[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     low, high = bounds(state, step, number, since)
     left = step.rank
     for turn in range(high - low):
@@ -170,7 +171,7 @@ def rivals_before(state: int, step, row: int, most: int, since: int) -> int:  # 
         if number < 0:
             continue
         record = arrays.lists(state)[number]
-        start = record.offset + record.head * ENTRY_WORDS
+        start = first_entry(record)
         low, high = bounds(state, rival, number, since)
         for turn in range(high - low):
             place = low + turn if step.policy == POLICY_FIRST else high - 1 - turn
@@ -193,7 +194,7 @@ def rivals_before(state: int, step, row: int, most: int, since: int) -> int:  # 
 def pass_over(state: int, step, number: int, place: int, early: int, failed: int) -> int:  # type: ignore[no-untyped-def]
     """From the heap's word ``place`` back to the next entry worth trying, once many failed."""
     record = arrays.lists(state)[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     left = (place - start) // ENTRY_WORDS + 1
     if not is_far(state, failed, left):
         return place
@@ -211,7 +212,7 @@ def is_absent(state: int, step, since: int, events: int) -> bool:  # type: ignor
         return True
     heap, record = arrays.heap(state), arrays.lists(state)[number]
     early, failed = earliest(state, step, since), 0
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     place = start + (end_of_span(state, step, number) - 1) * ENTRY_WORDS
     while place >= start and heap[place] >= early:
         row = heap[place + 1]

@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.expressions import run
 from rules.engine.kernels.layout import (
@@ -225,8 +226,7 @@ def emit_each(state: int, rule_number: int, list_number: int, low: int, high: in
     cause_kinds = arrays.bytes_at(outlet.cause_kind, outlet.cause_capacity)
     place, cause = outlet.count, outlet.causes
     offsets = arrays.words_at(outlet.offsets + 8 * (outlet.advances + 1), capacity)
-    first_cause, source = outlet.first_cause, rule.source
-    first_value = rule.first_value
+    first_cause, first_value, source = outlet.first_cause, rule.first_value, rule.source
     time = heap[frame[1] + ROW_TIME]
     upper, lower = np.uint64(rule.key_high), np.uint64(rule.key_low)
     simple = True
@@ -238,7 +238,7 @@ def emit_each(state: int, rule_number: int, list_number: int, low: int, high: in
     type_number = arrays.columns(state)[arrays.accesses(state)[entries.access].column].type
     kind = arrays.types(state)[type_number]
     ring, mask, width = kind.offset, kind.capacity - 1, kind.width
-    entry = entries.offset + (entries.head + low) * ENTRY_WORDS + 1
+    entry = first_entry(entries) + low * ENTRY_WORDS + 1
     for _ in range(low, high):
         row = heap[entry]
         entry += ENTRY_WORDS

@@ -22,6 +22,8 @@ from rules.engine.kernels.layout import (
     DONE,
     GROW_HEAP,
     LISTS_TOP,
+    NEVER_USED,
+    NO_COLUMN,
     PRESENT_ROW,
     ROW_TIME,
     ROW_WRITTEN,
@@ -145,23 +147,28 @@ def test_chain(state: int, column: int, count: int) -> int:
 
 
 @kernel
-def dispatch_place(keys, heads, dispatch: int, word: int) -> int:  # type: ignore[no-untyped-def]
-    """Where the table of dispatched columns has, or would have, an attribute's value."""
-    mask = len(heads) - 1
+def dispatch_start(table, dispatch: int, word: int) -> int:  # type: ignore[no-untyped-def]
+    """The first place to try for an attribute's value in the table of dispatched columns."""
     mixed = (np.uint64(word) + np.uint64(dispatch)) * np.uint64(0x9E3779B97F4A7C15)
-    place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
-    while heads[place] != -2 and (keys[place].dispatch != dispatch or keys[place].word != word):
-        place = (place + 1) & mask
+    return np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) - 1))
+
+
+@kernel
+def dispatch_place(table, dispatch: int, word: int) -> int:  # type: ignore[no-untyped-def]
+    """Where the table of dispatched columns has, or would have, an attribute's value."""
+    place = dispatch_start(table, dispatch, word)
+    while table[place].head != NEVER_USED and (
+        table[place].dispatch != dispatch or table[place].word != word
+    ):
+        place = (place + 1) & (len(table) - 1)
     return place
 
 
 @kernel
 def dispatched(state: int, dispatch: int, word: int) -> int:
     """The first column that asks for this value of the attribute, or -1."""
-    place = dispatch_place(
-        arrays.dispatch_keys(state), arrays.dispatch_heads(state), dispatch, word
-    )
-    return max(np.int64(-1), arrays.dispatch_heads(state)[place])
+    table = arrays.dispatched(state)
+    return max(np.int64(NO_COLUMN), table[dispatch_place(table, dispatch, word)].head)
 
 
 @kernel

@@ -12,6 +12,7 @@ host grows what is named and calls again. Where to go on is kept in ``counters``
 from __future__ import annotations
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.ahead import look_ahead
 from rules.engine.kernels.automata import catch_up, forget_from
 from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel
@@ -36,6 +37,7 @@ from rules.engine.kernels.layout import (
     INBOX_TOP,
     INSTANT,
     LEVEL,
+    LOOKED,
     ORDERING,
     PHASE,
     QUEUE_HEAD,
@@ -188,6 +190,8 @@ def arrive(state: int) -> int:
         arriving = arrivals[counters[ARRIVAL]]
         if arriving.time != time:
             break
+        if counters[ARRIVAL] >= counters[LOOKED]:
+            look_ahead(state)
         status = enter(state, arriving.type, inbox, arriving.offset)
         if status != DONE:
             return status

@@ -1,8 +1,8 @@
 """Where everything stands: the records and words that host and kernels share.
 
-The *heap* is one int64 array. Segments of it, of a power of two words, hold the rows of each
-event type (a ring) and the entries of each list. Nothing else points into it but the offsets kept
-in ``types`` and ``lists``, so the host may grow it between calls.
+The *heap* is one int64 array. Segments of it, of a power of two words and whole lines of
+memory, hold the rows of each event type (a ring) and the entries of each list. Nothing else points
+into it but what is kept in ``types`` and ``lists``, so the host may grow it between calls.
 
 A *row* is an event: ``HEADER`` words and then its attributes, a word each (an int; the bits of a
 float; 0 or 1; the code of an interned string). An *entry* is two words, time and row number. Row
@@ -26,6 +26,10 @@ ROW_SEQUENCE = 4
 ROW_ID = 5
 HEADER = 6
 
+LINE_BITS = 3
+LINE_WORDS = 1 << LINE_BITS
+"""Words of a line of memory."""
+
 ID_IS_SEQUENCE = -1
 """In ``ROW_ID``: the id is the sequence number; otherwise the code of the id's text, or:"""
 ID_IS_DIGEST = -2
@@ -37,6 +41,7 @@ CAUSE_IS_SEQUENCE, CAUSE_IS_DIGEST, CAUSE_IS_TEXT = 0, 1, 2
 """How a cause of a composite event is named."""
 
 _I = np.int64
+_SHORT = np.int32
 
 
 def offset_of(attribute: int) -> int:
@@ -62,15 +67,16 @@ TYPE = np.dtype(
     ]
 )
 DISPATCH = np.dtype([("attribute", _I), ("next", _I)])
-DISPATCH_KEY = np.dtype([("dispatch", _I), ("word", _I)])
+DISPATCHED = np.dtype([("word", _I), ("dispatch", _SHORT), ("head", _SHORT)])
+NO_COLUMN, NEVER_USED = -1, -2  # in place of the head, the first column that asks for the word
 COLUMN = np.dtype(
     [
         ("type", _I),
         ("code", _I),  # first instruction of its conditions; -1: none left
-        ("next", _I),  # in its chain of open or dispatched columns
-        ("first_access", _I),
-        ("first_rule", _I),  # the rules whose terminator it is
-        ("last_rule", _I),
+        ("next", _SHORT),  # in its chain of open or dispatched columns
+        ("first_access", _SHORT),
+        ("first_rule", _SHORT),  # the rules whose terminator it is
+        ("last_rule", _SHORT),
     ]
 )
 ACCESS = np.dtype(
@@ -235,21 +241,19 @@ RUN = np.dtype(
         ("count", _I),
     ]
 )
-_SHORT = np.int32
-LIST = np.dtype(
+LIST = np.dtype(  # one line of memory
     [
-        ("offset", _I),
-        ("head", _I),
-        ("length", _I),
         ("last_time", _I),  # of the last entry, if there is one,
         ("last_row", _I),  # for most questions are about that one alone
         ("first_key", _I),
         ("second_key", _I),
-        ("access", _SHORT),
-        ("capacity", _SHORT),  # entries; 0 for a free record
         ("first", _I),  # number of its first entry, counted from the first that it ever had
+        ("line", _SHORT),  # of the heap, where its segment begins
+        ("head", _SHORT),  # entries of the segment before the first; if free, the next free record
+        ("length", _SHORT),
+        ("capacity", _SHORT),  # entries; 0 for a free record
+        ("access", _SHORT),
         ("summary", _SHORT),  # the first of its summaries, or -1
-        ("next_free", _SHORT),
     ]
 )
 SUMMARY = np.dtype(
@@ -281,6 +285,7 @@ POLICY_EACH, POLICY_FIRST, POLICY_LAST = 0, 1, 2
 
 ARRIVING = np.dtype([("time", _I), ("type", _I), ("offset", _I)])
 """An event that waits or enters, and where in the inbox its words begin."""
+WALKED = np.dtype([("number", _I), ("offset", _I), ("more", _I)])  # see ``ahead``
 BLOCK = np.dtype(
     [
         # 64 numbers of a source that have come or not, see ``seen``.
@@ -353,6 +358,7 @@ TAKEN_FULL = 37  # whether some outlet lacks room for a quarter more than that a
 TAKEN_DISORDER = 38  # and DISORDER
 FLOOR = 39  # every type's mark is this at least
 UNTIL = 40  # what is from here on stays, whatever the marks say
+LOOK_MIN = 54  # with fewer lists nothing is gained by looking ahead
 ARRIVALS = 41  # how many there are
 WAITING_FIRST = 42  # of the events that wait: the first, which are in order of time
 WAITING_LATE = 43  # up to here,
@@ -365,6 +371,7 @@ LEAST = 49  # times of all that came: TIME_MAX and TIME_MIN before the first
 GREATEST = 50
 ENTERED = 51  # events that arrived, ever
 TAKEN_TOP = 52  # words of ``taken`` that advances have written
+LOOKED = 53  # arrivals that have been looked ahead at
 SCAN_MAX = 29  # a window of so many entries is scanned rather than summarised
 COUNTERS = 64
 

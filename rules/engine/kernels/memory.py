@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
-from rules.engine.kernels.arena import allocate, logarithm, release
+from rules.engine.kernels.arena import allocate, first_entry, logarithm, release
 from rules.engine.kernels.buckets import FIRST_CAPACITY, find_list, forget_list, make_list
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.expressions import INT_MIN
@@ -21,6 +21,7 @@ from rules.engine.kernels.layout import (
     ENTRY_WORDS,
     GROW_HEAP,
     ID_IS_DIGEST,
+    LINE_WORDS,
     LISTS_TOP,
     ROW_ID,
     ROW_SEQUENCE,
@@ -73,7 +74,7 @@ def insert_entry(state: int, number: int, type_number: int, time: int, row: int)
         prune(state, number, arrays.accesses(state)[record.access].horizon)
         record = lists[number]
         if record.head > 0 and 2 * record.head >= record.capacity:
-            start = record.offset
+            start = record.line * LINE_WORDS
             shift = record.head * ENTRY_WORDS
             for word in range(record.length * ENTRY_WORDS):
                 heap[start + word] = heap[start + shift + word]
@@ -82,7 +83,7 @@ def insert_entry(state: int, number: int, type_number: int, time: int, row: int)
             if not resize(state, number, 2 * record.capacity):
                 return GROW_HEAP
         record = lists[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     end = start + record.length * ENTRY_WORDS
     place = end
     while place > start:
@@ -108,7 +109,7 @@ def note_last(state: int, number: int) -> None:
     """Write down the last entry of a list, if there is one."""
     heap, record = arrays.heap(state), arrays.lists(state)[number]
     if record.length > 0:
-        place = record.offset + (record.head + record.length - 1) * ENTRY_WORDS
+        place = first_entry(record) + (record.length - 1) * ENTRY_WORDS
         record.last_time = heap[place]
         record.last_row = heap[place + 1]
 
@@ -121,12 +122,12 @@ def resize(state: int, number: int, capacity: int) -> bool:
     offset = allocate(state, logarithm(capacity * ENTRY_WORDS))
     if offset < 0:
         return False
-    old, size_class = record.offset, logarithm(record.capacity * ENTRY_WORDS)
-    start = old + record.head * ENTRY_WORDS
+    old, size_class = record.line * LINE_WORDS, logarithm(record.capacity * ENTRY_WORDS)
+    start = first_entry(record)
     for word in range(record.length * ENTRY_WORDS):
         heap[offset + word] = heap[start + word]
     release(state, old, size_class)
-    lists[number].offset = offset
+    lists[number].line = offset // LINE_WORDS
     lists[number].capacity = capacity
     lists[number].head = 0
     return True
@@ -137,7 +138,7 @@ def remove_entry(state: int, number: int, time: int, row: int) -> None:
     """Take an entry out of a list, if it is there (a consumed event, S11)."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     for place in range(find_time(state, number, time), record.length):
         word = start + place * ENTRY_WORDS
         if heap[word] != time:
@@ -162,7 +163,7 @@ def find_time(state: int, number: int, time: int) -> int:
     high = record.length
     if high == 0 or record.last_time < time:
         return high
-    start = record.offset + record.head * ENTRY_WORDS
+    start = first_entry(record)
     steps = 0
     while high > 0 and heap[start + (high - 1) * ENTRY_WORDS] >= time:
         high -= 1
@@ -184,7 +185,7 @@ def prune(state: int, number: int, horizon: int) -> None:
     """Drop the entries of a list that are earlier than ``horizon``."""
     lists, heap = arrays.lists(state), arrays.heap(state)
     record = lists[number]
-    start = record.offset
+    start = record.line * LINE_WORDS
     head, length = record.head, record.length
     while length > 0 and heap[start + head * ENTRY_WORDS] < horizon:
         head += 1
@@ -196,7 +197,10 @@ def prune(state: int, number: int, horizon: int) -> None:
 
 @kernel
 def sweep(state: int, count: int) -> None:
-    """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones."""
+    """Prune the next ``count`` lists in turn; forget the empty ones, shrink the hollow ones.
+
+    What the list after them needs is asked for.
+    """
     counters, lists = arrays.counters(state), arrays.lists(state)
     for _ in range(min(count, counters[LISTS_TOP])):
         number = counters[SWEEP]
@@ -213,6 +217,11 @@ def sweep(state: int, count: int) -> None:
         forget_stale(state, number)
         if capacity > FIRST_CAPACITY and 8 * lists[number].length < capacity:
             resize(state, number, capacity // 2)
+    if counters[SWEEP] < counters[LISTS_TOP]:
+        following = lists[counters[SWEEP]]
+        arrays.prefetch_access(state, following.access)
+        arrays.prefetch_heap(state, first_entry(following))
+        arrays.prefetch_list(state, counters[SWEEP] + 1)
 
 
 @kernel
@@ -234,12 +243,11 @@ def row_key(heap, access, start: int) -> tuple[int, int]:  # type: ignore[no-unt
 def extend(state: int, number: int, time: int, row: int) -> bool:
     """Put an entry behind the others of a list; False, and no change, where it is not so simple."""
     heap, record = arrays.heap(state), arrays.lists(state)[number]
-    end = record.head + record.length
-    if end == record.capacity:
+    if record.head + record.length == record.capacity:
         return False
     if record.length > 0 and record.last_time >= time:
         return False
-    place = record.offset + end * ENTRY_WORDS
+    place = first_entry(record) + record.length * ENTRY_WORDS
     heap[place] = time
     heap[place + 1] = row
     record.length += 1

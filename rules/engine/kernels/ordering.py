@@ -19,6 +19,7 @@ from rules.engine.kernels.layout import (
     FLOOR,
     GROW_ARRIVALS,
     ID_IS_DIGEST,
+    LOOKED,
     ROW_ID,
     ROW_SEQUENCE,
     ROW_SOURCE,
@@ -38,6 +39,7 @@ def order(state: int) -> int:
     waiting = counters[WAITING_TOP] - counters[WAITING_FIRST]
     counters[ARRIVAL] = 0
     counters[ARRIVALS] = 0
+    counters[LOOKED] = 0
     if waiting == 0:
         return DONE
     if min(len(arrays.arrivals(state)), len(arrays.merging(state))) < waiting:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels import arrays
+from rules.engine.kernels.arena import first_entry
 from rules.engine.kernels.buckets import find_list
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.emission import has_room, note_run, write_match
@@ -100,7 +101,7 @@ def last_event(state: int, words, place: int, event: int, since: int) -> int:  #
         start = row_offset(state, words[place + 1], entries.last_row)
         if not is_taken(frame, event, start):
             return start
-    first = entries.offset + entries.head * ENTRY_WORDS
+    first = first_entry(entries)
     entry = first + (entries.length - 1) * ENTRY_WORDS
     near = entry - NEAR * ENTRY_WORDS
     while entry >= first and heap[entry] > late:

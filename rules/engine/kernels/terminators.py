@@ -13,15 +13,13 @@ from rules.engine.kernels.layout import (
     DONE,
     GROW_DEFERRED,
     GROW_TRIGGERS,
+    LINE_WORDS,
     QUEUE_HEAD,
     QUEUE_TAIL,
     TRIGGER_SERIAL,
     TRIGGERS,
 )
 from rules.engine.kernels.memory import precedes
-
-LINE_WORDS = 8
-"""Words of a line of memory."""
 
 
 @kernel

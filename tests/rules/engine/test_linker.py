@@ -87,7 +87,7 @@ def test_thousands_of_rules_with_constants_of_their_own_leave_the_tables_as_they
             *(len(table) for table in (tables.columns, tables.accesses, linker.rules)),
             *(len(table) for table in (tables.types, lookbacks._holds, lookbacks._places)),
             *(len(table.array) for table in (linker.steps, tables.code, linker._values)),
-            len(tables._index._heads),
+            len(tables._index._table),
         )
         sizes = sizes or now
         assert now == sizes, number

@@ -43,5 +43,13 @@ def test_blocks_given_back_serve_others_of_their_length():
     assert table.add([7, 8, 9]) == first
 
 
+def test_blocks_begin_at_multiples_of_their_unit():
+    table = BlockTable(np.int64, capacity=2, unit=4)
+    blocks = [(table.add([1] * count), count) for count in (1, 4, 5, 3)]
+    assert [first for first, _ in blocks] == [0, 4, 8, 16]
+    table.release(*blocks[2])
+    assert table.reserve(7) == 8  # it takes as many units
+
+
 def test_growing_keeps_what_is_there_and_adds_zeros():
     assert grown(np.array([1, 2]), 4).tolist() == [1, 2, 0, 0]

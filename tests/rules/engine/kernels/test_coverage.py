@@ -116,7 +116,8 @@ class Column:
         found = []
         for one in self.arrays["lists"][: self.arrays["counters"][layout.LISTS_TOP]]:
             if one["capacity"]:
-                found.append((int(one["offset"]), int(one["capacity"]) * layout.ENTRY_WORDS))
+                start = layout.LINE_WORDS * int(one["line"])
+                found.append((start, int(one["capacity"]) * layout.ENTRY_WORDS))
         for one in self.arrays["summaries"][: self.arrays["counters"][layout.SUMMARIES_TOP]]:
             if one["capacity"]:
                 found.append((int(one["values"]), int(one["capacity"])))

@@ -53,7 +53,7 @@ class Store:
         if number < 0:
             return []
         record = self.arrays["lists"][number]
-        start = int(record["offset"] + layout.ENTRY_WORDS * record["head"])
+        start = layout.LINE_WORDS * int(record["line"]) + layout.ENTRY_WORDS * int(record["head"])
         words = self.arrays["heap"][start : start + layout.ENTRY_WORDS * int(record["length"])]
         found = [tuple(entry) for entry in words.reshape(-1, 2).tolist()]
         assert not found or (record["last_time"], record["last_row"]) == found[-1]
@@ -68,7 +68,7 @@ class Store:
         lists, heap = self.arrays["lists"], self.arrays["heap"]
         used = lists[: self.arrays["counters"][layout.LISTS_TOP]]
         found = [
-            (int(one["offset"]), int(one["capacity"]) * layout.ENTRY_WORDS)
+            (layout.LINE_WORDS * int(one["line"]), int(one["capacity"]) * layout.ENTRY_WORDS)
             for one in used[used["capacity"] > 0]
         ]
         for size, first in enumerate(self.arrays["free"].tolist()):
@@ -149,6 +149,6 @@ def test_forgetting_keeps_lists_that_were_pushed_past_a_full_bucket():
     assert all(store.entries(key) == [(key[1], key[1])] for key in keys[1::2])
 
 
-@pytest.mark.parametrize(("words", "size"), [(1, 0), (2, 1), (3, 2), (8, 3), (9, 4), (1 << 40, 40)])
+@pytest.mark.parametrize(("words", "size"), [(1, 3), (8, 3), (9, 4), (16, 4), (1 << 40, 40)])
 def test_the_size_of_a_segment(words: int, size: int):
     assert memory.logarithm(words) == size
