@@ -43,6 +43,10 @@ MICROSECONDS = 1_000_000
 """Ticks of event time in a second (tesla.md E2)."""
 
 
+ATTRIBUTES_MAX = 256
+"""Attributes of an event type that rules declare or links carry."""
+
+
 class Kind(enum.Enum):
     """The type of an attribute (tesla.md E1)."""
 

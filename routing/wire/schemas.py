@@ -13,12 +13,10 @@ from typing import TypeAlias
 import msgspec
 
 from matcher.errors import SchemaError
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
 from routing.errors import WireError
 from routing.wire.singles import SingleForm
 
-ATTRIBUTES_MAX = 256
-"""Attributes of one event type."""
 NAME_MAX = 255
 """Characters in the name of a type, an attribute, a source."""
 _CACHED_SCHEMAS_MAX = 4_096

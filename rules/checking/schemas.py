@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
 from rules.checking.scope import Report
 from rules.pattern import TIMER
 from rules.syntax import ast
@@ -76,6 +76,10 @@ class Schemas:
         word = "event" if isinstance(statement, ast.Schema) else "define"
         if name.text == TIMER.name:
             self.report(f"{TIMER.name} is built in and cannot be declared", name.span)
+            return
+        if len(statement.attributes) > ATTRIBUTES_MAX:
+            self.report(f"{name.text} has more than {ATTRIBUTES_MAX} attributes", name.span)
+            self.lost.add(name.text)
             return
         if not self._distinct(statement.attributes):
             self.lost.add(name.text)

@@ -27,6 +27,9 @@ class Token(NamedTuple):
     span: Span
 
 
+NAME_MAX = 200
+"""Characters in a name. What is made of it, ``rexmq/rule/NAME#2`` say, must fit where links between
+brokers have 255."""
 RESERVED: Mapping[str, str] = {
     "define": "DEFINE",
     "from": "_FROM",
@@ -143,6 +146,8 @@ def comments(text: str) -> list[tuple[Span, str]]:
 
 
 def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    if len(word) > NAME_MAX:
+        problems.append(Problem(f"a name of more than {NAME_MAX} characters", span))
     return RESERVED.get(word.lower(), "NAME"), word
 
 

@@ -1,11 +1,15 @@
 """Words by their neighbours, values, and places (tesla.md section 2)."""
 
+import re
+
 import pytest
 
-from matcher.model import Kind
-from rules.errors import Span
+import rules
+from matcher.identity import RULE_SOURCE
+from matcher.model import ATTRIBUTES_MAX, Kind
+from rules.errors import RuleErrors, Span
 from rules.syntax.tokens import duration, tokenize
-from rules.syntax.words import comments
+from rules.syntax.words import NAME_MAX, comments
 
 
 def types_of(text: str) -> list[str]:
@@ -129,3 +133,28 @@ def test_places_go_on_after_a_line_feed_within_a_string() -> None:
         (2, 4),
         (3, 3),
     ]
+
+
+def test_a_name_fits_where_links_carry_it_with_what_is_added() -> None:
+    fits, longer = "n" * NAME_MAX, "n" * (NAME_MAX + 1)
+    text = f"event A({fits}: int)\nrule {{}}: define B() from A({fits} = 1)"
+    assert rules.load(text.format(fits)).rules[0].name == fits
+    with pytest.raises(RuleErrors, match=f"2:6: a name of more than {NAME_MAX} characters"):
+        rules.load(text.format(longer))
+    assert len(f"{RULE_SOURCE}{fits}#{10**9}") <= 255
+
+
+def test_a_type_is_declared_with_as_many_attributes_as_links_carry() -> None:
+    for count, kept in ((ATTRIBUTES_MAX, True), (ATTRIBUTES_MAX + 1, False)):
+        names = [f"a{number}" for number in range(count)]
+        event = f"event A({', '.join(f'{name}: int' for name in names)})"
+        define = f"define B({', '.join(names)}) from A() where " + ", ".join(
+            f"{name} = A.{name}" for name in names
+        )
+        if kept:
+            assert len(rules.load(f"{event}\n{define}").rules[0].defines.attributes) == count
+            continue
+        with pytest.raises(RuleErrors, match=f"1:7: A has more than {ATTRIBUTES_MAX} attributes"):
+            rules.load(event)
+        with pytest.raises(RuleErrors, match=f"2:8: B has more than {ATTRIBUTES_MAX} attributes"):
+            rules.load("event A(a0: int)\n" + re.sub(r"A\.a\d+", "A.a0", define))
