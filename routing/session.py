@@ -26,6 +26,7 @@ from routing.messages import (
     Unsubscribe,
     WhenFull,
 )
+from routing.messages.values import DOCUMENT_MAX, NAME_MAX, TEXT_MAX
 from routing.outgoing import NO_TIME as NO_TIME
 
 
@@ -106,7 +107,11 @@ class Session(Conversation):
     def subscribe(
         self, text: str, when_full: WhenFull = WhenFull.BLOCK, limit: int = 65_536
     ) -> tuple[int, int]:
-        """Ask for events (again after each reconnection); gives (request, subscription number)."""
+        """Ask for events (again after each reconnection); gives (request, subscription number).
+
+        Raises SessionError for a filter that is longer than messages may bear.
+        """
+        _check_length("a filter", text, TEXT_MAX)
         self._last_subscription += 1
         number = self._last_subscription
         return self._ask(Subscribe(self._requests.number(), number, text, when_full, limit)), number
@@ -124,11 +129,17 @@ class Session(Conversation):
     # --- a rule manager ---
 
     def deploy(self, text: str, replace: bool = False, file: str = "<rules>") -> int:
-        """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``."""
-        return self._ask(Deploy(self._requests.number(), text, replace, file))
+        """Deploy rules; ``Confirmed.detail["rules"]`` has each one's ``since`` and ``version``.
+
+        Of a long file name the end is told. Raises SessionError for a text that is longer than
+        messages may bear.
+        """
+        _check_length("a text of rules", text, DOCUMENT_MAX)
+        return self._ask(Deploy(self._requests.number(), text, replace, file[-NAME_MAX:]))
 
     def remove(self, name: str) -> int:
-        """Remove a rule."""
+        """Remove a rule. Raises SessionError for what can be no rule's name."""
+        _check_length("a rule's name", name, NAME_MAX)
         return self._ask(Remove(self._requests.number(), name))
 
     def list_rules(self) -> int:
@@ -136,9 +147,15 @@ class Session(Conversation):
         return self._ask(ListRules(self._requests.number()))
 
     def show_rule(self, name: str) -> int:
-        """Ask for one rule's canonical text."""
+        """Ask for one rule's canonical text. Raises SessionError as ``remove`` does."""
+        _check_length("a rule's name", name, NAME_MAX)
         return self._ask(ShowRule(self._requests.number(), name))
 
     def status(self) -> int:
         """Ask for the broker's status."""
         return self._ask(StatusRequest(self._requests.number()))
+
+
+def _check_length(what: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise SessionError(f"{what} has at most {most:,} characters, not {len(text):,}")

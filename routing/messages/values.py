@@ -15,9 +15,11 @@ Number: TypeAlias = Annotated[int, Meta(ge=0, lt=2**31)]
 Sequence: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Time: TypeAlias = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
-Name: TypeAlias = Annotated[str, Meta(max_length=255)]
-Text: TypeAlias = Annotated[str, Meta(max_length=65_536)]
-Document: TypeAlias = Annotated[str, Meta(max_length=2**24)]
+NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
+"""Characters in a name, in a filter or reason, in the text of rules."""
+Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
+Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
+Document: TypeAlias = Annotated[str, Meta(max_length=DOCUMENT_MAX)]
 Tag: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
 Delay: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]
 """Microseconds that a message needs over a link."""

@@ -15,10 +15,9 @@ import msgspec
 from matcher.errors import SchemaError
 from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
 from routing.errors import WireError
+from routing.messages.values import NAME_MAX
 from routing.wire.singles import SingleForm
 
-NAME_MAX = 255
-"""Characters in the name of a type, an attribute, a source."""
 _CACHED_SCHEMAS_MAX = 4_096
 
 Strings: TypeAlias = tuple[str, ...]

@@ -15,12 +15,15 @@ from routing.messages import (
     Confirmed,
     Credit,
     Delivery,
+    Deploy,
     FromBroker,
     Goodbye,
     Heartbeat,
     Message,
     Publish,
     Refused,
+    Remove,
+    ShowRule,
     Subscribe,
     Welcome,
 )
@@ -255,6 +258,20 @@ def test_what_cannot_be_asked_is_the_callers_mistake() -> None:
         session.publish(batch(), 0.0)
     with pytest.raises(SessionError, match="the session is ready"):
         session.connect(0.0)
+    sent(session)
+    for ask, longest in (
+        (session.subscribe, 65_536),
+        (session.deploy, 2**24),
+        (session.remove, 255),
+        (session.show_rule, 255),
+    ):
+        with pytest.raises(SessionError, match=f"at most {longest:,} characters"):
+            ask("x" * (longest + 1))
+        ask("x" * longest)
+    session.deploy("", file="/" * 256 + "f.tesla")
+    asked = sent(session)
+    assert [type(one) for one in asked] == [Subscribe, Deploy, Remove, ShowRule, Deploy]
+    assert asked[-1].file == "/" * 248 + "f.tesla"
     session.close(0.0)
     assert isinstance(sent(session)[-1], Goodbye)
     with pytest.raises(SessionError, match="closed"):
