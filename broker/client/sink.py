@@ -18,7 +18,7 @@ from broker.client.connection import Connection
 from matcher.model import Event, Int64s
 from routing.config import SessionConfig
 from routing.messages import Delivery, WhenFull
-from routing.session import Result
+from routing.session import Lost, Result
 
 WhenFullName: TypeAlias = Literal["block", "drop-oldest", "disconnect"]
 
@@ -37,6 +37,8 @@ class Sink:
         self.deliveries: deque[Delivery] = deque()
         self.dropped = 0
         """Events lost because this sink's queue at the broker was full."""
+        self.losses = 0
+        """How often the link ended, without which events may have passed."""
         self._when_full = WhenFull(when_full)
         self._queue_events = queue_events
         self._rows: Iterator[Event] = iter(())
@@ -81,6 +83,8 @@ class Sink:
         if isinstance(result, Delivery):
             self.dropped += result.dropped
             self.deliveries.append(result)
+        elif isinstance(result, Lost):
+            self.losses += 1
 
 
 _events = methodcaller("events")

@@ -107,6 +107,13 @@ class Subscriber(Scoped):
         """Events lost because this sink's queue at the broker was full (``drop-oldest``)."""
         return self._sink.dropped
 
+    @property
+    def losses(self) -> int:
+        """How often its link has ended; what was published until the next one was made is missing.
+        Waiting tells it.
+        """
+        return self._sink.losses
+
     def deliveries(self) -> Iterator[Delivery]:
         """Deliveries until the subscriber is closed."""
         return until_closed(self.receive_delivery)
@@ -197,6 +204,11 @@ class AsyncSubscriber(AsyncScoped):
     def dropped(self) -> int:
         """See ``Subscriber.dropped``."""
         return self._sink.dropped
+
+    @property
+    def losses(self) -> int:
+        """See ``Subscriber.losses``."""
+        return self._sink.losses
 
     def deliveries(self) -> AsyncIterator[Delivery]:
         """See ``Subscriber.deliveries``."""

@@ -27,6 +27,8 @@ from matcher.errors import SchemaError
 from matcher.formats.tabular import to_arrow
 from matcher.model import EventBatch, EventType
 
+LOOK_S = 1.0
+"""So often it is looked whether the broker is still there."""
 _COMMON = ("type", "time", "source", "id")
 
 
@@ -66,16 +68,21 @@ class Reader(DataSourceReader):
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Events until the time is over."""
+        """Events until the time is over; BrokerUnreachable when the broker is lost before."""
         ends = time.monotonic() + self.options.duration_s
         with self._subscriber() as subscriber:
-            while (left := ends - time.monotonic()) > 0:
+            while (left := ends - time.monotonic()) > 0 and not subscriber.losses:
                 try:
-                    delivery = subscriber.receive_delivery(timeout_s=left)
+                    delivery = subscriber.receive_delivery(timeout_s=min(left, LOOK_S))
                 except TimeoutError:
-                    return
+                    continue
                 for batch in delivery.batches:
                     yield self._rows(batch)
+            if subscriber.losses:
+                raise BrokerUnreachable(
+                    "the broker was lost while events were collected, and some may be missing: "
+                    "collect them again"
+                )
 
     def _rows(self, batch: EventBatch) -> pa.RecordBatch:
         if len(self.types) > 1:

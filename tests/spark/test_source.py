@@ -220,6 +220,26 @@ def test_events_of_a_running_broker_are_read_for_some_time(spark, endpoint):
         reader.option("subscribe", "Unheard()").load()
 
 
+def test_a_broker_that_is_lost_while_events_are_read_is_told(spark):
+    register(spark)
+    with BrokerProcess("--heartbeat-s", "0.3") as broker:
+        declared(broker.endpoint, "Cut")
+        reader = spark.read.format("rexmq").option("broker", broker.endpoint)
+        frame = reader.option("for", "300 s").option("subscribe", "Cut()").load()
+
+        def ending():
+            with RuleManager(broker.endpoint) as manager:
+                while not manager.status()["sinks"]:
+                    time.sleep(0.1)
+            broker.kill()
+
+        thread = threading.Thread(target=ending)
+        thread.start()
+        with pytest.raises(Exception, match="the broker was lost while events were collected"):
+            frame.collect()
+        thread.join()
+
+
 def test_rows_name_their_types_and_each_is_checked(spark, endpoint):
     register(spark)
     with RuleManager(endpoint) as manager:
