@@ -25,11 +25,9 @@ nothing for so long has to be told everything anew anyway.
 
 from __future__ import annotations
 
-import enum
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 from msgspec import Struct
 
@@ -46,37 +44,9 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
+from routing.overlay.ends import Down, Result, State, Up, link_text, tag_of
+from routing.overlay.greeting import Greeting
 from routing.silence import excused
-
-
-class State(enum.Enum):
-    """Where the conversation with the neighbour stands (Law 3)."""
-
-    GREETING = "greeting"
-    UP = "up"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True)
-class Up:
-    """The neighbour is there; ``fresh`` when it knows nothing of what it was told before."""
-
-    name: str
-    fresh: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Down:
-    """The neighbour is not there any more."""
-
-    name: str
-    reason: str
-
-
-Result: TypeAlias = Up | Down | Routed
-
-UNANSWERED_MAX = 6
-"""Greetings in a row without an answer after which the log says so, once."""
 
 
 class Sent(Struct, gc=False):
@@ -85,17 +55,6 @@ class Sent(Struct, gc=False):
     sequence: int
     message: Routed
     at: float
-
-
-def tag_of(sender: int, receiver: int) -> int:
-    """The tag of the packets from one life to another."""
-    return (sender * 0x9E3779B1 + receiver * 0x85EBCA77) % 2**32
-
-
-def link_text(peer: Peer) -> str:
-    """A link, for the log: as the host has named it, where that can be read."""
-    name = peer.removeprefix(b"\0")
-    return name.decode() if name.isascii() and name.decode().isprintable() else peer.hex()
 
 
 class Channel:
@@ -108,8 +67,6 @@ class Channel:
         """The link that carries it; None while there is none."""
         self.neighbour = ""
         """The neighbour's name, once it has said it."""
-        self.delay_us: int | None = None
-        """Half of what the last greeting took to be answered, in microseconds."""
         self._config = config
         self._now = self._heard_at = self._sent_at = now
         self._state = State.GREETING
@@ -123,10 +80,7 @@ class Channel:
         self._resend_s = config.resend_s
         self._begin()
         self._acknowledge_at: float | None = None
-        self._greet_at = now
-        self._greeted_at: float | None = None
-        """When the greeting was sent that is not answered yet."""
-        self._unanswered = 0
+        self._greeting = Greeting(config.greeting_s)
         self.effects: list[Effect] = []
         """What ``take_effects`` would give."""
         self.results: list[Result] = []
@@ -154,6 +108,11 @@ class Channel:
     def neighbours_life(self) -> int:
         """The neighbour's life; 0 while none has been heard of."""
         return self._neighbours_life
+
+    @property
+    def delay_us(self) -> int | None:
+        """Half of what the last greeting took to be answered, in microseconds."""
+        return self._greeting.delay_us
 
     @property
     def buffered(self) -> int:
@@ -212,7 +171,7 @@ class Channel:
         """Do what is due: greetings, acknowledgements, signs of life, packets again, silence."""
         self._now = now
         if self._state is State.GREETING:
-            if now >= self._greet_at:
+            if now >= self._greeting.due_at:
                 self._greet()
             return
         if self._state is State.CLOSED:
@@ -235,7 +194,7 @@ class Channel:
         if self._state is State.CLOSED:
             return None
         if self._state is State.GREETING:
-            return None if self.peer is None else self._greet_at
+            return None if self.peer is None else self._greeting.due_at
         due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
         if heartbeat_at < due:
             due = heartbeat_at
@@ -259,11 +218,8 @@ class Channel:
     # --- greetings ---
 
     def _greet(self) -> None:
-        self._unanswered = 0 if self._greeted_at is None else self._unanswered + 1
-        if self._unanswered == UNANSWERED_MAX and self.peer is not None:
+        if self._greeting.send(self._now) and self.peer is not None:
             self._log("no broker answers yet", link=link_text(self.peer))
-        self._greeted_at = self._now
-        self._greet_at = self._now + self._config.greeting_s
         self._hello(answers=False)
 
     def _hello(self, answers: bool) -> None:
@@ -294,7 +250,7 @@ class Channel:
             self._forget_up_to(hello.received)
         self._silence_s = hello.heartbeat_s * self._config.heartbeats_missed_max
         if hello.answers:
-            self._measure()
+            self._greeting.hear(self._now)
         else:
             self._hello(answers=True)
         if not self.is_up:
@@ -304,12 +260,6 @@ class Channel:
         if fresh or not hello.answers:
             self._send_again()  # what was sent while the neighbour was down is lost
         self._push()
-
-    def _measure(self) -> None:
-        """A greeting was answered; one that was lost would be measured as a long delay."""
-        if self._greeted_at is not None:
-            self.delay_us = round((self._now - self._greeted_at) * 500_000)
-            self._greeted_at = None
 
     def _meet(self, hello: LinkHello) -> None:
         """A life of the neighbour that this end did not know."""
@@ -345,12 +295,12 @@ class Channel:
         """The link is down; greet from now on."""
         if self._state is State.UP:
             self._state = State.GREETING
-            self._greet_at = self._now + self._config.greeting_s
+            self._greeting.wait(self._now)
             self._acknowledge_at = None
             self.results.append(Down(self.neighbour, reason))
 
     def _receive_goodbye(self, message: Goodbye) -> None:
-        self._greeted_at = None  # somebody is there
+        self._greeting.forget()
         self._fall(message.reason or "goodbye")
 
     # --- packets ---

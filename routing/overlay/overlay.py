@@ -1,20 +1,8 @@
 """One broker's part in the network: its links, what it knows of the others, and its trees.
 
-Law 1: everything is told by link states (:mod:`routing.overlay.floods`): who is linked to whom, who
-is the root of a tree, and which trees have lost a link. Whoever has the same link states draws the
-same conclusions; ``settle_s`` after the first news they are drawn, all at once.
-
-Law 2: the centre of the own part of the network is the root of the single tree; a broker is also
-a root while it is told to be (``want_tree``). Only a root starts an epoch: when it has no tree
-yet, or when some broker says that this epoch's tree has lost a link. While two brokers take
-themselves for the centre, as their link states still differ, the first by name counts.
-
-Law 3: an epoch is numbered by the version of the link state in which its root first told of it.
-So a broker knows whether what a root says is older than a tree that it heard of. A tree is
-forgotten when its root says later that it has none. A root that is out of reach leaves orphans;
-its tree is reported broken, since it may be that only this broker thought so.
-
-Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it.
+Law: what comes over links that makes one neighbour of several links, or none, is seen to by wires
+and channels; what neighbours tell of the network by surroundings. This file composes both, and
+keeps what brokers send one another for whoever is on top of it.
 
 Drive it like a Node: ``receive`` what came over links between brokers, ``lose``, ``handle_timer``,
 ``take_effects``; ``take_changes`` says what has become of neighbours and trees.
@@ -42,19 +30,16 @@ from routing.messages import (
     TreeAck,
     TreeNack,
 )
-from routing.overlay.channel import Channel, Down, Result, Up, link_text
+from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.floods import Floods
-from routing.overlay.graph import Part, parts_of
-from routing.overlay.trees import Told, Tree, TreeMessage, Trees
+from routing.overlay.ends import Down, Result, Up, link_text
+from routing.overlay.graph import Part
+from routing.overlay.surroundings import Surroundings
+from routing.overlay.trees import Tree, TreeMessage, Trees
 from routing.overlay.wires import Wires
 
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
-NAMESAKE_AFTER = 4
-"""So many times a broker goes above what is told of it before it takes that for a namesake's."""
-BROKEN_MAX = 1_024
-"""Broken trees that one broker reports at a time; the others follow when these have healed."""
 
 
 class Heard(Struct, frozen=True, eq=False, gc=False):
@@ -83,16 +68,7 @@ class Overlay:
         self._delays: dict[Peer, int] = {}
         self._due: dict[Channel, float] = {}
         """When a channel's timer is due, kept since most inputs touch one channel only."""
-        self._floods = Floods(config)
-        self._revision = -1
-        self._central: list[str] = []
-        """Who takes itself for the centre, as of that revision of the link states."""
-        self._trees = Trees(config.name)
-        self._broken: dict[str, int] = {}
-        self._wanted = False
-        self._flood_at: float | None = None
-        self._settle_at: float | None = now
-        """When conclusions are drawn: at once, where there is no link to wait for."""
+        self._surroundings = Surroundings(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
         """What ``take_effects`` would give."""
         self.changes: list[Change] = []
@@ -101,7 +77,6 @@ class Overlay:
         """What ``take_moved`` would give."""
         self._said: dict[str, str] = {}
         """Why links were refused, as far as the log has said so: by neighbour, or by link."""
-        self._part = parts_of(self._floods)[config.name]
 
     # --- what is known ---
 
@@ -118,31 +93,27 @@ class Overlay:
     @property
     def part(self) -> Part:
         """The connected part of the network that this broker is in, as last concluded."""
-        return self._part
+        return self._surroundings.part
 
     @property
     def states(self) -> tuple[LinkState, ...]:
         """The known link states, by name."""
-        return tuple(sorted(self._floods))
+        return self._surroundings.states
 
     @property
     def trees(self) -> Trees:
         """The trees that this broker is in."""
-        return self._trees
+        return self._surroundings.trees
 
     @property
     def single_tree(self) -> Tree | None:
-        """The tree of the centre (Law 2)."""
-        if self._revision != self._floods.revision:
-            self._revision = self._floods.revision
-            self._central = sorted(one.origin for one in self._floods if one.central)
-        trees = (self._trees.find(root) for root in self._central)
-        return next((tree for tree in trees if tree is not None and not tree.orphan), None)
+        """The tree of the centre."""
+        return self._surroundings.single_tree
 
     @property
     def is_settled(self) -> bool:
         """Whether everything heard so far has been told on, and conclusions were drawn."""
-        return self._flood_at is None and self._settle_at is None
+        return self._surroundings.is_settled
 
     # --- inputs ---
 
@@ -152,8 +123,8 @@ class Overlay:
         if delay_us is not None:
             self._delays[peer] = delay_us
         self._collect(self._wires.add(peer, now))
-        if self._settle_at is not None:
-            self._settle_at = now + self._config.settle_s
+        if self._surroundings.settle_at is not None:
+            self._surroundings.settle_at = now + self._config.settle_s
 
     def remove_link(self, peer: Peer, now: float, reason: str = "") -> None:
         """Have that link no more; without another, say Goodbye to the neighbour and forget it."""
@@ -219,9 +190,7 @@ class Overlay:
     def want_tree(self, wanted: bool, now: float) -> None:
         """Whether this broker is to be a root even where it is not the centre."""
         self._now = now
-        if wanted != self._wanted:
-            self._wanted = wanted
-            self._settle_soon()
+        self._surroundings.want_tree(wanted, now)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
@@ -229,17 +198,18 @@ class Overlay:
         for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
-        if self._settle_at is not None and self._settle_at <= now:
-            self._settle_at = None
-            self._conclude()
-        if self._flood_at is not None and self._flood_at <= now:
-            self._flood_at = None
-            self._flood()
+        surroundings = self._surroundings
+        if surroundings.settle_at is not None and surroundings.settle_at <= now:
+            self.has_moved = True
+            surroundings.conclude(now)
+        if surroundings.flood_at is not None and surroundings.flood_at <= now:
+            surroundings.flood()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = min(self._due.values()) if self._due else None
-        for other in (self._flood_at, self._settle_at):
+        surroundings = self._surroundings
+        for other in (surroundings.flood_at, surroundings.settle_at):
             if other is not None and (due is None or other < due):
                 due = other
         return due
@@ -329,9 +299,11 @@ class Overlay:
         elif isinstance(result, Down):
             self._take_down(result)
         elif isinstance(result, LinkStates):
-            self._hear(channel.neighbour, result)
+            if self._surroundings.hear(channel.neighbour, result, self._now):
+                text = "another broker of the network bears this name"
+                self.effects.append(Log("error", text, {"via": channel.neighbour}))
         elif isinstance(result, CreateTree | TreeAck | TreeNack):
-            self._hear_of_tree(channel.neighbour, result)
+            self._surroundings.hear_of_tree(channel.neighbour, result)
 
     def _take_up(self, channel: Channel, up: Up) -> None:
         self._neighbours[up.name] = channel
@@ -340,10 +312,7 @@ class Overlay:
         if channel.peer is not None:
             self._said.pop(link_text(channel.peer), None)
         self.effects.append(Log("info", "neighbour up", {"neighbour": up.name}))
-        self._floods.join(up.name)
-        self._flood_soon()
-        self._tell(self._trees.join(up.name))
-        self._say()
+        self._surroundings.join(up.name, self._now)
 
     def _take_down(self, down: Down) -> None:
         if self._neighbours.pop(down.name, None) is None:
@@ -353,45 +322,13 @@ class Overlay:
         self.effects.append(
             Log("warning", "neighbour down", {"neighbour": down.name, "reason": down.reason})
         )
-        self._floods.leave(down.name)
-        for root, epoch in self._trees.leave(down.name):
-            self._broken[root] = epoch
-        self._say()
+        self._surroundings.leave(down.name, self._now)
 
-    def _hear_of_tree(self, neighbour: str, message: TreeMessage) -> None:
-        full = len(self._trees) >= self._config.nodes_max and not self._trees.find(message.root)
-        past = self._is_past(message.root, message.epoch)
-        if isinstance(message, CreateTree) and (past or full):
-            self._tell([(neighbour, TreeNack(message.root, message.epoch))])
-        else:
-            self._tell(self._trees.receive(neighbour, message, self._neighbours))
+    # --- what surroundings need ---
 
-    def _tell(self, told: list[Told]) -> None:
-        for neighbour, message in told:
-            channel = self._neighbours.get(neighbour)
-            if channel is not None:
-                channel.send(message, self._now)
-                self._collect(channel)
-
-    # --- link states ---
-
-    def _say(self) -> None:
-        """Say of this broker what is true now, if it is news."""
-        neighbours = tuple(
-            (name, self._delay(channel)) for name, channel in sorted(self._neighbours.items())
-        )
-        own = self._trees.find(self.name)
-        state = LinkState(
-            self.name,
-            0,
-            neighbours,
-            0 if own is None else own.epoch,
-            own is not None and self._part.centre == self.name,
-            tuple(sorted(self._broken.items())[:BROKEN_MAX]),
-        )
-        if self._floods.say(state):
-            self._flood_soon()
-            self._settle_soon()
+    def _linked(self) -> dict[str, int]:
+        """The neighbours whose links are up, and the delays of these in microseconds."""
+        return {name: self._delay(channel) for name, channel in self._neighbours.items()}
 
     def _delay(self, channel: Channel) -> int:
         told = None if channel.peer is None else self._delays.get(channel.peer)
@@ -400,81 +337,8 @@ class Overlay:
         step = self._config.link_delay_us
         return step if channel.delay_us is None else step * max(1, -(-channel.delay_us // step))
 
-    def _hear(self, neighbour: str, message: LinkStates) -> None:
-        version = self._floods.own.version
-        surpasses = self._floods.surpasses
-        news = self._floods.take(neighbour, message.states)
-        if surpasses < NAMESAKE_AFTER <= self._floods.surpasses:
-            self.effects.append(
-                Log("error", "another broker of the network bears this name", {"via": neighbour})
-            )
-        if news or self._floods.own.version != version:
-            self._settle_soon()
-        if self._floods.has_news:
-            self._flood_soon()
-
-    def _flood(self) -> None:
-        for neighbour, states in list(self._floods.take_news()):
-            channel = self._neighbours.get(neighbour)
-            if channel is not None:
-                channel.send(LinkStates(states), self._now)
-                self._collect(channel)
-
-    def _flood_soon(self) -> None:
-        if self._flood_at is None:
-            self._flood_at = self._now + self._config.flood_s
-
-    def _settle_soon(self) -> None:
-        if self._settle_at is None:
-            self._settle_at = self._now + self._config.settle_s
-
-    # --- conclusions ---
-
-    def _conclude(self) -> None:
-        """Law 1: look at the link states, and do what follows."""
-        self.has_moved = True
-        self._part = parts_of(self._floods)[self.name]
-        for name in self._floods.forget(self._part.nodes, self._now):
-            self._trees.drop(name)
-            self._broken.pop(name, None)
-        for tree in list(self._trees):
-            if tree.root != self.name:
-                self._look_at(tree)
-        # A break is healed once the root has another tree; one not heard of yet will hear of it.
-        self._broken = {
-            root: epoch for root, epoch in self._broken.items() if not self._is_past(root, epoch)
-        }
-        self._keep_own_tree()
-        self._say()
-
-    def _look_at(self, tree: Tree) -> None:
-        """Law 3. A root that is not heard of yet will be: its tree was faster than its words."""
-        state = self._floods.find(tree.root)
-        if state is None:
-            return
-        if tree.root not in self._part.nodes and not tree.orphan:
-            self._broken[tree.root] = tree.epoch
-            self._trees.cut(tree)
-        elif state.epoch == 0 and self._is_past(tree.root, tree.epoch):
-            self._trees.drop(tree.root)
-
-    def _is_past(self, root: str, epoch: int) -> bool:
-        """Whether a root has said since that it has another tree, or none."""
-        state = self._floods.find(root)
-        return state is not None and state.version >= epoch != state.epoch
-
-    def _keep_own_tree(self) -> None:
-        """Law 2."""
-        own = self._trees.find(self.name)
-        if not self._wanted and self._part.centre != self.name:
-            self._trees.drop(self.name)
-        elif own is None or self._lost_a_link(own):
-            self._broken.pop(self.name, None)
-            epoch = self._floods.own.version + 1  # as which it is about to be told
-            self._tell(self._trees.start(epoch, self._neighbours))
-
-    def _lost_a_link(self, own: Tree) -> bool:
-        told = (own.root, own.epoch)
-        if self._broken.get(own.root) == own.epoch or own.epoch <= self._floods.surpassed:
-            return True
-        return any(told in state.broken for state in self._floods)
+    def _tell(self, neighbour: str, message: TreeMessage | LinkStates) -> None:
+        channel = self._neighbours.get(neighbour)
+        if channel is not None:
+            channel.send(message, self._now)
+            self._collect(channel)

@@ -25,8 +25,7 @@ a type, one demand says at once which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -35,17 +34,12 @@ from msgspec import Struct
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from matcher.single import Single
 from routing.order import greatest_time
+from routing.partition.arrangement import Arrangement, Leaving, Wanted
 from routing.partition.asking import Answers, Spans
 from routing.partition.evaluation import Evaluation
 from routing.partition.fragment import Fragment
-from routing.partition.gate import Gate
 from routing.partition.history import History, Stored
 from routing.partition.marks import Marks
-from routing.partition.predicates import Predicate
-from routing.partition.sieve import sieve_of
-
-Wanted = tuple[Predicate, ...]
-"""What subscribers above want of one type."""
 
 
 class Demanded(Protocol):
@@ -75,106 +69,6 @@ class Forwarded(Struct, frozen=True, eq=False, gc=False):
         return (*self.fresh, *self.late)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Leaving:
-    """A fragment whose place another has taken: it stays until the rule's mark is ``until``."""
-
-    name: str
-    evaluation: Evaluation
-    until: int
-
-
-@dataclass(slots=True, eq=False)
-class _Users:
-    """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
-    they are wanted, the gates that keep them until they are asked for, and the evaluations that
-    look at them, each with the predicate's place there.
-    """
-
-    passes: bool = False
-    wanted: bool = False
-    gates: list[Gate] = field(default_factory=list)
-    looking: list[tuple[Evaluation, int]] = field(default_factory=list)
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nobody asks for it any more."""
-        return not (self.passes or self.wanted or self.gates or self.looking)
-
-
-class _Arrangement:
-    """What follows from the fragments in force: made anew when they change."""
-
-    def __init__(
-        self,
-        in_force: Mapping[str, Evaluation],
-        leaving: Sequence[_Leaving] = (),
-        wanted: Sequence[Predicate] = (),
-    ) -> None:
-        self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
-        # Which types are forwarded, and in what company fragments look at each (Law 2).
-        self.company: dict[str, set[frozenset[str]]] = {}
-        # With which types, be they pushed or kept.
-        self.binding: dict[str, frozenset[str]] = {}
-        for evaluation in in_force.values():
-            fragment, binds = evaluation.fragment, evaluation.binds
-            for name in sorted(fragment.pushed):
-                company = self.company.setdefault(name, set())
-                if name in binds:
-                    company.add(binds)
-            for name in fragment.forwards & binds:
-                self.binding[name] = self.binding.get(name, binds) | binds
-        self.bound = {name for one in running for name in one.binds}
-        self.gates = [one.gate for one in in_force.values() if one.gate is not None]
-        self.stored = self.bound.union(*(one.fragment.kept for one in in_force.values()))
-        self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
-        for evaluation in running:
-            binds = evaluation.binds
-            if binds:
-                self.reach[binds] = max(self.reach.get(binds, 0), evaluation.fragment.reach)
-        self.users: dict[str, dict[Predicate, _Users]] = {}
-        for evaluation in running:
-            for place, predicate in enumerate(evaluation.predicates):
-                self._users_of(predicate).looking.append((evaluation, place))
-        for evaluation in in_force.values():
-            self._let_pass(evaluation)
-        for one in leaving:
-            kept = in_force[one.name].fragment.kept  # it is for the new fragment to see to these
-            for predicate in one.evaluation.fragment.plain:
-                if predicate.type.name not in kept:
-                    self._users_of(predicate).passes = True
-        for predicate in wanted:
-            self._users_of(predicate).wanted = True
-        self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
-
-    def _let_pass(self, evaluation: Evaluation) -> None:
-        """What passes by itself, at once or when it is asked for."""
-        kept, gate = evaluation.fragment.kept, evaluation.gate
-        for predicate in evaluation.fragment.plain:
-            users = self._users_of(predicate)
-            if gate is not None and predicate.type.name in kept:
-                users.gates.append(gate)
-            else:
-                users.passes = True
-
-    def _users_of(self, predicate: Predicate) -> _Users:
-        of_type = self.users.setdefault(predicate.type.name, {})
-        return of_type.setdefault(predicate, _Users())
-
-    def want(self, name: str, before: Wanted, after: Wanted) -> None:
-        """Others are wanted of a type from now on; nothing else is arranged anew."""
-        for predicate in dict.fromkeys((*before, *after)):
-            users = self._users_of(predicate)
-            users.wanted = predicate in after
-            if users.is_idle:
-                del self.users[name][predicate]
-        if self.users[name]:
-            self.sieves[name] = sieve_of(tuple(self.users[name]))
-        else:
-            del self.users[name]
-            self.sieves.pop(name, None)
-
-
 class Forwarder:
     """The fragments of one node in one tree. Owner of the history that they need.
 
@@ -184,8 +78,8 @@ class Forwarder:
 
     def __init__(self) -> None:
         self._evaluations: dict[str, Evaluation] = {}  # by rule
-        self._leaving: list[_Leaving] = []
-        self._arrangement = _Arrangement({})
+        self._leaving: list[Leaving] = []
+        self._arrangement = Arrangement({})
         self._waiting: dict[Evaluation, None] = {}  # they have events to look at
         self._marks = Marks()
         self._front = TIME_MIN  # the greatest time of an event
@@ -238,10 +132,16 @@ class Forwarder:
 
     # --- deployment --------------------------------------------------------------------------
 
-    def is_deployed(self, name: str, fragment: Fragment, since: int) -> bool:
-        """Whether this fragment is in force for the rule of that name, and that instant."""
-        found = self._evaluations.get(name)
-        return found is not None and (found.fragment, found.since) == (fragment, since)
+    def follow(self, fragments: Mapping[str, Fragment], since: Mapping[str, int]) -> None:
+        """Evaluate these from now on, and no others; by the names of rules, which hold ``since``
+        these instants, in us, where there are any.
+        """
+        for gone in sorted(self._evaluations.keys() - fragments.keys()):
+            self.remove(gone)
+        for name, fragment in sorted(fragments.items()):
+            begins, found = since.get(name, TIME_MIN), self._evaluations.get(name)
+            if found is None or (found.fragment, found.since) != (fragment, begins):
+                self.deploy(name, fragment, begins)
 
     def deploy(self, name: str, fragment: Fragment, since: int = TIME_MIN) -> None:
         """Evaluate a fragment from now on, for the rule of that name; see Law 4.
@@ -253,11 +153,11 @@ class Forwarder:
         if old is not None:
             known = (self._marks.types.get(one, TIME_MIN) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
-            self._leaving.append(_Leaving(name, old, until))
+            self._leaving.append(Leaving(name, old, until))
             if old.gate is not None:
                 self._history.touch(old.gate.release(old.fragment.kept - fragment.kept))
         self._evaluations[name] = new
-        alone = _Arrangement({name: new})
+        alone = Arrangement({name: new})
         for stored in self._history:
             self._sift(stored, alone)
         self._rearrange()
@@ -284,7 +184,7 @@ class Forwarder:
 
     def _rearrange(self) -> None:
         wanted = [predicate for one in self._wanted.values() for predicate in one]
-        self._arrangement = _Arrangement(self._evaluations, self._leaving, wanted)
+        self._arrangement = Arrangement(self._evaluations, self._leaving, wanted)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
@@ -388,7 +288,7 @@ class Forwarder:
         demand = self._demands.get(batch.type.name)
         return np.zeros(len(batch), np.bool_) if demand is None else demand.wanted(batch)
 
-    def _sift(self, stored: Stored, arrangement: _Arrangement) -> None:
+    def _sift(self, stored: Stored, arrangement: Arrangement) -> None:
         """Let events of a batch pass that do by themselves, and fragments take in the others."""
         name = stored.batch.type.name
         if name not in arrangement.users:

@@ -5,8 +5,9 @@ from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
 from routing.messages import VERSION, Heartbeat, Hello, LinkHello, Welcome
 from routing.node import Node
-from routing.overlay.channel import Channel, Down
+from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
+from routing.overlay.ends import Down
 from routing.session import Session, State
 from routing.silence import excused
 

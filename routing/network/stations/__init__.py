@@ -1,7 +1,8 @@
 """A broker's part in the evaluation of divided rules (thesis 7.3.5, 7.3.6; architecture.md 4.4).
 
-A ``station`` has the engine, the fragments and the marks of one tree (``said``: who says how far
-each type is; ``arrival``: where events are stamped as they come). ``divided`` gives it what it
+A ``station`` has the engine, the fragments and the marks of one tree (``duties``: what a division
+asks of it; ``said``: who says how far each type is; ``missing``: of which nobody says anything;
+``arrival``: where events are stamped as they come). ``divided`` gives it what it
 needs on the single tree, ``processing`` on that of one broker with sinks, ``detecting`` on all of
 them; ``relaying`` brings results, and the marks that they wait for, to who wants them, and
 ``overview`` tells of it all.

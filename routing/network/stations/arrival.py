@@ -75,7 +75,7 @@ class ArrivalStation(Station):
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
         """Evaluate what has come; None when nothing has."""
-        ticks = clock is not None and any(TIMER.name in uses for uses in self._uses.values())
+        ticks = clock is not None and any(TIMER.name in uses for uses in self._duties.uses.values())
         if not (self.has_news or ticks):
             return None
         self.has_news = False
@@ -85,10 +85,10 @@ class ArrivalStation(Station):
                 self._take_in(batches, fresh, now)
             else:  # none of them is from the future, whatever clocks say
                 self._take_late(batches, np.clip(times, -FAR, now))
-        detections = self._evaluate_stamped(now) if self._rules else NOTHING
+        detections = self._evaluate_stamped(now) if self._duties.rules else NOTHING
         for batch in detections.batches:
             if self._forwarder.looks_at(batch.type.name):
-                self._forwarder.push(numbered(batch, self._ranks))
+                self._forwarder.push(numbered(batch, self._duties.ranks))
         ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.mark)
         self.outbox.post(self._forwarder.advance({}), answers=ends)
         return detections
@@ -97,7 +97,7 @@ class ArrivalStation(Station):
         used = []
         for batch in batches:
             self._forwarder.push(batch, fresh=fresh, came=np.full(len(batch), now))
-            if batch.type.name in self._used:
+            if batch.type.name in self._duties.used:
                 used.append(batch)
         for batch in stamped(used, max(now, self._passed)) if used else ():
             self._engine.push(batch)
@@ -110,14 +110,14 @@ class ArrivalStation(Station):
             came = times[first : first + len(batch)]
             first += len(batch)
             self._forwarder.push(batch, fresh=False, came=came)
-            if batch.type.name in self._used:
+            if batch.type.name in self._duties.used:
                 self._engine.push(at_times(batch, came))
 
     def _evaluate_stamped(self, now: int) -> Detections:
         self._passed = max(self._passed, now)
         if not self._pulls.asks:
             return self._engine.advance(self._passed)
-        marks = dict.fromkeys((*sorted(self._used), TIMER.name), self._passed)
+        marks = dict.fromkeys((*sorted(self._duties.used), TIMER.name), self._passed)
         self._pulls.learn(marks)
         for name, mark in self._pulls.limits.items():
             marks[name] = min(marks.get(name, mark), mark)

@@ -317,8 +317,8 @@ class DividedDetection(Detection):
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
         for station in self.stations:
-            if station.absent:
-                found.update(station.take_hopeless())
+            if station.missing.absent:
+                found.update(station.missing.take_hopeless())
         return tuple(sorted(found)) if found else ()
 
     def commit(self, due: Mapping[str, int]) -> None:

@@ -17,7 +17,7 @@ from routing.network.stations.processing import Processing
 from routing.network.stations.station import Station
 from routing.network.tables.router import CLOSED, Router
 from routing.network.ways.places import Division
-from routing.overlay.channel import link_text
+from routing.overlay.ends import link_text
 from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed

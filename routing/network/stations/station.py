@@ -9,8 +9,7 @@ routing.serving.watermark): it has the mark of the type that is furthest, or lie
 last event. That it has ended is told to the father once all that is needed of it has gone up.
 
 Law 3: a type that nobody publishes or has published is given nothing; rules here that need it,
-perhaps through others, wait. Once more than ``waiting_events_max`` events have come for them, the
-root is asked to give the type up; given up, it counts as one that nobody publishes any more.
+perhaps through others, wait (missing). Given up, it counts as one that nobody publishes any more.
 
 Law 4: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 
@@ -28,11 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.messages import Forward
+from routing.network.stations.duties import NO_DUTIES, duties_of
+from routing.network.stations.missing import Missing
 from routing.network.stations.said import Said
-from routing.network.tables.ends import ended, users_of
+from routing.network.tables.ends import Ends
 from routing.network.tables.outbox import Outbox
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
@@ -47,7 +47,7 @@ from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from rules.engine.engine import NOTHING, Detections, Detector
-from rules.pattern import TIMER, Rule, RuleSet
+from rules.pattern import TIMER, RuleSet
 
 
 class Station:
@@ -56,30 +56,18 @@ class Station:
     def __init__(self, name: str, engine: Detector, waiting_events_max: int) -> None:
         self._name = name
         self._engine = engine
-        self._waiting_events_max = waiting_events_max
         self._forwarder = Forwarder()
         self._pulls = Pulls()
         self.is_pulling = False
         """Whether any rule is pulled (Law 5)."""
         self._begins_anew = True
-        self._rules: dict[str, Deployed] = {}
-        self._texts: dict[str, Rule] = {}
-        """All rules, by name."""
+        self._duties = NO_DUTIES
+        """What follows from the division of the rules."""
+        self.missing = Missing(waiting_events_max)
         self._outlook = Outlook()
         self._rule_marks: dict[str, int] = {}
         """The marks of the rules here since they were last advanced, for who asks after that."""
-        self._uses: dict[str, frozenset[str]] = {}
-        """The types that each rule here uses."""
-        self._users: dict[str, list[str]] = {}
-        """By type, the rules here whose marks it bears on, through other rules here too."""
-        self._defining: dict[str, list[str]] = {}
-        """By type, the rules here that define it."""
-        self._looked_at: tuple[int, bool] | None = None
-        """When ends were looked for last (Said.closings), and whether the clock counted."""
-        self._used: frozenset[str] = frozenset()
-        """The types that rules here use."""
         self._said = Said()
-        self._ranks: Mapping[str, int] = {}
         self._marks: dict[str, int] = {}
         self._here: dict[str, int] = {}
         """The marks of types as of now; those of ``_marks`` never go back."""
@@ -92,11 +80,7 @@ class Station:
         self.news: Sequence[str] = ()
         """The rules here that have another outlook since the last ``advance``, or have ended, or
         have not any more; all, after another plan."""
-        self._ended: frozenset[str] = frozenset()
-        """The types of which nothing more will be here."""
-        self._over: frozenset[str] = frozenset()
-        """The rules all of whose types have ended."""
-        self._told: dict[str, int] = {}
+        self._ends = Ends()
         self.outbox = Outbox()
         """What is to be sent to the father."""
         self._inputs: tuple[Mapping[str, int], int | None] = {}, None
@@ -105,11 +89,6 @@ class Station:
         self.found: dict[str, tuple[int, int]] = {}
         """By source, so by rule: bytes of composite events found here since the last plan, and in
         how many batches."""
-        self._waiting: dict[str, int] = {}
-        """The types that rules here wait with (Law 3), and how many events of each have come."""
-        self.absent: frozenset[str] = frozenset()
-        """The types that nobody has published yet and rules here wait for (Law 3)."""
-        self._given_up: frozenset[str] = frozenset()
         self._awaited: dict[str, int] = {}
         """For which types events waited when it was last asked, and up to when."""
 
@@ -131,13 +110,13 @@ class Station:
     @property
     def rules(self) -> Mapping[str, Deployed]:
         """The rules that are evaluated here."""
-        return self._rules
+        return self._duties.rules
 
     @property
     def forwards(self) -> Mapping[str, Sequence[str]]:
         """In words, what the fragments here let pass, by rule."""
         return {
-            name: list(tell_fragment(self._texts.get(name), fragment))
+            name: list(tell_fragment(self._duties.texts.get(name), fragment))
             for name, fragment in sorted(self._forwarder.fragments.items())
         }
 
@@ -169,7 +148,7 @@ class Station:
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
-        return rule in self._over
+        return rule in self._ends.rules
 
     # --- deployment ---
 
@@ -185,7 +164,7 @@ class Station:
         self._forwarder = Forwarder()
         self._forwarder.want(wanted, demands)
         self._begins_anew = True
-        self._rules = {}
+        self._duties = NO_DUTIES
         self._said.forget()
         self.outbox.clear()
 
@@ -198,46 +177,28 @@ class Station:
 
     def give_up(self, names: Iterable[str]) -> None:
         """Rules wait for these types no longer."""
-        given_up = frozenset(names)
-        if given_up != self._given_up:
-            self._given_up, self.has_news, self._is_anew = given_up, True, True
-            self._said.give_up(given_up & self._used)
+        if self.missing.give_up(names):
+            self.has_news = self._is_anew = True
+            self._said.give_up(self.missing.given_up & self._duties.used)
 
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
-        places, name = division.partition.places, self._name
-        here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
-        for gone in [rule for rule, was in self._rules.items() if here.get(rule) != was]:
+        before, duties = self._duties.rules, duties_of(self._name, division)
+        here = duties.rules
+        for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
             self._engine.remove(gone)
-            del self._rules[gone]
-        self._install([one for rule, one in here.items() if rule not in self._rules], division)
+        self._install([one for rule, one in here.items() if before.get(rule) != one], division)
+        self._duties = duties
+        self.missing.arrange(here.values(), division)
         self._rule_marks.clear()
-        self._rules = here
         self._outlook.arrange({name: one.rule for name, one in here.items()})
-        self.absent = frozenset[str]().union(*map(division.absent_for, here))
-        self._waiting = {
-            used.name: self._waiting.get(used.name, 0)
-            for one in here.values()
-            if division.absent_for(one.rule.name)
-            for used in one.rule.used_types
-        }
-        self._texts = {one.rule.name: one.rule for one in division.rules}
-        self._uses = {
-            rule: frozenset(used.name for used in one.rule.used_types) for rule, one in here.items()
-        }
-        self._used = frozenset().union(*self._uses.values()) - {TIMER.name}
-        self._defining = {}
-        for rule, one in here.items():
-            self._defining.setdefault(one.rule.defines.name, []).append(rule)
-        self._users = users_of(self._uses, self._defining)
-        self._looked_at = None
-        in_order = sorted(division.rules, key=lambda one: one.place)
-        self._ranks = {RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)}
-        self._deploy_fragments(division)
-        published = division.published.get(name, frozenset())
-        self._said.arrange(published, self._given_up & self._used, self._expected(division))
+        self._ends.arrange(duties.uses, duties.defining)
+        since = {one.rule.name: one.since for one in division.rules if one.since is not None}
+        self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
+        published = division.published.get(self._name, frozenset())
+        self._said.arrange(published, self.missing.given_up & duties.used, duties.expected)
         self._follow_pulls(division)
-        self._told = {}
+        self.outbox.begin_anew()
         self.found = {}
         self.has_news = self._is_anew = self._is_fed = True
 
@@ -246,33 +207,13 @@ class Station:
             own = tuple(one.rule for one in rules if (one.since, one.version) == (since, version))
             self._engine.deploy(RuleSet(own, division.schemas), since=since, version=version)
 
-    def _deploy_fragments(self, division: Division) -> None:
-        forwarder = self._forwarder
-        fragments = division.partition.fragments.get(self._name, {})
-        since = {one.rule.name: one.since for one in division.rules if one.since is not None}
-        for gone in sorted(forwarder.fragments.keys() - fragments.keys()):
-            forwarder.remove(gone)
-        for rule, fragment in sorted(fragments.items()):
-            begins = since.get(rule, TIME_MIN)
-            if not forwarder.is_deployed(rule, fragment, begins):
-                forwarder.deploy(rule, fragment, begins)
-
-    def _expected(self, division: Division) -> Mapping[str, Sequence[str]]:
-        """What children forward of their own accord."""
-        fragments = division.partition.fragments
-        return {
-            child: sorted({name for one in fragments[child].values() for name in one.pushed})
-            for child, father in sorted(division.fathers.items())
-            if father == self._name and fragments.get(child)
-        }
-
     def _follow_pulls(self, division: Division) -> None:
         """Law 5; what has been evaluated does not depend any more on what is asked for."""
         since = {one.rule.name: one.since for one in division.rules}
         fragments = self._forwarder.fragments
 
         def passed(rule: str) -> int:
-            if rule in self._rules:
+            if rule in self._duties.rules:
                 mark = self._engine.mark(rule)
             else:
                 types = fragments[rule].types
@@ -296,16 +237,17 @@ class Station:
 
     def push(self, batches: Iterable[EventBatch], *, fresh: bool = True) -> None:
         """Take events in, of local sources or from a child; ``fresh`` as in Forward."""
+        used, missing = self._duties.used, self.missing
         for batch in batches:
             if len(batch):
                 name = batch.type.name
                 self._front = max(self._front, greatest_time(batch))
-                if name in self._used:
+                if name in used:
                     self._engine.push(batch)
                     self._outlook.see(batch)
                     self._is_fed = True
-                if name in self._waiting:
-                    self._waiting[name] += len(batch)
+                if name in missing.waiting:
+                    missing.count(name, len(batch))
                 self._forwarder.push(batch, fresh=fresh)
                 self._pulls.see(batch)
                 self.has_news = True
@@ -341,16 +283,16 @@ class Station:
         self._inputs, self.has_news = (own, clock), False
         is_anew, self._is_anew = self._is_anew, False
         moved = self._hear(own, is_anew=is_anew)
-        detections = self._evaluate(moved, clock) if self._rules else NOTHING
+        detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         if detections.batches:
             self._note_found(detections)
             for batch in detections.batches:
                 if self._forwarder.looks_at(batch.type.name):
-                    self._forwarder.push(numbered(batch, self._ranks))
-        ended = self._ended
-        changed = self._look_for_ends(moved, is_timed=clock is not None)
+                    self._forwarder.push(numbered(batch, self._duties.ranks))
+        ended = self._ends.types
+        changed = self._ends.look(self._said, moved, is_timed=clock is not None)
         self._raise(moved, changed, is_anew=is_anew)
-        self._forward(moved, is_anew=is_anew or self._ended != ended)
+        self._forward(moved, is_anew=is_anew or self._ends.types != ended)
         return detections
 
     def _note_found(self, detections: Detections) -> None:
@@ -374,7 +316,7 @@ class Station:
         if beyond != self._beyond:
             self._beyond = beyond
             moved |= said.closed
-            moved |= self._ended
+            moved |= self._ends.types
         if pulls is not None:
             pulls.keep(beyond)
         return moved
@@ -387,7 +329,7 @@ class Station:
     def _evaluate(self, moved: set[str], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
         marks = {name: self._given(name) for name in moved if name in self._said.marks}
-        if TIMER.name in self._users:
+        if TIMER.name in self._duties.users:
             timer = self._without_clock() if clock is None else clock
             if timer != self._timer:
                 self._timer = timer
@@ -405,13 +347,13 @@ class Station:
         """
         if is_anew:
             self._here = {}
-            moved.update(self._defining, self._ended)
-        touched = self._rules if is_anew else self._touched_by(moved)
+            moved.update(self._duties.defining, self._ends.types)
+        touched = self._duties.rules if is_anew else self._touched_by(moved)
         for rule in touched:
             mark = self._engine.mark(rule)
             if mark != self._rule_marks.get(rule):
                 self._rule_marks[rule] = mark
-                moved.add(self._rules[rule].rule.defines.name)
+                moved.add(self._duties.rules[rule].rule.defines.name)
         moved.discard(TIMER.name)
         for name in moved:
             mark = self._here[name] = self._mark_here(name)
@@ -420,39 +362,33 @@ class Station:
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
         outlook = self._outlook
         risen = {rule for rule in touched if outlook.rise(rule, self._rule_marks[rule], self._here)}
-        self.news = sorted(risen.union(self._rules if is_anew else changed))
+        self.news = sorted(risen.union(self._duties.rules if is_anew else changed))
 
     def _touched_by(self, moved: Iterable[str]) -> Collection[str]:
         """The rules here whose marks may move with those of these types."""
-        if not self._users:
+        if not self._duties.users:
             return ()
-        return {rule for name in moved for rule in self._users.get(name, ())}
+        return {rule for name in moved for rule in self._duties.users.get(name, ())}
 
     def _mark_here(self, name: str) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = self._given(name) if name in self._said.marks else TIME_MAX
-        for rule in self._defining.get(name, ()):
+        for rule in self._duties.defining.get(name, ()):
             mark = min(mark, self._rule_marks[rule])
-        return max(mark, self._beyond) if name in self._ended else mark
+        return max(mark, self._beyond) if name in self._ends.types else mark
 
     def _is_used(self, name: str) -> bool:
         """Whether a rule that is evaluated here, or a fragment, has looked at events of a type."""
-        return self._forwarder.looks_at(name) or name in self._used
-
-    def take_hopeless(self) -> tuple[str, ...]:
-        """The types to be given up, each once (Law 3)."""
-        waited_for = self.absent - self._given_up
-        if not waited_for or sum(self._waiting.values()) <= self._waiting_events_max:
-            return ()
-        self.absent &= self._given_up
-        return tuple(sorted(waited_for))
+        return self._forwarder.looks_at(name) or name in self._duties.used
 
     def take_awaited(self) -> dict[str, int]:
         """Up to when events have waited for types that rules here use, since it was last asked."""
         before = self._awaited.items()
         waited = {name: front for name, front in before if self._here.get(name, CLOSED) <= front}
         self._awaited = {
-            name: self._front for name in self._used if self._here.get(name, CLOSED) <= self._front
+            name: self._front
+            for name in self._duties.used
+            if self._here.get(name, CLOSED) <= self._front
         }
         return waited
 
@@ -464,44 +400,23 @@ class Station:
         """The mark of Timer where the clock does not count: as far as rules that need it are."""
         found = [
             min((self._given(name) for name in uses - {TIMER.name}), default=TIME_MIN)
-            for uses in self._uses.values()
+            for uses in self._duties.uses.values()
             if TIMER.name in uses
         ]
         return max(found, default=TIME_MIN)
 
-    def _look_for_ends(self, moved: set[str], *, is_timed: bool) -> Collection[str]:
-        """Law 2: of which types neither sources nor rules bring anything more, if that may have
-        changed. Adds types that have ended, or have not any more, to ``moved``; gives such rules.
-        """
-        closings = self._said.closings, is_timed
-        if self._looked_at == closings:
-            return ()
-        self._looked_at = closings
-        said, defining = self._said, self._defining
-        names = said.marks.keys() | defining.keys()
-        gone = said.closed.union(defining.keys() - said.marks.keys())
-        ends, over = ended(gone, self._uses, defining, is_timed=is_timed)
-        moved |= (ends ^ self._ended) & names
-        changed = (over ^ self._over) & self._rules.keys()
-        self._ended, self._over = ends, over
-        return changed
-
     def _forward(self, moved: Iterable[str], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
-        forwarder = self._forwarder
+        forwarder, ended = self._forwarder, self._ends.types
         if forwarder.is_idle:
             return
         forwarded = forwarder.advance({name: self._here[name] for name in moved})
         up = dict(forwarder.marks if is_anew else forwarded.marks)
-        for name in up.keys() & self._ended:
-            if self._told.get(name) != CLOSED and forwarder.binding(name) <= self._ended:
+        for name in up.keys() & ended:
+            if forwarder.binding(name) <= ended:
                 up[name] = CLOSED
-        news = {
-            name: mark for name, mark in sorted(up.items()) if mark > self._told.get(name, TIME_MIN)
-        }
-        self._told.update(news)
         answers: Answers = ()
         if forwarder.is_asked:
-            here = {**self._here, **dict.fromkeys(self._ended, CLOSED)}
+            here = {**self._here, **dict.fromkeys(ended, CLOSED)}
             answers = forwarder.answers(here, self._pulls.mark)
-        self.outbox.post(forwarded, tuple(news.items()), answers)
+        self.outbox.post(forwarded, self.outbox.news(up), answers)

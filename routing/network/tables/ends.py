@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
+from typing import Protocol
 
 from rules.pattern import TIMER
 
@@ -10,6 +11,59 @@ Uses = Mapping[str, frozenset[str]]
 """By rule, the types that it uses."""
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
+
+
+class Closings(Protocol):
+    """What is said of the types of which nothing is published any more."""
+
+    @property
+    def marks(self) -> Mapping[str, int]:
+        """The types of which something is said."""
+        ...
+
+    @property
+    def closed(self) -> Set[str]:
+        """Those of which nothing is published any more."""
+        ...
+
+    @property
+    def closings(self) -> int:
+        """How often these have changed."""
+        ...
+
+
+class Ends:
+    """The types of which nothing more will come, from sources or from rules."""
+
+    def __init__(self) -> None:
+        self.types: frozenset[str] = frozenset()
+        self.rules: frozenset[str] = frozenset()
+        """The rules all of whose types have ended."""
+        self._uses: Uses = {}
+        self._defining: Defining = {}
+        self._looked_at: tuple[int, bool] | None = None
+        """The closings that were looked at last, and whether the clock counted."""
+
+    def arrange(self, uses: Uses, defining: Defining) -> None:
+        """There are these rules from now on."""
+        self._uses, self._defining, self._looked_at = uses, defining, None
+
+    def look(self, said: Closings, moved: set[str], *, is_timed: bool) -> Collection[str]:
+        """See what has ended, if that may have changed. Adds types that have ended, or have not any
+        more, to ``moved``; gives such rules. ``is_timed``: the clock counts.
+        """
+        closings = said.closings, is_timed
+        if self._looked_at == closings:
+            return ()
+        self._looked_at = closings
+        defining = self._defining
+        names = said.marks.keys() | defining.keys()
+        gone = said.closed | (defining.keys() - said.marks.keys())
+        types, rules = ended(gone, self._uses, defining, is_timed=is_timed)
+        moved |= (types ^ self.types) & names
+        changed = (rules ^ self.rules) & self._uses.keys()
+        self.types, self.rules = types, rules
+        return changed
 
 
 def users_of(uses: Uses, defining: Defining) -> dict[str, list[str]]:

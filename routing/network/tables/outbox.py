@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
 from routing.network.recovery.needs import Times
 from routing.partition.asking import Answers
@@ -15,11 +15,13 @@ BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
 
 
 class Outbox:
-    """Owner of what waits to be sent."""
+    """Owner of what waits to be sent, and of what was told of marks."""
 
     def __init__(self) -> None:
         self.waiting: list[Forward] = []
         """What ``take`` would give."""
+        self._told: dict[str, int] = {}
+        """The marks of types that were last told."""
 
     def post(self, forwarded: Forwarded, marks: Times = (), answers: Answers = ()) -> None:
         """Have these events sent to the father, and then the marks and the answers."""
@@ -36,6 +38,19 @@ class Outbox:
         if marks or answers:
             last = self.waiting.pop() if batches or forwarded.waited else Forward()
             self.waiting.append(Forward(last.batches, marks, last.fresh, answers, last.came))
+
+    def news(self, marks: Mapping[str, int]) -> Times:
+        """Those of the marks that are greater than was told; they are told by that."""
+        told = self._told
+        news = {
+            name: mark for name, mark in sorted(marks.items()) if mark > told.get(name, TIME_MIN)
+        }
+        told.update(news)
+        return tuple(news.items())
+
+    def begin_anew(self) -> None:
+        """There is another plan: what was told of marks counts no more."""
+        self._told = {}
 
     def take(self) -> list[Forward]:
         """What is to be sent, in order."""

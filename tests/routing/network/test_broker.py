@@ -24,7 +24,12 @@ from routing.messages import (
     Flow,
     Known,
     ListRules,
+    Need,
+    Needed,
+    Opened,
+    Part,
     RuleFacts,
+    Shared,
     Want,
 )
 from routing.network.making import make_broker
@@ -543,6 +548,10 @@ def amiss() -> list[object]:
         Amended(2**62, *[((), ())] * 5),
         Amended(1, ((99,), ()), *[((), ())] * 4),
         Awaited((("Temp", 2**62), ("nothing", 0))),
+        # of trees for sinks that there are not
+        Opened("b1", 1, (("b2", 1),), 1, True),
+        Shared(0, (), (Part("b2", 1, ()),)),
+        Need(Needed.TREES, ("b1", "b2")),
     ]
 
 

@@ -17,8 +17,9 @@ from routing.messages import (
     LinkHello,
     Packet,
 )
-from routing.overlay.channel import Channel, Down, State, Up, tag_of
+from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
+from routing.overlay.ends import Down, State, Up, tag_of
 
 A, B = b"to-a", b"to-b"
 

@@ -105,7 +105,7 @@ class Network:
             self.check_tree(graph, root)
 
     def roots(self, graph: nx.Graph, centre: str) -> set[str]:
-        return {centre} | {name for name in graph if self.nodes[name]._wanted}
+        return {centre} | {name for name in graph if self.nodes[name]._surroundings.wanted}
 
     def check_tree(self, graph: nx.Graph, root: str) -> None:
         trees = {name: self.nodes[name].trees.find(root) for name in graph}
@@ -287,7 +287,7 @@ def test_a_leaving_broker_is_gone_at_once() -> None:
     made.nodes["b2"].close("enough", made.mesh.now)
     made.mesh.settle()
     made.run(0.1)
-    assert [one for one, _ in made.nodes["b1"]._floods.own.neighbours] == ["b0"]
+    assert [one for one, _ in made.nodes["b1"]._surroundings.floods.own.neighbours] == ["b0"]
 
 
 def test_the_network_is_quiet_when_nothing_happens() -> None:
@@ -352,7 +352,9 @@ def test_a_restarted_broker_speaks_above_its_former_versions() -> None:
 
 def test_link_states_beyond_the_bound_are_dropped_and_counted() -> None:
     node = Overlay(OverlayConfig("b0", nodes_max=2), 0.0)
-    node._floods.take("b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)])
+    node._surroundings.floods.take(
+        "b1", [LinkState("b1", 1), LinkState("b2", 1), LinkState("b1", 2)]
+    )
     assert [one.origin for one in node.states] == ["b0", "b1"]
-    assert node._floods.refused == 1
+    assert node._surroundings.floods.refused == 1
     assert not any(isinstance(one, Log) and one.level == "error" for one in node.take_effects())

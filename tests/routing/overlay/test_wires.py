@@ -9,8 +9,8 @@ from routing import wire
 from routing.effects import Close, Log, Send
 from routing.messages import Answered, CreateTree, Goodbye, LinkHello, Message, Refused
 from routing.messages import Code as Why
-from routing.overlay.channel import Up
 from routing.overlay.config import OverlayConfig
+from routing.overlay.ends import Up
 from routing.overlay.overlay import Heard, Overlay
 
 DELAY_S = 0.002

@@ -1,0 +1,72 @@
+"""What a division of the rules asks of one broker: the rules that it evaluates, and who uses what.
+
+Law: it follows from the division, and stays as it is until there is another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matcher.identity import RULE_SOURCE
+from routing.network.tables.ends import users_of
+from routing.network.ways.places import Division
+from routing.serving.deployment import Deployed
+from rules.pattern import TIMER, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Duties:
+    """One broker's, in one tree."""
+
+    rules: Mapping[str, Deployed]
+    """The rules that are evaluated here."""
+    texts: Mapping[str, Rule]
+    """All rules, by name."""
+    ranks: Mapping[str, int]
+    """The place of all rules' composite events among simultaneous ones (E4), by source."""
+    uses: Mapping[str, frozenset[str]]
+    """The types that each rule here uses."""
+    used: frozenset[str]
+    """Those of all, without Timer."""
+    defining: Mapping[str, Sequence[str]]
+    """By type, the rules here that define it."""
+    users: Mapping[str, Sequence[str]]
+    """By type, the rules here whose marks it bears on, through other rules here too."""
+    expected: Mapping[str, Sequence[str]]
+    """By child, the types that it forwards of its own accord."""
+
+
+NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {})
+
+
+def duties_of(name: str, division: Division) -> Duties:
+    """What the broker of that name has to do."""
+    places = division.partition.places
+    here = {one.rule.name: one for one in division.rules if places[one.rule.name] == name}
+    uses = {
+        rule: frozenset(used.name for used in one.rule.used_types) for rule, one in here.items()
+    }
+    defining: dict[str, list[str]] = {}
+    for rule, one in here.items():
+        defining.setdefault(one.rule.defines.name, []).append(rule)
+    in_order = sorted(division.rules, key=lambda one: one.place)
+    return Duties(
+        rules=here,
+        texts={one.rule.name: one.rule for one in division.rules},
+        ranks={RULE_SOURCE + one.rule.name: rank for rank, one in enumerate(in_order)},
+        uses=uses,
+        used=frozenset[str]().union(*uses.values()) - {TIMER.name},
+        defining=defining,
+        users=users_of(uses, defining),
+        expected=_expected(name, division),
+    )
+
+
+def _expected(name: str, division: Division) -> Mapping[str, Sequence[str]]:
+    fragments = division.partition.fragments
+    return {
+        child: sorted({pushed for one in fragments[child].values() for pushed in one.pushed})
+        for child, father in sorted(division.fathers.items())
+        if father == name and fragments.get(child)
+    }

@@ -1,0 +1,53 @@
+"""Types that nobody publishes or has published, though rules that are evaluated here need them.
+
+Law: what these rules use waits with them. Once more than ``waiting_events_max`` events have come
+for them, the root is asked to give the types up, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from routing.network.ways.places import Division
+from routing.serving.deployment import Deployed
+
+
+class Missing:
+    """What is missing at one station."""
+
+    def __init__(self, waiting_events_max: int) -> None:
+        self._waiting_events_max = waiting_events_max
+        self.waiting: dict[str, int] = {}
+        """The types that rules here wait with, and how many events of each have come."""
+        self.absent: frozenset[str] = frozenset()
+        """The types that rules here wait for, but for those that the root was asked to give up."""
+        self.given_up: frozenset[str] = frozenset()
+        """The types that nobody waits for any longer."""
+
+    def arrange(self, here: Iterable[Deployed], division: Division) -> None:
+        """These rules are evaluated here from now on."""
+        absent = [(one.rule, division.absent_for(one.rule.name)) for one in here]
+        self.absent = frozenset[str]().union(*(names for _, names in absent))
+        self.waiting = {
+            used.name: self.waiting.get(used.name, 0)
+            for rule, names in absent
+            if names
+            for used in rule.used_types
+        }
+
+    def give_up(self, names: Iterable[str]) -> bool:
+        """Nobody waits for these types any longer; whether that is news."""
+        before, self.given_up = self.given_up, frozenset(names)
+        return self.given_up != before
+
+    def count(self, name: str, events: int) -> None:
+        """So many events of a type have come, which is one of ``waiting``."""
+        self.waiting[name] += events
+
+    def take_hopeless(self) -> tuple[str, ...]:
+        """The types to be given up, each once."""
+        waited_for = self.absent - self.given_up
+        if not waited_for or sum(self.waiting.values()) <= self._waiting_events_max:
+            return ()
+        self.absent &= self.given_up
+        return tuple(sorted(waited_for))

@@ -1,0 +1,119 @@
+"""What a node's fragments ask of each event, put together for all of them (thesis 7.3.6).
+
+Law: an event is held against each distinct predicate of its type once (sieve), whoever asks for it.
+The arrangement is made anew when other fragments are in force; where only what is wanted changes,
+it is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from routing.partition.evaluation import Evaluation
+from routing.partition.gate import Gate
+from routing.partition.predicates import Predicate
+from routing.partition.sieve import sieve_of
+
+Wanted = tuple[Predicate, ...]
+"""What subscribers above want of one type."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaving:
+    """A fragment whose place another has taken: it stays until the rule's mark is ``until``."""
+
+    name: str
+    evaluation: Evaluation
+    until: int
+
+
+@dataclass(slots=True, eq=False)
+class Users:
+    """Who asks for a predicate: whether its events pass by themselves, or its fresh ones because
+    they are wanted, the gates that keep them until they are asked for, and the evaluations that
+    look at them, each with the predicate's place there.
+    """
+
+    passes: bool = False
+    wanted: bool = False
+    gates: list[Gate] = field(default_factory=list)
+    looking: list[tuple[Evaluation, int]] = field(default_factory=list)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody asks for it any more."""
+        return not (self.passes or self.wanted or self.gates or self.looking)
+
+
+class Arrangement:
+    """What follows from the fragments in force, from those that are leaving and what is wanted."""
+
+    def __init__(
+        self,
+        in_force: Mapping[str, Evaluation],
+        leaving: Sequence[Leaving] = (),
+        wanted: Sequence[Predicate] = (),
+    ) -> None:
+        self.running = running = (*in_force.values(), *(one.evaluation for one in leaving))
+        # Which types are forwarded, and in what company fragments look at each (Law 2).
+        self.company: dict[str, set[frozenset[str]]] = {}
+        # With which types, be they pushed or kept.
+        self.binding: dict[str, frozenset[str]] = {}
+        for evaluation in in_force.values():
+            fragment, binds = evaluation.fragment, evaluation.binds
+            for name in sorted(fragment.pushed):
+                company = self.company.setdefault(name, set())
+                if name in binds:
+                    company.add(binds)
+            for name in fragment.forwards & binds:
+                self.binding[name] = self.binding.get(name, binds) | binds
+        self.bound = {name for one in running for name in one.binds}
+        self.gates = [one.gate for one in in_force.values() if one.gate is not None]
+        self.stored = self.bound.union(*(one.fragment.kept for one in in_force.values()))
+        self.reach: dict[frozenset[str], int] = {}  # by the types that fragments bind
+        for evaluation in running:
+            binds = evaluation.binds
+            if binds:
+                self.reach[binds] = max(self.reach.get(binds, 0), evaluation.fragment.reach)
+        self.users: dict[str, dict[Predicate, Users]] = {}
+        for evaluation in running:
+            for place, predicate in enumerate(evaluation.predicates):
+                self._users_of(predicate).looking.append((evaluation, place))
+        for evaluation in in_force.values():
+            self._let_pass(evaluation)
+        for one in leaving:
+            kept = in_force[one.name].fragment.kept  # it is for the new fragment to see to these
+            for predicate in one.evaluation.fragment.plain:
+                if predicate.type.name not in kept:
+                    self._users_of(predicate).passes = True
+        for predicate in wanted:
+            self._users_of(predicate).wanted = True
+        self.sieves = {name: sieve_of(tuple(found)) for name, found in self.users.items()}
+
+    def _let_pass(self, evaluation: Evaluation) -> None:
+        """What passes by itself, at once or when it is asked for."""
+        kept, gate = evaluation.fragment.kept, evaluation.gate
+        for predicate in evaluation.fragment.plain:
+            users = self._users_of(predicate)
+            if gate is not None and predicate.type.name in kept:
+                users.gates.append(gate)
+            else:
+                users.passes = True
+
+    def _users_of(self, predicate: Predicate) -> Users:
+        of_type = self.users.setdefault(predicate.type.name, {})
+        return of_type.setdefault(predicate, Users())
+
+    def want(self, name: str, before: Wanted, after: Wanted) -> None:
+        """Others are wanted of a type from now on; nothing else is arranged anew."""
+        for predicate in dict.fromkeys((*before, *after)):
+            users = self._users_of(predicate)
+            users.wanted = predicate in after
+            if users.is_idle:
+                del self.users[name][predicate]
+        if self.users[name]:
+            self.sieves[name] = sieve_of(tuple(self.users[name]))
+        else:
+            del self.users[name]
+            self.sieves.pop(name, None)
