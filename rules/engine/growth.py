@@ -17,8 +17,8 @@ from rules.engine.linker import Linker
 
 SCAN_MAX = 32
 """A window of so many entries is scanned for an aggregate; of longer ones summaries are made."""
-LOOK_MIN = 256
-"""With so many lists, which no longer fit the nearest cache, it pays to look ahead at events."""
+LOOK_MIN = 512
+"""With so many lists it pays to look ahead at events; fewer fit the nearest caches."""
 GROWING = {
     layout.GROW_HEAP: ("heap",),
     layout.GROW_LISTS: ("lists",),

@@ -11,7 +11,7 @@ from rules.engine.kernels.ahead import BLOCK, FEW, GROWS, LISTS, RULES, WALKED_M
 
 A, B = (EventType.of(name, k="int") for name in "AB")
 SCHEMAS = f"event {A} event {B}\n"
-MANY = 400
+MANY = 600
 
 
 def engine_of(text: str) -> CdpEngine:
@@ -55,7 +55,7 @@ def test_rules_and_lists_of_the_next_events_are_asked_for():
     engine = many_rules()
     push(engine, B, range(MANY), list(range(MANY)))
     engine.advance(MANY)
-    ended, entered = [7, 399, 7, 12], [3, 250, 12]
+    ended, entered = [7, 599, 7, 12], [3, 250, 12]
     push(engine, A, range(MANY, MANY + 4), ended)
     push(engine, B, range(MANY + 4, MANY + 7), entered)
     assert len(engine.advance(MANY + 7)) == len(ended)
