@@ -18,9 +18,10 @@ LISTS = ("listen", "link")
 
 
 def command(**given: Any) -> None:
-    """Run a broker until SIGTERM; SIGHUP reads its configuration again.
+    """Run a broker until SIGTERM or Ctrl-C.
 
-    Every key can also be set in the file (--config), and as REXMQ_<KEY> in the environment.
+    SIGHUP lets it read its configuration again. Every key can also be set in the file (--config),
+    and as REXMQ_<KEY> in the environment.
     """
     from broker import configuration
     from broker.cli.outcome import UsageError

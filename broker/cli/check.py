@@ -13,7 +13,10 @@ Files = Annotated[list[Path], typer.Argument(metavar="RULES...", help="TESLA fil
 
 
 def command(rules: Files) -> None:
-    """Check TESLA files, each by itself: "N rules, M schemas: ok", or every error in them."""
+    """Check TESLA files, each by itself.
+
+    Prints how many rules and schemas they have, or every error in them.
+    """
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
     from rules.syntax import ast
@@ -31,4 +34,8 @@ def command(rules: Files) -> None:
     if refused:
         raise FilesErrors(refused)
     schemas = sum(isinstance(statement, ast.Schema) for statement in statements)
-    print(f"{len(statements) - schemas} rules, {schemas} schemas: ok")
+    print(f"{_counted(len(statements) - schemas, 'rule')}, {_counted(schemas, 'schema')}: ok")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

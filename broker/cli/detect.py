@@ -66,10 +66,10 @@ def command(
         bool, typer.Option("--stats", help="Print a summary to standard error.")
     ] = False,
 ) -> None:
-    """Run rules over recorded events and print the composite events in order.
+    """Run rules over recorded events.
 
-    Without --format, the ending of --output decides (jsonl, parquet, arrow or csv; gz and zst
-    too), and without both, JSON lines are printed.
+    Prints the composite events in order. Without --format, the ending of --output decides (jsonl,
+    parquet, arrow or csv; gz and zst too), and without both, JSON lines are printed.
     """
     import os
     from time import perf_counter

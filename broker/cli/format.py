@@ -13,7 +13,10 @@ File = Annotated[Path, typer.Argument(metavar="RULES", help="A TESLA file.")]
 
 
 def command(rules: File) -> None:
-    """Print a TESLA file in canonical form, with its comments before their statements."""
+    """Print a TESLA file in canonical form.
+
+    Its comments stand before their statements.
+    """
     from rules.syntax.formatter import format_text
     from rules.syntax.parser import decode
 

@@ -33,10 +33,10 @@ def command(
         str, typer.Option("--log-level", metavar="LEVEL", help="The least level of their logs.")
     ] = "warning",
 ) -> None:
-    """Run the brokers of a scenario file, linked as it says, until SIGTERM or Ctrl-C.
+    """Run the brokers of a scenario file, linked as it says.
 
-    Prints each broker's name and endpoint once it can be reached, and `ready` once all can. One
-    that ends by itself is reported; the others go on.
+    Until SIGTERM or Ctrl-C. Prints each broker's name and endpoint once it can be reached, and
+    `ready` once all can. One that ends by itself is reported; the others go on.
     """
     from broker.cli.outcome import end, one_of
     from broker.errors import ConfigurationError

@@ -48,10 +48,11 @@ def command(
     broker: Endpoint = ENDPOINT,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Publish one event, or a file of events, and wait until the broker has them.
+    """Publish one event, or a file of events.
 
-    A value is an int, a float, true, false or else a text; a type that the broker knows decides.
-    The events of a file are published as the sources that they bear, unless --name is given.
+    Waits until the broker has them. A value is an int, a float, true, false or else a text; a type
+    that the broker knows decides. The events of a file are published as the sources that they bear,
+    unless --name is given.
     """
     from broker.cli.outcome import UsageError
 

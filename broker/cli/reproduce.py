@@ -47,10 +47,11 @@ def command(
         ),
     ] = None,
 ) -> None:
-    """Run experiments of the papers again, by the names of their figures and tables.
+    """Run experiments of the papers again.
 
-    Writes, for each, its figures as CSV, a picture, and a section of a page that sets what the
-    paper says beside what was measured. Prints the files written.
+    They go by the names of figures and tables. Writes, for each, its figures as CSV, a picture, and
+    a section of a page that sets what the paper says beside what was measured. Prints the files
+    written.
 
     With --size the runs of the simulation study (thesis-7.9 to 7.18, adaptive) are kept, each as it
     ends, and what is there already is not run again. What is written is made of the runs that are

@@ -35,7 +35,10 @@ def command(
     broker: Endpoint = ENDPOINT,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Show sources and their promises, types, rules, sinks and their queues, rates, the network."""
+    """Show what a broker knows, and what it waits for.
+
+    Sources and their promises, types, rules, sinks and their queues, rates, the network.
+    """
     from broker import RuleManager
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:

@@ -43,10 +43,11 @@ def command(
     broker: Endpoint = ENDPOINT,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
-    """Print matching events as JSON lines, until interrupted or N have come.
+    """Print matching events as JSON lines, as they come.
 
-    When the broker's queue for this command is full, sources wait (block), the oldest events are
-    dropped and counted on standard error (drop-oldest), or it is sent away (disconnect).
+    Until it is interrupted, or N have come. When the broker's queue for this command is full,
+    sources wait (block), the oldest events are dropped and counted on standard error (drop-oldest),
+    or it is sent away (disconnect).
     """
     from broker import Subscriber
     from broker.cli.outcome import UsageError, one_of

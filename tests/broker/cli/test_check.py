@@ -21,7 +21,7 @@ def good(tmp_path: Path) -> Path:
 
 def test_what_is_right_is_counted(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(good)]) == 0
-    assert capsys.readouterr().out == "1 rules, 2 schemas: ok\n"
+    assert capsys.readouterr().out == "1 rule, 2 schemas: ok\n"
     assert main(["check", str(good), str(good)]) == 0
     assert capsys.readouterr().out == "2 rules, 4 schemas: ok\n"
 
