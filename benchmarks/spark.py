@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -30,6 +29,7 @@ from typing import Any
 from benchmarks.apart import Outcome, outcome_of
 from benchmarks.report import Row, seconds_of, table
 from benchmarks.spark_log import LOGGED, used
+from benchmarks.spark_processor import processor_s, spent
 
 RULES = """
 event Reading(area: string, room: int, value: float, dry: bool)
@@ -84,6 +84,8 @@ def detection(session: Any, rows: int, folder: str) -> dict[str, float]:
             count = detect({"Reading": frame}, text, ways=(way,)).count()
 
         found[f"by {way}, s"] = timed(work)
+        for who, seconds in spent(session, work).items():
+            found[f"by {way}, processor time of {who}, s"] = round(seconds, 2)
         found["composite events"] = count
     return found
 
@@ -238,12 +240,6 @@ def delivery(session: Any, rows: int, folder: str) -> dict[str, float]:
             broker_s = processor_s(broker.child.pid) - broker_begun
             found[f"broker, ids from {name}, us/row"] = broker_s / rows * 1e6
     return found
-
-
-def processor_s(process: int) -> float:
-    """Seconds of processor time that a process of Linux has used."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 DELIVERED = tuple(

@@ -29,6 +29,7 @@ from broker.spark.columns import to_bytes
 from broker.spark.frames import BAD, SOURCE, TIME, TYPE
 from broker.spark.mixing import buckets
 from broker.spark.narrowing import narrowed
+from broker.spark.settling import settle
 from matcher.model import AnyArray, Int64s
 from matcher.sorting import stable_order
 
@@ -100,6 +101,7 @@ class Packing:
                 held, count = [], 0
         if count:
             yield self._packed(held)
+        settle("pack")
 
     def _packed(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         (rows,) = pa.Table.from_batches(batches).combine_chunks().to_batches()

@@ -47,7 +47,7 @@ def slices(part: Pass, shares: Sequence[Share], count: int, *, exactly: bool) ->
     match part.way:
         case ByTime():
             (share,) = shares
-            most = count if exactly else min(count, _slices_max(share, part.reach or 0))
+            most = count if exactly else min(count, slices_max(share, part.reach or 0))
             return [bounds_of(share.times, most)]
         case ByKey() if part.reach is not None:
             average = max(1.0, sum(share.count for share in shares) / len(shares))
@@ -100,14 +100,15 @@ def bounds_of(times: Sequence[int], slices: int) -> list[int]:
     return sorted(chosen - {times[0]})
 
 
-def _slices_max(share: Share, reach: int) -> int:
+def slices_max(share: Share, reach: int) -> int:
+    """So many slices are none of them shorter than the reach, on average."""
     return max(1, share.span // reach) if reach else TIME_MAX
 
 
 def _skewed(share: Share, average: float, reach: int) -> list[int]:
     if share.count < SKEWED * average:
         return []
-    return bounds_of(share.times, min(round(share.count / average), _slices_max(share, reach)))
+    return bounds_of(share.times, min(round(share.count / average), slices_max(share, reach)))
 
 
 def bucket_of(form: Form, way: ByKey, count: int) -> Column:

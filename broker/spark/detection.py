@@ -24,7 +24,8 @@ from pyspark.sql import functions as f
 from broker.spark.blocks import BLOCKS, EVENTS, FIRST, ROWS_MIN, Packing, Portion
 from broker.spark.cells import CELL, Cell, cells_of, in_cells, slices
 from broker.spark.composites import spark_schema
-from broker.spark.direct import READS_MAX, FileLook, Files, look_at_files, work_of
+from broker.spark.cuts import may_be_cut
+from broker.spark.direct import FileLook, Files, look_at_files, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
 from broker.spark.identity import digest
 from broker.spark.look import Look, look_at_blocks
@@ -78,7 +79,8 @@ def detect(
     ``partition_by``: an attribute that is to be the key of every rule; else keys and slices of
     time are found from the rules (``explain_plan``). ``ways``: which of ``key`` and ``time`` may
     be taken, the preferred first. ``cells``: into how many pieces; the default is CELLS_A_CORE for
-    each core, and fewer where the rules look far back.
+    each core, and fewer where the rules look far back. Where tasks read files, rules bound to a key
+    that have a reach are cut by time even so if fewer rows are read then (``cuts``).
 
     ``types``: these composite types alone. ``on_bad``: whether rows that are no events (without
     time, with null or an infinite number in an attribute) are refused (BadEvent) or dropped with
@@ -261,7 +263,7 @@ def _directly(
     session = inputs[0].wide.sparkSession
     cores = session.sparkContext.defaultParallelism
     portions = portions_of(passes, form, cells or cores)
-    if not portions or len(scans) < len(inputs) or max(one.buckets for one in portions) > READS_MAX:
+    if not portions or len(scans) < len(inputs) or not all(map(may_be_cut, passes, portions)):
         return None
     packings = [Packing(portions, one.name, True, ROWS_MIN) for one in inputs]
     files, tasks = Files.of(scans, packings)

@@ -7,15 +7,13 @@ than packing and shuffling, and none of Java's, as long as rows are not read too
 Law 1: a cell gets the rows that it would get in blocks: batches of events in order of time, those
 that begin earlier first, of its types and its bucket, without those that are no events.
 
-Law 2: it is done only where no row is read more than READS_MAX times for a pass, where no bucket of
-keys is much fuller than others, and where so few row groups overlap in time that no task has more
-than HELD_MAX rows in memory that it has not yet come to. A first look at the files tells all this.
+Law 2: it is done only where that is the better way (``cuts``), which a first look at the files
+tells.
 """
 
 from __future__ import annotations
 
 import heapq
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,19 +25,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from broker.spark.blocks import Packed, Packing, Portion, chosen
-from broker.spark.cells import SKEWED, Cell, cells_of, slices
+from broker.spark.cuts import HELD_MAX, TIMES, Own, Span, cut, held
 from broker.spark.frames import BAD, TIME, TYPE
 from broker.spark.look import QUANTILES, Look, Share
 from broker.spark.parquet import READ_TOGETHER, Piece, WideRows
 from broker.spark.scans import Scan
+from broker.spark.settling import settle
 from broker.spark.task import Task
-from matcher.model import TIME_MIN, Int64s
-from rules.cutting.splitting import ByTime, Pass
+from matcher.model import Int64s
+from rules.cutting.splitting import Pass
 
-READS_MAX = 4
-HELD_MAX = 1 << 22
-TIMES = 16
-"""The times of a row group are known to so many quantiles."""
 SEEN = (
     "piece int, rows long, in_order boolean, times array<long>, counts array<array<long>>, "
     "of_type string, reason string"
@@ -87,19 +82,6 @@ class Files:
         return self.packings[self.pieces[number][0]].portions[place]
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A row group's events: how many, from when to when (TIMES + 1 quantiles), whether they are in
-    order of time, and how many are in each bucket of each pass.
-    """
-
-    piece: int
-    rows: int
-    in_order: bool
-    times: tuple[int, ...]
-    counts: tuple[tuple[int, ...], ...]
-
-
 # --- looking -------------------------------------------------------------------------------------
 
 
@@ -121,6 +103,7 @@ class FileLook:
                     .combine_chunks()
                     .to_batches()[0]
                 )
+        settle("look")
 
     def _seen(self, number: int) -> list[dict[str, object]]:
         bad, times = Counter[tuple[str, str]](), list[Int64s]()
@@ -195,18 +178,6 @@ def _share(spans: Sequence[Span]) -> Share:
 # --- running -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Own:
-    """What a task is given: its cell, the pass, the bucket, and the row groups that may hold
-    something for it: number, time of the first event, and whether they are in order.
-    """
-
-    cell: Cell
-    part: int
-    bucket: int
-    spans: tuple[tuple[int, int, bool], ...]
-
-
 @dataclass(frozen=True)
 class FileWork:
     """For ``mapInArrow``: numbers of cells in, composite events out."""
@@ -226,6 +197,7 @@ class FileWork:
             for number in batch.column(0).to_pylist():
                 own = self.cells[number]
                 yield from self.tasks[own.part].run(own.cell, self._rows(own))
+        settle("run")
 
     def _rows(self, own: Own) -> Iterator[pa.RecordBatch]:
         """The batches of the row groups, by their first times."""
@@ -233,7 +205,9 @@ class FileWork:
         heapq.heapify(waiting)
         streams = dict[int, tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]]()
         while waiting:
-            _, place = heapq.heappop(waiting)
+            time, place = heapq.heappop(waiting)
+            if time >= own.cell.end:
+                return  # whatever follows is later still
             if place in streams:
                 batch, stream = streams.pop(place)
                 yield batch
@@ -248,6 +222,8 @@ class FileWork:
         """The rows of a row group that are the cell's, in order of time."""
         number, _, in_order = own.spans[place]
         portion = self.files.portion(number, own.part)
+        if own.bucket is None:
+            portion = replace(portion, buckets=1)
         mine = (_of_bucket(portion, good, own.bucket) for good, _ in self.files.tallied(number))
         if in_order:
             yield from (one for one in mine if one.num_rows)
@@ -261,7 +237,7 @@ class FileWork:
                 yield rows.slice(start, READ_TOGETHER)
 
 
-def _of_bucket(portion: Portion, good: pa.RecordBatch, number: int) -> pa.RecordBatch:
+def _of_bucket(portion: Portion, good: pa.RecordBatch, number: int | None) -> pa.RecordBatch:
     places, bucket = chosen(portion, good)
     if portion.buckets > 1:
         places = places[bucket == number]
@@ -282,49 +258,14 @@ def work_of(
     """The work of cells that read files, ``count`` slices where time cuts; None where it is better
     to pack what is read (law 2). ``tasks`` are still without cells.
     """
-    if not spans or _held(spans) > HELD_MAX:
+    if not spans or held(spans) > HELD_MAX:
         return None
-    rows = {span.piece: span.rows for span in spans}
     made, cells = list[Task](), list[Own]()
     for place, ((part, task), portion) in enumerate(zip(tasks, portions, strict=True)):
-        if _is_skewed(portion, place, spans) or portion.buckets > READS_MAX:
-            return None
-        bounds = list[list[int]]([] for _ in range(portion.buckets))
-        if isinstance(part.way, ByTime):
-            bounds = slices(part, [seen.whole], count, exactly=exactly)
-        own = [
-            Own(cell, place, bucket, _needed(cell, task.overlap, spans))
-            for bucket, starts in enumerate(bounds)
-            for cell in cells_of(starts)
-        ]
-        read = sum(rows[number] for one in own for number, _, _ in one.spans)
-        if read > READS_MAX * seen.whole.count:
+        own = cut(part, place, portion, seen.whole, spans, count, exactly=exactly)
+        if own is None:
             return None
         made.append(replace(task, cells=tuple(one.cell for one in own)))
         cells += own
-    return FileWork(files, made, cells)
-
-
-def _needed(cell: Cell, overlap: int, spans: Iterable[Span]) -> tuple[tuple[int, int, bool], ...]:
-    begin = cell.start if cell.start == TIME_MIN else cell.start - overlap
-    return tuple(
-        (span.piece, span.times[0], span.in_order)
-        for span in spans
-        if span.times[0] < cell.end and span.times[-1] >= begin
-    )
-
-
-def _is_skewed(portion: Portion, place: int, spans: Sequence[Span]) -> bool:
-    if portion.buckets == 1:
-        return False
-    counts = np.sum([span.counts[place] for span in spans], axis=0)
-    return bool(counts.max() > SKEWED * max(1.0, counts.mean()))
-
-
-def _held(spans: Sequence[Span]) -> int:
-    """So many rows may a task have read at once of row groups that overlap in time."""
-    changes = list[tuple[int, int]]()
-    for span in spans:
-        rows = min(span.rows, READ_TOGETHER) if span.in_order else span.rows
-        changes += [(span.times[0], rows), (span.times[-1] + 1, -rows)]
-    return max(itertools.accumulate(change for _, change in sorted(changes)))
+    # Spark begins with the first, and what takes longest is not to be the last.
+    return FileWork(files, made, sorted(cells, key=lambda own: -own.rows))

@@ -26,6 +26,7 @@ from broker.spark.columns import column_of, from_bytes, in_order, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.narrowing import widened
 from broker.spark.request import contents
+from broker.spark.settling import settle
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,
@@ -209,6 +210,7 @@ class Work:
             if block.is_valid
         )
         yield from task.run(task.cells[number - first_cell], blocks)
+        settle("run")
 
 
 class _Reader:

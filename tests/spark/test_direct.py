@@ -1,7 +1,6 @@
-"""Tasks that read files themselves, without Spark: what they find together, and when they may."""
+"""Tasks that read files themselves, without Spark: what they find together."""
 
 import os
-from dataclasses import replace
 from random import Random
 
 import pyarrow as pa
@@ -11,17 +10,17 @@ from agreement import row, same
 from cut_cases import Cut, cut_case, found_in_whole, identity
 from spark_frames import composite_events, form_of, wide_rows
 
-from broker.spark import direct, parquet
-from broker.spark.blocks import Packing, Portion
-from broker.spark.direct import FileLook, Files, FileWork, Span, seen_of, work_of
+from broker.spark import cuts, direct, parquet
+from broker.spark.blocks import Packing
+from broker.spark.direct import FileLook, Files, FileWork, seen_of, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form
-from broker.spark.look import Look, Share
+from broker.spark.look import Look
 from broker.spark.parquet import Given, Piece, State, WideRows
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.scans import Scan
 from broker.spark.task import Task
 from matcher.model import Event, Kind
-from rules.cutting.splitting import split
+from rules.cutting.splitting import ByKey, split
 
 CASES, SEED = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
 NAMED = (TIME, SOURCE, SEQUENCE, ID)
@@ -30,7 +29,7 @@ NAMED = (TIME, SOURCE, SEQUENCE, ID)
 @pytest.fixture(autouse=True)
 def few_rows_at_once(monkeypatch):
     """So that row groups of few events are read in several batches."""
-    for module in (parquet, direct):
+    for module in (parquet, direct, cuts):
         monkeypatch.setattr(module, "READ_TOGETHER", 7)
 
 
@@ -65,7 +64,7 @@ def scan_of_rows(events, form: Form, name: str | None, columns, random: Random, 
 
 def work_over(cut: Cut, form: Form, random: Random, folder) -> tuple[FileWork | None, Look]:
     passes = split(cut.ruleset, cut.ways).passes
-    portions = portions_of(passes, form, min(cut.parts, direct.READS_MAX))
+    portions = portions_of(passes, form, min(cut.parts, cuts.READS_MAX))
     names = [None] if random.random() < 0.5 else sorted({event.type for event in cut.events})
     scans = []
     for name in names:
@@ -87,21 +86,28 @@ def work_over(cut: Cut, form: Form, random: Random, folder) -> tuple[FileWork | 
     return work_of(files, plain, portions, seen, spans, cut.parts, exactly=exactly), seen
 
 
+def is_keyed(work: FileWork, own: cuts.Own) -> bool:
+    """Whether the pass of a cell is by key, and cut into several cells."""
+    task = work.tasks[own.part]
+    return isinstance(task.part.way, ByKey) and len(task.cells) > 1
+
+
 def found_by(work: FileWork) -> list[Event]:
     numbers = pa.record_batch({"id": pa.array(range(len(work.cells)))})
     return composite_events([*work(iter([numbers]))])
 
 
 def test_cells_find_what_the_whole_finds(tmp_path, monkeypatch):
-    monkeypatch.setattr(direct, "SKEWED", 100)
+    monkeypatch.setattr(cuts, "SKEWED", 100)
     fired = many = 0
+    keyed_ways = set()
     for seed in range(SEED, SEED + CASES):
         cut, random = cut_case(seed), Random(seed)
         if not split(cut.ruleset, cut.ways).passes:
             continue
-        monkeypatch.setattr(direct, "READS_MAX", 4)
+        monkeypatch.setattr(cuts, "READS_MAX", 4)
         if random.random() < 0.5:
-            monkeypatch.setattr(direct, "READS_MAX", 16)
+            monkeypatch.setattr(cuts, "READS_MAX", 16)
         work, seen = work_over(cut, form_of(has_sequence=True), random, tmp_path)
         assert seen.whole.count == len(cut.events)
         assert not seen.bad
@@ -115,54 +121,11 @@ def test_cells_find_what_the_whole_finds(tmp_path, monkeypatch):
         )
         fired += len(whole) > 0
         many += len(whole) > 0 and len(work.cells) > 1
+        if whole:
+            keyed_ways |= {own.bucket is None for own in work.cells if is_keyed(work, own)}
     assert fired > CASES // 4
     assert many > CASES // 10
-
-
-# --- when it is better to pack -------------------------------------------------------------------
-
-
-def spans_of(*times: tuple[int, int], rows: int = 1 << 20, counts=((),)) -> list[Span]:
-    """Row groups in order, of so many events between two times each."""
-    inner = direct.TIMES - 1
-    return [
-        Span(number, rows, True, (first, *[first] * inner, last), counts)
-        for number, (first, last) in enumerate(times)
-    ]
-
-
-def is_direct(spans: list[Span], buckets: int = 1, cells: int = 4) -> bool:
-    """Whether work over such row groups would read them directly."""
-    import rules
-
-    loaded = rules.load(
-        "event T(k: int)\nrule pair: define P() from T(k = $k) as N and last T(k = $k) "
-        "within 1 min from N"
-    )
-    (part,) = split(loaded, ("key",) if buckets > 1 else ("time",)).passes
-    portion = Portion(frozenset({"T"}), (), {"T": "v0"}, 0, buckets, 4)
-    files = Files([], [], [])
-    task = Task(part, form_of(), (), part.reach or 0, 0, 1, (), False)
-    count = sum(span.rows for span in spans)
-    first, last = spans[0].times[0], max(span.times[-1] for span in spans)
-    seen = Look(Share(count, tuple(range(first, last + 1, (last - first) // 64))), {})
-    work = work_of(files, [(part, task)], [portion], seen, spans, cells, exactly=False)
-    return work is not None
-
-
-def test_files_are_read_directly_while_rows_are_not_read_too_often():
-    hour = 3_600 * 10**6
-    tiled = spans_of(*((n * hour, (n + 1) * hour - 1) for n in range(8)))
-    assert is_direct(tiled)
-    everywhere = spans_of(*[(0, 8 * hour)] * 8)
-    assert is_direct(everywhere, cells=direct.READS_MAX)
-    assert not is_direct(everywhere, cells=direct.READS_MAX + 1)
-    keyed = spans_of((0, hour), counts=((50, 52),))
-    assert is_direct(keyed, 2)
-    assert not is_direct(spans_of((0, hour), counts=((100, 2),)), 2)
-    assert not is_direct(spans_of((0, hour), counts=((1,) * 5,)), 5)
-    unsorted = [replace(span, in_order=False) for span in everywhere]
-    assert not is_direct(unsorted)
+    assert keyed_ways == {True, False}  # by slices and by buckets
 
 
 def test_spans_tell_quantiles_of_all_events():
