@@ -48,7 +48,8 @@ from routing.wire.codec import (
     plain_codec,
     prefix,
 )
-from routing.wire.columns import BatchHeader, decode_batches, encode_batches
+from routing.wire.columns import decode_batches, encode_batches
+from routing.wire.headers import BatchHeader
 from routing.wire.schemas import event_type_of, flat_schema
 
 

@@ -19,9 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import repeat
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -39,43 +38,14 @@ from matcher.model import (
 )
 from matcher.single import Row, Single
 from routing.errors import WireError
+from routing.wire.headers import CELLS_MAX, EVENTS_MAX, BatchHeader, CausesHeader
 from routing.wire.schemas import Layout, Strings, known_schema, layout_of
 from routing.wire.singles import only
-
-EVENTS_MAX = 65_536
-"""Events in one batch."""
-CELLS_MAX = 2**23
-"""Values in all columns of one message, constant ones included: bounds what a small frame costs."""
 
 _INT64, _UINT64, _FLOAT64 = np.dtype("<i8"), np.dtype("<u8"), np.dtype("<f8")
 _INT32, _BYTE, _BOOL = np.dtype("<i4"), np.dtype("u1"), np.dtype("?")
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-
-
-class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What the body's columns do not say about the causes of a batch's composite events."""
-
-    count: Annotated[int, msgspec.Meta(ge=1, le=CELLS_MAX)]
-    sources: Strings
-    texts: Strings | None
-    digest: bool
-
-
-class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What the body's columns do not say about a batch.
-
-    ``schema`` is a flat list: the type's name, then each attribute's name and kind. ``strings``
-    are the dictionaries of the string attributes, in order.
-    """
-
-    schema: msgspec.Raw
-    count: Annotated[int, msgspec.Meta(ge=1, le=EVENTS_MAX)]
-    sources: Strings
-    texts: Strings | None
-    digest: bool
-    strings: tuple[Strings, ...]
-    causes: CausesHeader | None
 
 
 # --- encoding --------------------------------------------------------------------------------

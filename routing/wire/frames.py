@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, cast, get_args
+from typing import Any, cast, get_args
 
 import msgspec
 
@@ -18,10 +18,8 @@ from routing.messages import (
     Asking,
     Confirmed,
     Message,
-    Name,
     Packet,
     Refused,
-    Request,
     Routed,
     Tag,
 )
@@ -40,6 +38,7 @@ from routing.wire.codec import (
     pack,
     prefix,
 )
+from routing.wire.headers import Nested
 
 FRAME_MAX = 2**25
 """Bytes in one frame, either of them; a host refuses longer ones unread."""
@@ -48,21 +47,14 @@ FRAME_MAX = 2**25
 # --- requests on their way to the root, and answers ------------------------------------------
 
 
-class _Nested(msgspec.Struct, array_like=True, frozen=True):
-    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
-    number: Request
-    client: Name
-    message: bytes
-
-
 _ASKED, _ANSWERED = 58, 59
 _ASKING = frozenset(get_args(Asking))
-_unpack_nested = msgspec.msgpack.Decoder(_Nested).decode
+_unpack_nested = msgspec.msgpack.Decoder(Nested).decode
 
 
 def _encode_asked(message: Asked) -> Frames:
     (request,) = encode(message.request)
-    return [prefix(_ASKED) + pack(_Nested(message.path, message.number, message.client, request))]
+    return [prefix(_ASKED) + pack(Nested(message.path, message.number, message.client, request))]
 
 
 def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
@@ -74,7 +66,7 @@ def _decode_asked(data: Buffer, body: Buffer | None) -> Asked:
 
 def _encode_answered(message: Answered) -> Frames:
     (answer,) = encode(message.answer)
-    return [prefix(_ANSWERED) + pack(_Nested(message.path, message.number, "", answer))]
+    return [prefix(_ANSWERED) + pack(Nested(message.path, message.number, "", answer))]
 
 
 def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
@@ -84,7 +76,7 @@ def _decode_answered(data: Buffer, body: Buffer | None) -> Answered:
     return Answered(plain.path, plain.number, answer)
 
 
-def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[_Nested, Message]:
+def _decode_nested(data: Buffer, body: Buffer | None) -> tuple[Nested, Message]:
     no_body(body)
     plain = _unpack_nested(data)
     return plain, decode((plain.message,))

@@ -79,7 +79,7 @@ from routing.messages import (
     Welcome,
     WhenFull,
 )
-from routing.wire.columns import CELLS_MAX, EVENTS_MAX
+from routing.wire.headers import CELLS_MAX, EVENTS_MAX
 
 TEMP = EventType.of("Temp", area="string", value="float")
 EVERYTHING = EventType.of("All", s="string", b="bool", i="int", f="float", t="string", c="bool")

@@ -1,0 +1,53 @@
+"""What msgspec reads and writes for others of this package: records with the limits of each field.
+
+They stand apart, for it reads their annotations as they stand here: a module that is compiled to C
+(docs/decisions/0018-compiled-core.md) has none, so that nothing would be checked.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from routing.messages import Name, Request
+from routing.wire.schemas import Strings
+
+EVENTS_MAX = 65_536
+"""Events in one batch."""
+CELLS_MAX = 2**23
+"""Values in all columns of one message, constant ones included: bounds what a small frame costs."""
+
+
+class CausesHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What the body's columns do not say about the causes of a batch's composite events."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=CELLS_MAX)]
+    sources: Strings
+    texts: Strings | None
+    digest: bool
+
+
+class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What the body's columns do not say about a batch.
+
+    ``schema`` is a flat list: the type's name, then each attribute's name and kind. ``strings``
+    are the dictionaries of the string attributes, in order.
+    """
+
+    schema: msgspec.Raw
+    count: Annotated[int, msgspec.Meta(ge=1, le=EVENTS_MAX)]
+    sources: Strings
+    texts: Strings | None
+    digest: bool
+    strings: tuple[Strings, ...]
+    causes: CausesHeader | None
+
+
+class Nested(msgspec.Struct, array_like=True, frozen=True):
+    """A message within another: on its way to the root, or back."""
+
+    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    number: Request
+    client: Name
+    message: bytes
