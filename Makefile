@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test test-spark check lint bench campaign fuzz soak clean
+.PHONY: demo test compiled test-compiled test-spark check lint bench campaign fuzz soak clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -18,6 +18,15 @@ demo: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# The packages once more in build/compiled, the protocols in them as C: PYTHONPATH=build/compiled
+# runs these. It needs a C compiler, takes some minutes, and is not needed for anything.
+compiled: $(VENV)/.ready
+	$(BIN)/python tools/compiled.py build/compiled
+
+test-compiled: compiled
+	PYTHONPATH=build/compiled $(BIN)/python -P -m pytest -n 2 --dist loadfile \
+		-o pythonpath="build/compiled tests" tests/routing
 
 # The tests of Spark need its extra (half a gigabyte) and Java 17; without them they are skipped.
 test-spark: $(VENV)/.ready

@@ -29,8 +29,12 @@ COMPILED = (
     "routing/node.py",
     "routing/session.py",
     "routing/silence.py",
-    "routing/delivery/*.py",
+    "routing/delivery/holdback.py",
+    "routing/delivery/selection.py",
+    "routing/delivery/sinks.py",
+    "routing/delivery/subscriptions.py",
     "routing/network/brokers/*.py",
+    "routing/network/solitary.py",
     "routing/network/stations/*.py",
     "routing/network/tables/*.py",
     "routing/overlay/channel.py",
@@ -50,7 +54,6 @@ COMPILED = (
 )
 REFUSED = {
     # A base class is compiled only with all that derive from it.
-    "routing/delivery/joining.py": "derives from a class of the engine",
     "routing/network/stations/detecting.py": "hands on whatever arguments there are",
     "routing/network/stations/divided.py": "hands on whatever arguments there are",
     "routing/serving/detection.py": "the base of these",

@@ -90,7 +90,9 @@ def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        print(f"rexmq {version('rexmq')}")
+        from routing.building import is_compiled
+
+        print(f"rexmq {version('rexmq')}{' (compiled)' if is_compiled() else ''}")
         raise typer.Exit(outcome.DONE)
 
 

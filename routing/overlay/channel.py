@@ -29,8 +29,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import Struct
-
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -44,17 +42,9 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Result, State, Up, link_text, tag_of
+from routing.overlay.ends import Down, Result, Sent, State, Up, link_text, tag_of
 from routing.overlay.greeting import Greeting
 from routing.silence import excused
-
-
-class Sent(Struct, gc=False):
-    """A packet under way."""
-
-    sequence: int
-    message: Routed
-    at: float
 
 
 class Channel:

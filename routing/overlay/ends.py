@@ -6,8 +6,10 @@ import enum
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from routing.effects import Peer
-from routing.messages import Routed
+from routing.messages import Carried, Routed
 
 
 class State(enum.Enum):
@@ -32,6 +34,21 @@ class Down:
 
     name: str
     reason: str
+
+
+class Sent(Struct, gc=False):
+    """A packet under way."""
+
+    sequence: int
+    message: Routed
+    at: float
+
+
+class Heard(Struct, frozen=True, eq=False, gc=False):
+    """A neighbour has sent something."""
+
+    neighbour: str
+    message: Carried
 
 
 Result: TypeAlias = Up | Down | Routed

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from msgspec import Struct
-
 from routing import wire
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError, VersionMismatch, WireError
@@ -32,7 +30,7 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Result, Up, link_text
+from routing.overlay.ends import Down, Heard, Result, Up, link_text
 from routing.overlay.graph import Part
 from routing.overlay.surroundings import Surroundings
 from routing.overlay.trees import Tree, TreeMessage, Trees
@@ -40,13 +38,6 @@ from routing.overlay.wires import Wires
 
 SAID_MAX = 1_024
 """Refused links that are remembered as said."""
-
-
-class Heard(Struct, frozen=True, eq=False, gc=False):
-    """A neighbour has sent something."""
-
-    neighbour: str
-    message: Carried
 
 
 Change: TypeAlias = Up | Down | Heard

@@ -68,6 +68,7 @@ class Sieve:
     def _found(self, batch: EventBatch) -> Iterator[Predicate]:
         for attribute, by_value in self._by_value.items():
             column = batch.columns[attribute]
+            present: set[Any]
             if isinstance(column, StringColumn):
                 present = set(column.compact().values)
             else:

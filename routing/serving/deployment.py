@@ -165,7 +165,7 @@ class Deployments:
         self._versions.update((name, one.version) for name, one in self._rules.items())
         self._serial = max((one.serial for one in self._rules.values()), default=0)
         advertised = frozenset(published)
-        if self._rules != before or advertised & self._defining.keys() != self._published:
+        if self._rules != before or advertised.intersection(self._defining) != self._published:
             self.rearrange(advertised)
 
     def restart(self, name: str, since: int) -> None:
@@ -184,7 +184,7 @@ class Deployments:
             for name, rules in defining.items()
         }
         advertised = frozenset(published)
-        self._published = advertised & uses.keys()
+        self._published = advertised.intersection(uses)
         self._needs = {
             name: _needs(deployed.rule, uses, advertised) for name, deployed in self._rules.items()
         }

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from random import Random
-from typing import cast
 
 import numpy as np
 import pytest
@@ -146,13 +145,6 @@ def test_numbers_that_go_with_every_event_are_in_each_pattern() -> None:
     assert found == {0: (5, 7), 1: (5,), 2: (3, 5, 7), 3: (5,)}
 
 
-class NoRules:
-    """Deployments without any rule."""
-
-    def defining(self, _name: str) -> tuple[()]:
-        return ()
-
-
 def delivered(parcel: Parcel | None) -> list[tuple[str, int, tuple[int, ...]]]:
     """Type, sequence number and subscriptions of each event, in the order of delivery."""
     if parcel is None:
@@ -170,7 +162,8 @@ def test_sinks_get_what_each_would_get_alone(seed: int) -> None:
     random = Random(seed)
     other = EventType.of("Other", room="string", value="float", n="int", ok="bool")
     schemas = {"Temp": TEMP, "Other": other}
-    sinks = Sinks(NodeConfig("b"), cast(Deployments, NoRules()))
+    config = NodeConfig("b")
+    sinks = Sinks(config, Deployments(config))  # without any rule
     peers = [f"p{number}".encode() for number in range(6)]
     for number in range(90):
         text = random_filter(random)

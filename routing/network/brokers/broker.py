@@ -41,7 +41,8 @@ from routing.network.stations.overview import DividedOverview, SinkTreesOverview
 from routing.network.stations.relaying import DividedRouter
 from routing.network.strategy import has_sink_trees
 from routing.node import Node
-from routing.overlay.overlay import Heard, Overlay
+from routing.overlay.ends import Heard
+from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
 from routing.serving.sources import Source
 from routing.serving.status import Overview

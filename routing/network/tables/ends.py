@@ -61,7 +61,7 @@ class Ends:
         gone = said.closed | (defining.keys() - said.marks.keys())
         types, rules = ended(gone, self._uses, defining, is_timed=is_timed)
         moved |= (types ^ self.types) & names
-        changed = (rules ^ self.rules) & self._uses.keys()
+        changed = (rules ^ self.rules).intersection(self._uses)
         self.types, self.rules = types, rules
         return changed
 

@@ -8,7 +8,7 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
 from routing.network.recovery.needs import Times
 from routing.partition.asking import Answers
-from routing.partition.forwarder import Forwarded
+from routing.partition.forwarded import Forwarded
 
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
 """Batches, and events beyond which no more batches are added, in one message."""

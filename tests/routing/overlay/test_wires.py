@@ -10,8 +10,8 @@ from routing.effects import Close, Log, Send
 from routing.messages import Answered, CreateTree, Goodbye, LinkHello, Message, Refused
 from routing.messages import Code as Why
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Up
-from routing.overlay.overlay import Heard, Overlay
+from routing.overlay.ends import Heard, Up
+from routing.overlay.overlay import Overlay
 
 DELAY_S = 0.002
 
