@@ -24,9 +24,11 @@ test: $(VENV)/.ready
 compiled: $(VENV)/.ready
 	$(BIN)/python tools/compiled.py build/compiled
 
+# One test replaces a method of an object, which a compiled one does not let it.
 test-compiled: compiled
 	PYTHONPATH=build/compiled $(BIN)/python -P -m pytest -n 2 --dist loadfile \
-		-o pythonpath="build/compiled tests" tests/routing
+		-o pythonpath="build/compiled tests" tests/routing \
+		--deselect tests/routing/network/test_broker.py::test_a_want_that_was_lost_is_told_again
 
 # The tests of Spark need its extra (half a gigabyte) and Java 17; without them they are skipped.
 test-spark: $(VENV)/.ready

@@ -371,8 +371,10 @@ def _node_options(case: Case) -> dict[str, Any]:
     options: dict[str, Any] = {
         key: float(value) if "." in value or key.endswith("_s") else int(value)
         for key, value in case.options.items()
-        if key not in ("late", "links")
+        if key not in ("late", "links", "wall_clock")
     }
+    if "wall_clock" in case.options:
+        options["wall_clock"] = case.options["wall_clock"] == "1"
     if "late" in case.options:
         options["late"] = Late(case.options["late"])
     return options
