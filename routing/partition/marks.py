@@ -40,9 +40,14 @@ class Marks:
         company: Mapping[str, Collection[Group]],
     ) -> None:
         """Fragments look at these types, bind these groups, and forward the types of ``company``,
-        each with the groups whose marks it has to wait for. Marks that are known stay.
+        each with the groups whose marks it has to wait for. Marks that are known stay, but for
+        those of types that were not forwarded before: they speak of local sources alone, since
+        what those below keep until it is asked for has no mark (forwarder, Law 5).
         """
-        self.types = {name: self.types.get(name, TIME_MIN) for name in types}
+        begun = company.keys() - self._company.keys()
+        self.types = {
+            name: TIME_MIN if name in begun else self.types.get(name, TIME_MIN) for name in types
+        }
         self.groups = {group: self.least(group) for group in groups}
         self._company = company
         self._groups_of, self._led_by = {}, {}

@@ -141,3 +141,33 @@ def test_masters_may_change_at_every_survey(
     assert outcome.settled
     assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
     assert len(restless) > 1
+
+
+def test_what_others_publish_is_waited_for_once_a_type_is_pulled_no_more(tmp_path: Path) -> None:
+    """A is pulled, and at n3 its mark is that of the source there; the plan by which it is sent as
+    it comes is made at 61 s, while n4 says nothing yet (fuzzed seed 9009)."""
+    declared = "".join(f"event {SCHEMAS[name]}\n" for name in "AB")
+    rule = "rule r: define Z() from B() as b and each A() within 4 s from b"
+    (tmp_path / "rules.tesla").write_text(declared + rule)
+    text = 'strategy = "push-pull-st"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "protocol = { heartbeat_s = 20.0, lead_s = 60.0 }\n"
+    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in (0, 3, 4, 5))
+    for one, other, delay_ms in (("n0", "n3", 400.0), ("n3", "n4", 400.0), ("n0", "n5", 5.0)):
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    for name, broker, seconds in (
+        ("A0", "n3", (43, 69)),
+        ("A1", "n4", (67,)),
+        ("B0", "n0", (50, 67)),
+    ):
+        events = [
+            Event(name[0], second * 1_000_000, name, str(n), {"p": 0, **DATA[name[0]]}, n)
+            for n, second in enumerate(seconds, start=1)
+        ]
+        (tmp_path / f"{name}.jsonl").write_bytes(json_lines(batches(events, SCHEMAS.values())))
+        text += f'[[source]]\nname = "{name}"\nbroker = "{broker}"\nevents = "{name}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["Z()"]\n'
+    file = tmp_path / "scenario.toml"
+    file.write_text(text)
+    outcome = run(file)
+    assert check(outcome) == []
+    assert len(outcome.experiment.sinks["k"].arrivals) == 1

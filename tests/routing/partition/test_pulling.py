@@ -210,6 +210,17 @@ def test_a_slave_sends_what_it_is_asked_for_when_it_has_it_and_says_once_that_it
     assert answers(node, 12) == ()
 
 
+def test_the_mark_of_a_slave_that_is_forwarded_from_now_on_begins_anew():
+    """Until then it spoke of local sources alone (fuzzed seed 9009)."""
+    node = slave()
+    node.advance({"C": 9 * MICROSECONDS})
+    pushed = fragment_of(rule_of(CHAIN), frozenset("C"), frozenset("C"))
+    assert pushed is not None
+    node.follow({"X": pushed}, {})
+    assert node.marks == {"C": TIME_MIN}
+    assert node.advance({"C": 5 * MICROSECONDS}).marks == {"C": 5 * MICROSECONDS}
+
+
 def test_a_slave_keeps_what_may_be_asked_for_and_no_more():
     node = slave()
     for second in range(0, 20_000, 10):
