@@ -21,6 +21,7 @@ SCHEMAS = {
     "B": EventType.of("B", k="int", x="float", n="int", s="string"),
 }
 HEADER = "event A(k: int, x: float) event B(k: int, x: float, n: int, s: string)\n"
+KINDS = (("k", int), ("x", float), ("n", int), ("s", str))
 SELECTS = ("last", "first", "each", "2-last", "3-first")
 FLOATS = (1e16, -1e16, 1.0, 0.1, -0.0, 0.0, 1e308, -1e308, 5e-324, 1e-300)
 INTS = (2**63 - 1, -(2**63), 2**62, -(2**62), 0, 1, 2**53 + 1)
@@ -125,3 +126,40 @@ def test_long_windows(seed: int, monkeypatch: pytest.MonkeyPatch):
             for name, value in one.data.items():
                 assert close(value, other.data[name]), f"seed {seed}\n{text}\n{one}\n{other}"
     assert count, "a case without matches tests nothing"
+
+
+TAKEN_OUT = """
+120 2 1.25 -1 6, 121 2 -1.5 3 3, 122 1 1.75 -2 5, 123 2 -1.75 0 0, 124 2 -2.0 -1 6, 124 2 0.5 -4 3,
+125 2 1.25 -2 5, 127 0 -0.25 2 2, 129 0 -2.0 2 2, 130 2 -1.25 0 0, 131 2 -0.5 3 3, 132 2 -0.75 2 2,
+134 1 2.0 0 0, 135 2 2.0 5 5, 135 2 0.25 -2 5, 241 0 -2.0 -4 3, 242 2 2.0 4 4, 242 2 -1.25,
+274 2 1.5 -1 6, 275 2 0.75, 293 1 1.0 5 5, 293 2 2.0 -2 5, 294 2 2.0"""
+"""Events of B, and of A with no more than two values: times and values."""
+
+
+def test_a_summary_in_front_of_which_entries_were_taken_out_covers_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It went on to cover places beyond the list's last, and what came there later (700108)."""
+    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
+    rule = """rule r: define X(one, n)
+        from A(k = $k, x = $x) as a and each B(n < a.k, k = $k) as b within 300 us from a
+        and not B(x > b.x, x < $x) between b and a
+        and $one = Max(B(k = $k).s) within 1 us from a
+        and $two = Avg(B(x < $x).x) within 1 us from a
+        where one = $one, n = b.n consuming b"""
+    events = []
+    for number, line in enumerate(TAKEN_OUT.split(",")):
+        time, *words = line.split()
+        data = {name: kind(word) for (name, kind), word in zip(KINDS, words, strict=False)}
+        name = "B" if "s" in data else "A"
+        events.append(Event(name, int(time), "s", str(number), data, number))
+    for name in ("naive", "cdp"):
+        engine = make(name)
+        engine.deploy(rules.load(HEADER + rule))
+        told = []
+        for begin, mark in itertools.pairwise((0, 136, 253, TIME_MAX)):
+            for event in (one for one in events if begin < one.time < mark):
+                for batch in batches([event], SCHEMAS.values()):
+                    engine.push(batch)
+            told += [(one.time, one.data) for one in engine.advance(mark).events()]
+        assert told[-2:] == [(294, {"one": "5", "n": n}) for n in (-1, -2)], name

@@ -101,12 +101,17 @@ def forget_summaries(state: int, number: int) -> None:
 
 @kernel
 def forget_from(state: int, number: int, entry: int) -> None:
-    """The entries of a list from number ``entry`` on are no longer what they were."""
+    """The entries of a list from number ``entry`` on are no longer what they were.
+
+    A summary that began behind it covers nothing, and so begins there: never beyond the last entry,
+    where old ones would be read that have been taken out.
+    """
     summaries = arrays.summaries(state)
     summary = arrays.lists(state)[number].summary
     while summary >= 0:
         record = summaries[summary]
-        summaries[summary].end = max(record.begin, min(record.end, entry))
+        summaries[summary].end = min(record.end, entry)
+        summaries[summary].begin = min(record.begin, entry)
         summary = record.next
 
 
