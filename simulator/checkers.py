@@ -6,12 +6,13 @@ centralised oracle, the network with what is really there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import networkx as nx
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import Event
+from matcher.model import MICROSECONDS, Event
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.experiment import Experiment, Outcome
@@ -56,11 +57,16 @@ def refusals(experiment: Experiment) -> Iterator[str]:
 
 def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:
     """Composite events that cannot be, whatever came when: those that came twice, of no rule, of
-    events that nobody published, or before these were. Brokers' clocks are those of the events.
+    events that nobody published, or before these were. Brokers' clocks are those of the events,
+    which come before their times where their source's clock is ahead.
     """
     names = {RULE_SOURCE + one.rule.name for one in experiment.book.held}
+    ahead = {
+        source.name: math.ceil(experiment.ahead_s(source.name) * MICROSECONDS)
+        for source in experiment.sources
+    }
     times = {
-        f"{event.source}#{event.id}": event.time
+        f"{event.source}#{event.id}": event.time - ahead[event.source]
         for batch in experiment.batches
         for event in batch.events()
     }

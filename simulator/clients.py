@@ -21,7 +21,7 @@ from routing.session import Lost, Result, Session
 from simulator.hosts import BrokerHost, Driver
 from simulator.lanes import Frames, Lane, Quality
 from simulator.moments import Moments
-from simulator.simulation import Simulation
+from simulator.simulation import Due, Simulation
 
 RETRY_S = 0.5
 """Seconds until a client whose link is lost tries again."""
@@ -131,7 +131,13 @@ class Publication(Struct, frozen=True, eq=False, gc=False):
 
 
 class Source(Client):
-    """Publishes at the moments given, under the numbers that the events bear; then it closes."""
+    """Publishes when its clock shows the moments given, under the numbers that the events bear;
+    then it closes.
+
+    Its clock may be ahead of the others', or behind. Where it is turned forward, what has become
+    due goes out at once; where it is turned back, nothing does until it has caught up. So moments
+    keep their order whatever it shows, and promises with them.
+    """
 
     def __init__(
         self,
@@ -147,6 +153,9 @@ class Source(Client):
         self._publications = publications
         self._next = next(publications, None)
         self._queue: deque[Publication] = deque()
+        self._ahead_s = 0.0
+        self._waits = 0
+        """How often it has begun to wait: only what was armed last counts."""
 
     def start(self) -> None:
         """Connect, advertise, and publish what is due when it is due."""
@@ -155,11 +164,20 @@ class Source(Client):
         self._driver.settle()
         self._wait()
 
+    def set_clock(self, ahead_s: float) -> None:
+        """From now on the clock is so many seconds ahead; behind by a negative number."""
+        self._ahead_s = ahead_s
+        self._wait()
+
     def _wait(self) -> None:
         if self._next is not None:
-            self._simulation.at(self._next.moment, self._come_due)
+            self._waits += 1
+            rest_s = self._next.moment - self._ahead_s - self._simulation.now
+            self._simulation.after(max(0.0, rest_s), self._come_due, self._waits)
 
-    def _come_due(self) -> None:
+    def _come_due(self, due: Due) -> None:
+        if due.what != self._waits:
+            return
         assert self._next is not None
         self._queue.append(self._next)
         self._next = next(self._publications, None)

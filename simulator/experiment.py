@@ -1,10 +1,11 @@
 """One run of a scenario: what it is made of, the order in which it starts, when it is over.
 
 The clock of a run is that of its events: simulated seconds are seconds since the epoch, so an
-event of time t is published at t, and what is delivered at t + d took d. Brokers start ``lead_s``
-before the first event; clients come once the overlay has had time to settle, first sources, then
-the rules, then sinks. Without a duration a run is over when all sources have published and closed
-and nothing but signs of life has been sent for ``QUIET_S``.
+event of time t is published at t, where its source's clock is right, and what is delivered at
+t + d took d. Brokers start ``lead_s`` before the first event is published; clients come once the
+overlay has had time to settle, first sources, then the rules, then sinks. Without a duration a run
+is over when all sources have published and closed and nothing but signs of life has been sent for
+``QUIET_S``.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from simulator import recordings
 from simulator import scenario as scenario_file
 from simulator.changes import RuleBook, checked, declared, steps_of
 from simulator.clients import Client, Manager, Place, Sink, Source
-from simulator.faults import arrange
+from simulator.faults import Places, ahead_s, arrange, before_s, behind_s
 from simulator.generation import Generated, generate
 from simulator.hosts import FREE, BrokerHost, Costs, join
 from simulator.lanes import Frames, Lane, Quality
@@ -73,12 +74,14 @@ class Experiment:
         self._refuse_what_is_not_there()
         made = self._generated()
         self._steps = steps_of(scenario, made.rules if made else "")
+        self._names: dict[str, str] = {}
+        """What a scenario calls the sources that files name."""
         self.recordings = [*self._read_recordings(), *(made.recordings if made else ())]
         known = {schema.name: schema for _, one in self.recordings for schema in one.types}
         self._rulesets = list(checked(self._steps, known))
         self._refuse_bad_filters(known)
         self.book = RuleBook()
-        start = self.first_time - scenario.lead_s
+        start = self.first_time - before_s(scenario.faults) - scenario.lead_s
         self.simulation = Simulation(scenario.seed, start, trace)
         self.brokers: dict[str, BrokerHost] = {
             name: self._broker(name) for name in scenario.brokers
@@ -88,6 +91,7 @@ class Experiment:
             for link in scenario.links
         }
         self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
+        self._refuse_faults_of_nobody()
         self.sinks = {
             sink.name: Sink(
                 self._place(sink.broker), sink.name, sink.subscribe, keeps=keeps_deliveries
@@ -123,6 +127,10 @@ class Experiment:
         """All events that are published."""
         return [batch for _, recording in self.recordings for batch in recording.batches]
 
+    def ahead_s(self, source: str) -> float:
+        """By how many seconds the clock of the source that events name is ahead at most."""
+        return ahead_s(self.scenario.faults, self._names.get(source, source))
+
     # --- running ---
 
     def run(self) -> Outcome:
@@ -136,7 +144,7 @@ class Experiment:
                 simulation.at(start + share * self.scenario.lead_s, client.start)
         if self.scenario.warm_up_s:
             simulation.at(self.measured_from, self._count_anew)
-        arrange(self.scenario.faults, simulation, self.first_time, self.lanes, self.brokers)
+        arrange(self.scenario.faults, simulation, self.first_time, self._places())
         if self.scenario.duration_s is not None:
             simulation.run(self.first_time + self.scenario.duration_s)
             return Outcome(self, simulation.now, False)
@@ -166,7 +174,8 @@ class Experiment:
         simulation = self.simulation
         due = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
         due += [change.at_s for change in self.scenario.changes]
-        end = max(self.last_time, self.first_time + max(due, default=0.0))
+        last = self.last_time + behind_s(self.scenario.faults)
+        end = max(last, self.first_time + max(due, default=0.0))
         simulation.run(max(end, self.first_time))
         news = self._news()
         while simulation.now < end + SETTLED_MAX_S:
@@ -225,6 +234,22 @@ class Experiment:
                 if parse_filter(text, file=file).type.text in known:
                     parse_subscription(text, known, file=file)
 
+    def _refuse_faults_of_nobody(self) -> None:
+        known = self._places().sources
+        for number, fault in enumerate(self.scenario.faults, 1):
+            for name in fault.sources:
+                if name not in known:
+                    raise ScenarioError(
+                        f"{self.scenario.file}: fault[{number}].sources: "
+                        f"there is no source {name!r}"
+                    )
+
+    def _places(self) -> Places:
+        sources: dict[str, list[Source]] = {one.name: [] for one in self.scenario.sources}
+        for source in self.sources:
+            sources.setdefault(self._names.get(source.name, source.name), []).append(source)
+        return Places(self.lanes, self.brokers, sources)
+
     def _generated(self) -> Generated | None:
         scenario = self.scenario
         if scenario.workload is None:
@@ -241,11 +266,10 @@ class Experiment:
 
     def _read_recordings(self) -> Iterator[tuple[str, Recording]]:
         schemas = dict(declared(self._steps))
-        publishers: dict[str, str] = {}
         for source in self.scenario.sources:
             for recording in recordings.read(source.events, source.type_name, schemas):
                 schemas.update((schema.name, schema) for schema in recording.types)
-                other = publishers.setdefault(recording.name, source.name)
+                other = self._names.setdefault(recording.name, source.name)
                 if other != source.name:
                     raise EventError(
                         f"{source.events}: its events are by {recording.name!r}, "

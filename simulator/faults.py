@@ -1,15 +1,16 @@
 """What goes wrong in a run, when, for how long, and where.
 
 A fault that does something to lanes does it to both directions of its links. What it changes is
-put back when it ends; faults of one kind on one link must not overlap.
+put back when it ends; faults of one kind in one place must not overlap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from simulator.clients import Source
 from simulator.hosts import BrokerHost
 from simulator.lanes import Lane
 from simulator.simulation import Simulation
@@ -20,7 +21,7 @@ class Fault:
     """``kind`` is one of KINDS; ``value`` is what it says there.
 
     ``at_s`` is in seconds after the first event's time, ``for_s`` how long it lasts (None: to the
-    end). ``links`` and ``brokers`` say where (empty: everywhere). Raises ValueError.
+    end). ``links``, ``brokers`` and ``sources`` say where (empty: everywhere). Raises ValueError.
     """
 
     kind: str
@@ -29,6 +30,7 @@ class Fault:
     links: tuple[tuple[str, str], ...] = ()
     brokers: tuple[str, ...] = ()
     value: float | None = None
+    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         kind = KINDS.get(self.kind)
@@ -39,55 +41,73 @@ class Fault:
         if (self.value is None) != (kind.value is None):
             expected = f"expected {kind.value}" if kind.value else "there is none"
             raise ValueError(f"value: for a fault of kind {self.kind} {expected}")
-        if self.value is not None and self.value < 0:
+        if self.value is not None and self.value < 0 and kind.value != AHEAD:
             raise ValueError(f"value must not be negative: {self.value}")
         if self.value is not None and kind.value == SHARE and self.value > 1:
             raise ValueError(f"value: expected {SHARE}, found {self.value}")
-        if self.links and kind.at_brokers:
-            raise ValueError(f"links: a fault of kind {self.kind} is at brokers")
-        if self.brokers and not kind.at_brokers:
-            raise ValueError(f"brokers: a fault of kind {self.kind} is on links")
+        for place in ("links", "brokers", "sources"):
+            if getattr(self, place) and place != kind.where:
+                raise ValueError(f"{place}: a fault of kind {self.kind} is on {kind.where}")
 
 
 Undo = Callable[[], None]
-Lanes = Mapping[frozenset[str], Sequence[Lane]]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where faults can be: links by their ends, brokers by name, and sources by the name that the
+    scenario gives them (those of one file have one).
+    """
+
+    links: Mapping[frozenset[str], Sequence[Lane]]
+    brokers: Mapping[str, BrokerHost]
+    sources: Mapping[str, Sequence[Source]]
+
+    def struck(self, fault: Fault) -> Struck:
+        """What the fault is on; KeyError for what is not there."""
+        links = [frozenset(link) for link in fault.links] or self.links
+        return Struck(
+            [lane for link in links for lane in self.links[link]],
+            [self.brokers[name] for name in fault.brokers or self.brokers],
+            [one for name in fault.sources or self.sources for one in self.sources[name]],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Struck:
+    """What a fault is on. Its kind looks at one of these only."""
+
+    lanes: Sequence[Lane]
+    hosts: Sequence[BrokerHost]
+    sources: Sequence[Source]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """``value``: what the fault's value is, None for none; ``begin`` gives how to end it."""
+    """``value``: what the fault's value is, None for none; ``where``: which of its keys says where
+    it is; ``begin`` gives how to end it.
+    """
 
     value: str | None
-    at_brokers: bool
-    begin: Callable[[Fault, Sequence[Lane], Sequence[BrokerHost]], Undo]
+    where: str
+    begin: Callable[[Fault, Struck], Undo]
 
 
 def arrange(
     faults: Sequence[Fault],
     simulation: Simulation,
     origin: float,
-    lanes: Lanes,
-    brokers: Mapping[str, BrokerHost],
+    places: Places,
 ) -> None:
     """Let the faults happen; ``origin`` is the first event's time, in seconds."""
     for fault in faults:
-        _arrange(fault, simulation, origin, lanes, brokers)
+        _arrange(fault, simulation, origin, places.struck(fault))
 
 
-def _arrange(
-    fault: Fault,
-    simulation: Simulation,
-    origin: float,
-    lanes: Lanes,
-    brokers: Mapping[str, BrokerHost],
-) -> None:
-    links = [frozenset(link) for link in fault.links] or list(lanes)
-    struck = [lane for link in links for lane in lanes[link]]
-    hosts = [brokers[name] for name in fault.brokers or brokers]
-
+def _arrange(fault: Fault, simulation: Simulation, origin: float, struck: Struck) -> None:
     def begin() -> None:
         simulation.trace.note(simulation.now, f"fault {fault.kind} begins")
-        undo = KINDS[fault.kind].begin(fault, struck, hosts)
+        undo = KINDS[fault.kind].begin(fault, struck)
         if fault.for_s is not None:
             simulation.at(simulation.now + fault.for_s, lambda: end(undo))
 
@@ -101,27 +121,27 @@ def _arrange(
 # --- the kinds ---------------------------------------------------------------------------------
 
 
-def _cut(fault: Fault, lanes: Sequence[Lane], hosts: Sequence[BrokerHost]) -> Undo:
+def _cut(fault: Fault, struck: Struck) -> Undo:
     def mend() -> None:
-        for lane in lanes:
+        for lane in struck.lanes:
             lane.is_cut = False
 
-    for lane in lanes:
+    for lane in struck.lanes:
         lane.is_cut = True
     return mend
 
 
-def _changing(field: str) -> Callable[[Fault, Sequence[Lane], Sequence[BrokerHost]], Undo]:
+def _changing(field: str) -> Callable[[Fault, Struck], Undo]:
     """A fault that changes one thing of its lanes' quality."""
 
-    def begin(fault: Fault, lanes: Sequence[Lane], hosts: Sequence[BrokerHost]) -> Undo:
-        before = [getattr(lane.quality, field) for lane in lanes]
+    def begin(fault: Fault, struck: Struck) -> Undo:
+        before = [getattr(lane.quality, field) for lane in struck.lanes]
 
         def restore() -> None:
-            for lane, value in zip(lanes, before, strict=True):
+            for lane, value in zip(struck.lanes, before, strict=True):
                 _change(lane, field, value)
 
-        for lane in lanes:
+        for lane in struck.lanes:
             _change(lane, field, fault.value)
         return restore
 
@@ -132,8 +152,8 @@ def _change(lane: Lane, field: str, value: Any) -> None:
     lane.quality = replace(lane.quality, **{field: value})
 
 
-def _crash(fault: Fault, lanes: Sequence[Lane], hosts: Sequence[BrokerHost]) -> Undo:
-    crashed = [host for host in hosts if host.is_running]
+def _crash(fault: Fault, struck: Struck) -> Undo:
+    crashed = [host for host in struck.hosts if host.is_running]
 
     def restart() -> None:
         for host in crashed:
@@ -145,28 +165,67 @@ def _crash(fault: Fault, lanes: Sequence[Lane], hosts: Sequence[BrokerHost]) -> 
     return restart
 
 
-def _slow(fault: Fault, lanes: Sequence[Lane], hosts: Sequence[BrokerHost]) -> Undo:
+def _slow(fault: Fault, struck: Struck) -> Undo:
     assert fault.value is not None
-    before = [host.processor.slowness for host in hosts]
+    before = [host.processor.slowness for host in struck.hosts]
 
     def restore() -> None:
-        for host, slowness in zip(hosts, before, strict=True):
+        for host, slowness in zip(struck.hosts, before, strict=True):
             host.processor.slowness = slowness
 
-    for host in hosts:
+    for host in struck.hosts:
         host.processor.slowness = fault.value
+    return restore
+
+
+def _skew(fault: Fault, struck: Struck) -> Undo:
+    assert fault.value is not None
+
+    def restore() -> None:
+        for source in struck.sources:
+            source.set_clock(0.0)
+
+    for source in struck.sources:
+        source.set_clock(fault.value)
     return restore
 
 
 SHARE = "a share of the messages, from 0 to 1"
 SECONDS = "a number of seconds"
+AHEAD = "by how many seconds clocks are ahead; they are behind by a negative one"
 KINDS: Mapping[str, Kind] = {
-    "cut": Kind(None, False, _cut),
-    "loss": Kind(SHARE, False, _changing("loss")),
-    "repeats": Kind(SHARE, False, _changing("repeats")),
-    "reordering": Kind(SECONDS, False, _changing("jitter_s")),
-    "delay": Kind(SECONDS, False, _changing("delay_s")),
-    "crash": Kind(None, True, _crash),
-    "slow": Kind("a factor on what messages cost", True, _slow),
+    "cut": Kind(None, "links", _cut),
+    "loss": Kind(SHARE, "links", _changing("loss")),
+    "repeats": Kind(SHARE, "links", _changing("repeats")),
+    "reordering": Kind(SECONDS, "links", _changing("jitter_s")),
+    "delay": Kind(SECONDS, "links", _changing("delay_s")),
+    "crash": Kind(None, "brokers", _crash),
+    "slow": Kind("a factor on what messages cost", "brokers", _slow),
+    "skew": Kind(AHEAD, "sources", _skew),
 }
 """The kinds of faults."""
+
+
+# --- how far clocks go wrong -------------------------------------------------------------------
+
+
+def ahead_s(faults: Sequence[Fault], source: str) -> float:
+    """By how many seconds the clock of a source is ahead at most."""
+    return max([0.0, *(one.value or 0.0 for one in _skews(faults, source))])
+
+
+def behind_s(faults: Sequence[Fault]) -> float:
+    """By how many seconds any source's clock is behind at most."""
+    return max([0.0, *(-(one.value or 0.0) for one in _skews(faults))])
+
+
+def before_s(faults: Sequence[Fault]) -> float:
+    """How many seconds before its time the first event may be published."""
+    return max([0.0, *(min(one.value or 0.0, -one.at_s) for one in _skews(faults))])
+
+
+def _skews(faults: Sequence[Fault], source: str | None = None) -> Iterator[Fault]:
+    for fault in faults:
+        strikes = source is None or not fault.sources or source in fault.sources
+        if fault.kind == "skew" and strikes:
+            yield fault

@@ -53,6 +53,7 @@ class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     for_s: float | None = None
     links: tuple[tuple[str, str], ...] = ()
     brokers: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     value: float | None = None
 
 

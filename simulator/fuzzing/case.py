@@ -29,13 +29,14 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """As in a scenario file; links between ``links`` if there are any, else all."""
+    """As in a scenario file; on ``links`` or ``sources`` if there are any, else on all."""
 
     kind: str
     at_s: float
     for_s: float
     value: float | None
     links: tuple[tuple[str, str], ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Case:
             yield "" if fault.value is None else f"value = {fault.value}\n"
             pairs = ", ".join(map(_list, fault.links))
             yield f"links = [{pairs}]\n" if fault.links else ""
+            yield f"sources = {_list(fault.sources)}\n" if fault.sources else ""
 
 
 def _tesla(rules: Sequence[RuleText]) -> str:

@@ -1,15 +1,17 @@
 """Random scenarios: rules, events, an overlay, who is where, what changes, and what goes wrong.
 
 Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay
-messages, are cut for less time than heartbeats take to notice, and brokers are slow. Nothing is
-lost then, so every sink must get exactly what the oracle says. Rules are deployed, replaced and
-removed in mid-stream, by whichever broker; some networks order by arrival.
+messages, are cut for less time than heartbeats take to notice, brokers are slow, and clocks of
+sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
+are deployed, replaced and removed in mid-stream, by whichever broker; some networks order by
+arrival.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from matcher.model import MICROSECONDS, Event, EventType, Kind, Value
@@ -27,7 +29,9 @@ FAULTS = {
     "slow": (2.0, 50.0),
     "cut": None,
 }
-"""The faults, and between what bounds their values are."""
+"""The faults on links and brokers, and between what bounds their values are."""
+AHEAD_MAX_S = 30.0
+"""By how much sources' clocks are wrong at most."""
 
 
 def random_case(seed: int, strategy: str) -> Case:
@@ -35,8 +39,21 @@ def random_case(seed: int, strategy: str) -> Case:
     for attempt in itertools.count():
         case = _Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
         if case.is_sound:
-            return case
+            # From a generator of their own, so that seeds are otherwise what they were before.
+            skews = tuple(_skews(Random(f"{seed}/skew"), [name for name, _ in case.homes]))
+            return replace(case, faults=(*case.faults, *skews))
     raise AssertionError
+
+
+def _skews(random: Random, sources: Sequence[str]) -> Iterator[Fault]:
+    """In some cases: each source's clock goes wrong once at most, by seconds or by little."""
+    if random.random() < 0.7:
+        return
+    for source in random.sample(sources, random.randint(1, len(sources))):
+        most_s = random.choice((0.01, 1.0, AHEAD_MAX_S))
+        at_s, for_s = random.uniform(-LEAD_S / 2, 10), random.uniform(0.1, 60.0)
+        value = round(random.uniform(-most_s, most_s), 6)
+        yield Fault("skew", round(at_s, 3), round(for_s, 3), value, sources=(source,))
 
 
 class _Maker:

@@ -92,9 +92,15 @@ def smaller_cases(case: Case) -> Iterator[Case]:
 def _with_events(case: Case, events: tuple[object, ...]) -> Case:
     kept = tuple(event for event in case.events if event in events)
     sources = {event.source for event in kept}
+    faults = tuple(
+        replace(fault, sources=tuple(name for name in fault.sources if name in sources))
+        for fault in case.faults
+        if not fault.sources or sources.intersection(fault.sources)
+    )
     return replace(
         case,
         events=kept,
+        faults=faults,
         homes=tuple(home for home in case.homes if home[0] in sources),
     )
 

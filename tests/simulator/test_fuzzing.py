@@ -46,7 +46,7 @@ def test_the_networks_have_what_they_are_to_have() -> None:
     assert {len(case.brokers) for case in cases} >= {2, 5, 8, 12}
     assert sum(len(case.links) >= len(case.brokers) for case in cases) > 15  # with cycles
     kinds = {fault.kind for case in cases for fault in case.faults}
-    assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut"}
+    assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut", "skew"}
     changes = [change for case in cases for change in case.changes]
     assert sum(bool(change.removed) for change in changes) > 2
     assert sum(bool(change.rules) for change in changes) > 8
