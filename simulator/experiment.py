@@ -286,8 +286,12 @@ class Experiment:
 
     def _making(self, name: str) -> Callable[[float], Broker]:
         scenario = self.scenario
-        ordering = Ordering(scenario.ordering)
-        config = NodeConfig(name=name, heartbeat_s=scenario.heartbeat_s, ordering=ordering)
+        config = NodeConfig(
+            name=name,
+            heartbeat_s=scenario.heartbeat_s,
+            ordering=Ordering(scenario.ordering),
+            source_silence_max_s=scenario.source_silence_max_s,
+        )
 
         def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)

@@ -109,6 +109,7 @@ class Scenario:
     faults: tuple[Fault, ...]
     workload: Workload | None
     changes: tuple[Change, ...] = ()
+    source_silence_max_s: float | None = None
 
     @property
     def graph(self) -> nx.Graph:
@@ -191,6 +192,7 @@ class _Reader:
         _not_negative("warm_up_s", table.warm_up_s)
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
         _positive("protocol.lead_s", protocol.lead_s)
+        _positive("protocol.source_silence_max_s", protocol.source_silence_max_s)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
         _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
         brokers, links = self._network()
@@ -218,6 +220,7 @@ class _Reader:
             faults,
             table.workload,
             tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
+            protocol.source_silence_max_s,
         )
 
     def _path(self, name: str) -> Path:

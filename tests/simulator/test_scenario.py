@@ -54,6 +54,11 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         ('["b1", "b2"]', '["b1", "b2"]\nloss = 2.0', "link[1]: loss must be from 0 to 1, not 2.0"),
         ('["b1", "b2"]', '["b1", "b2"]\ndelay_ms = -1.0', "link[1].delay_ms: expected 0 or more"),
         (
+            "[[source]]",
+            "[protocol]\nsource_silence_max_s = 0.0\n[[source]]",
+            "protocol.source_silence_max_s: expected a positive number, found 0.0",
+        ),
+        (
             '["b1", "b2"]',
             '["b1", "b2"]\ndelay_ms = nan',
             "link[1].delay_ms: expected a finite numb",

@@ -112,6 +112,18 @@ def test_what_needs_both_waits_for_the_source_that_is_behind(written) -> None:
     assert moment >= 14.0  # only then s1 says that nothing earlier than its next event comes
 
 
+def test_nothing_waits_for_a_silent_source_where_that_is_said(written) -> None:
+    """What it says afterwards is too late, and the checker names it."""
+    text = TWO + "[protocol]\nsource_silence_max_s = 15.0\nheartbeat_s = 1.0\n"
+    temps, smokes = events("Temp", 10.0, 13.5), events("Smoke", 12.0, 14.0)
+    path = written(text + skew(-20.0, 2.0, 30.0, "s1"), **{"s1.jsonl": temps, "s2.jsonl": smokes})
+    outcome = run(path)
+    fires = [(time, moment) for name, time, moment in came(outcome) if name == "Fire"]
+    assert [time for time, _ in fires] == [12.0, 14.0]
+    assert fires[1][1] < 33.0, "the Temp of 13.5 s comes at 33.5 s"
+    assert any("late" in line for line in check(outcome))
+
+
 @pytest.mark.parametrize(("value", "fires"), [(0.0, 1), (-0.5, 1), (-1.5, 0), (0.5, 1)])
 def test_by_arrival_it_counts_when_events_come(written, value: float, fires: int) -> None:
     """The Temp is a second before the Smoke, by their own times."""
