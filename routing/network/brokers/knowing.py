@@ -96,6 +96,7 @@ class Knowing:
     def hear_known(self, neighbour: str, known: Known) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
+            self._ground.desk.settle()  # what has come is delivered while its rules are known
             self._learn_whole(known)
             self._router.branches[neighbour].amended = 0
             self._follow(None)
@@ -110,6 +111,7 @@ class Knowing:
             self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
             return
         known = amended(before, message)
+        self._ground.desk.settle()  # as in hear_known
         places, new = message.types
         gone = [before.types[place] for place in places]
         come = [known.types[place] for place, _ in new]

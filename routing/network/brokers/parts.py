@@ -103,7 +103,6 @@ def parts_of(
         agenda,
         needs,
         wanting,
-        passing,
         surveying,
         planning,
         trees,

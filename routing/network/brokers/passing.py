@@ -5,8 +5,7 @@ for rules alike, downwards as a Flow, for those below that want it. Each broker 
 not seen to its own sinks (arrivals).
 
 Law 2: what a father has sent before it answered a pause may come to a child that has answered it.
-Published events pass it. Composite events wait for the plan; if rules begin anew, they are dropped,
-for what this broker has told is due comes again.
+It passes at once: every broker has it before the plan, and whatever rules may end with that.
 
 Law 3: what a neighbour sent before it took part in the plan as it is comes before its answer to the
 pause, and is void.
@@ -49,8 +48,6 @@ class Passing:
         self._visiting = visiting
         self._moved = moved
         self._arrivals = Arrivals(ground.config.repeat_ids_max)
-        self._detected: list[tuple[str, Flow]] = []
-        """Composite events and marks that have come since this broker answered a pause (Law 2)."""
 
     def configure(self, repeat_ids_max: int) -> None:
         """Remember so many ids from now on."""
@@ -71,13 +68,12 @@ class Passing:
         if not self._agreed.is_planned or neighbour not in self._router.partners:
             return
         self._ground.check_schemas(flow.batches)
-        is_composite = _are_detected(flow.batches)
-        if flow.batches and not is_composite:
+        if _are_detected(flow.batches):
+            self._router.pass_detected(flow.batches, flow.order, neighbour)
+        elif flow.batches:
             self._pass_published(flow.batches, neighbour)
-        if is_composite or flow.marks:
-            self._detected.append((neighbour, flow))
-        if self._detected:
-            self.pass_detected()
+        if flow.marks:
+            self._router.pass_marks(flow.marks, neighbour)
 
     def hear_forward(self, neighbour: str, message: Forward) -> None:
         """Events have come from below, for rules here or further up."""
@@ -102,21 +98,6 @@ class Passing:
         order, news = in_sequence(batches), self._arrivals.news(batches)
         self._ground.sinks.offer(news, order if news is batches else in_sequence(news))
         self._router.route_down(batches, order, sender)
-
-    def pass_detected(self) -> None:
-        """Take over what was detected elsewhere, unless a pause is answered (Law 2)."""
-        if not self._detection.is_at_work:
-            return
-        come, self._detected = self._detected, []
-        for neighbour, flow in come:
-            if _are_detected(flow.batches):
-                self._router.pass_detected(flow.batches, flow.order, neighbour)
-            if flow.marks:
-                self._router.pass_marks(flow.marks, neighbour)
-
-    def drop_detected(self) -> None:
-        """There is no plan, or rules begin anew: it comes again."""
-        self._detected.clear()
 
     def begin_anew(self) -> None:
         """All that brokers keep is sent once more."""

@@ -24,7 +24,6 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
-from routing.network.brokers.passing import Passing
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
@@ -50,7 +49,6 @@ class Pausing:
         agenda: Agenda,
         needs: Needs,
         wanting: Wanting,
-        passing: Passing,
         surveying: Surveying,
         planning: Planning,
         trees: SinkTrees | None,
@@ -64,7 +62,6 @@ class Pausing:
         self._agenda = agenda
         self._needs = needs
         self._wanting = wanting
-        self._passing = passing
         self._surveying = surveying
         self._planning = planning
         self._trees = trees
@@ -122,7 +119,6 @@ class Pausing:
         self._detection.hold()
         self._detection.is_at_work = False
         self._surveying.stop()
-        self._passing.drop_detected()
         self._round = None
         self._agreed.void()
 
@@ -267,10 +263,7 @@ class Pausing:
             self._follow(plan)
 
     def _follow(self, plan: Plan) -> None:
-        if plan.anew:
-            self._passing.drop_detected()  # it comes again
         self._surveying.begin_anew()
         self._planning.follow(plan, is_lost=self._may_have_lost)
-        self._passing.pass_detected()
         if self._measuring is not None:
             self._measuring.follow(plan)

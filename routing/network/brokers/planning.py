@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from matcher.identity import RULE_SOURCE
 from routing.messages import Plan
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agreed import Agreed
@@ -153,7 +154,19 @@ class Planning:
             again.update(detection.begin_anew(division, due, plan.front, is_lost=is_lost))
         else:
             detection.follow(division)
-        for sink in ground.sinks if again else ():
+        if again:
+            self._withdraw(again)
+
+    def _withdraw(self, again: dict[str, int]) -> None:
+        """Let sinks drop what they hold of what comes again. By source, from when on that is; what
+        is from before a rule holds is of an earlier version, and does not.
+        """
+        ground = self._ground
+        for one in ground.deployments.rules:
+            source = RULE_SOURCE + one.rule.name
+            if source in again and one.since is not None:
+                again[source] = max(again[source], one.since)
+        for sink in ground.sinks:
             sink.withdraw(again)
             ground.sinks.touch(sink)
 

@@ -218,12 +218,13 @@ class SinkTreesDetection(DividedDetection):
     def advance(self, now: float) -> Detections | None:
         """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
         routed = super().advance(now)
-        if not self.is_at_work:
-            return routed
         found = [] if routed is None else [self._only_routed(routed)]
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
         for tree in self.trees.values():
-            own = tree.advance(self._own_marks, clock, round(now * MICROSECONDS))
+            if self.is_at_work:
+                own = tree.advance(self._own_marks, clock, round(now * MICROSECONDS))
+            else:
+                own = tree.relay()
             if own is not None:
                 found.append(own)
         return joined(found) if found else None

@@ -351,7 +351,7 @@ class DividedDetection(Detection):
     def advance(self, now: float) -> Detections | None:
         """What was detected here, and what has come from elsewhere."""
         if not self.is_at_work:
-            return None
+            return self._router.take_detected()
         if self._held is None and self._is_said_anew:
             self._own_marks, self._is_said_anew = self._marks_said(), False
         clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None

@@ -14,6 +14,9 @@ one that is ahead believes nothing of before.
 Law 4: of rules that are pulled (routing.partition.pulls) a father asks nothing before all children
 that keep something have said a word in this generation, since one that is behind in its plan would
 not know what is meant. Who has nothing else to say says that much.
+
+Law 5: composite events and marks pass while the network pauses, too: nobody finds those of a rule
+again that ends with the plan.
 """
 
 from __future__ import annotations
@@ -199,6 +202,11 @@ class Processing:
         detected = self.station.advance(self._own_used, clock, now)
         if detected is not None:
             detected = self._router.tell_found(self.station, detected, self._due)
+        found = [one for one in (detected, self.relay()) if one is not None]
+        return joined(found) if found and self.is_root else None
+
+    def relay(self) -> Detections | None:
+        """Pass on what others have found, and evaluate nothing (Law 5); gives as ``advance``."""
         flows, self._flows = self._flows, []
         for child, flow in flows:
             if flow.batches:
@@ -206,8 +214,7 @@ class Processing:
             if flow.marks:
                 self._router.pass_marks(flow.marks, child)
         elsewhere = self._router.take_detected()
-        found = [one for one in (detected, elsewhere) if one is not None]
-        return joined(found) if found and self.is_root else None
+        return elsewhere if self.is_root else None
 
     @property
     def has_messages(self) -> bool:
