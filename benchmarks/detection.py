@@ -7,6 +7,8 @@ measured on the same kind of machine.
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -39,6 +41,20 @@ ENGINES = ("cdp", "aip", "auto")
 REPEATS = 3
 LATE = 50
 """Events that come late at each distance; the middle one counts."""
+FIRST_PUSH = """
+import rules
+from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from rules.engine import make
+import numpy as np
+engine = make("cdp")
+rule = "rule r: define C() from B() and last A() within 1 s from B"
+engine.deploy(rules.load(f"event A() event B() {rule}"))
+for number, name in enumerate("AB"):
+    ids = EventIds(StringColumn.constant("s", 1), np.array([number]))
+    engine.push(EventBatch(EventType.of(name), np.array([number]), ids, ()))
+assert len(list(engine.advance(2).events())) == 1
+"""
+"""A process that loads the engine and one rule, pushes two events and finds a composite one."""
 
 
 def run(quick: bool) -> Iterator[Row]:
@@ -70,6 +86,7 @@ def run(quick: bool) -> Iterator[Row]:
         yield from measure(sequences(2, "last", 1_000, 200_000, rate=1_000), repeats)
         yield from measure(sequences(2, "each", 1_000, 20_000, rate=1_000, chunk=256), repeats)
         yield from measure_once(sequences(3, "each", 1_000, 2_000, rate=1_000, chunk=32))
+    yield from measure_start(repeats)
     yield from measure_late(1_000_000 // scale)
     yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale))
     yield from measure_threads(sequences(3, "each", 1_000, 80_000 // scale))
@@ -147,6 +164,19 @@ def run_of(workload: Workload, rules: RuleSet, name: str) -> Run:
             events += sum(map(len, chunk))
             composites += len(found)
     return Run(events, composites, spent)
+
+
+def measure_start(repeats: int) -> Iterable[Row]:
+    """From a process's start to its first composite event, by the clock, kernels being compiled;
+    beside a process of Python that loads numpy."""
+    spent = {code: [] for code in (FIRST_PUSH, "import numpy")}  # type: dict[str, list[float]]
+    for code, found in spent.items():
+        for _ in range(1 + repeats):  # the first may compile
+            begun = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            found.append(time.perf_counter() - begun)
+    first, bare = (min(found[1:]) for found in spent.values())
+    yield Row("detection/first push, from a process's start", first, "s", "import numpy", bare)
 
 
 def measure_late(entries: int) -> Iterable[Row]:
