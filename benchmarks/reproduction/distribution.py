@@ -86,18 +86,18 @@ written says how many seeds each point has.
 The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/results/study.jsonl);
 `--size whole --rows` with that file goes on with them.
 
-What that takes is about this much CPU time. Runs of 60 seconds of the default scenario were
-measured, with one seed and two at a time on a quiet machine; the rest is in proportion to published
-events times brokers.
+What that takes is about this much CPU time: measured for a run of 60 seconds of the default
+scenario with 20 brokers, and for the rest what the command says beforehand. With
+[compiled protocols](../decisions/0018-compiled-core.md) it is about half.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |
-| `centralized` | 17 s | 330: 2 h | 3 h |
-| `distributed-st` | 22 s | 330: 3 h | 4 h |
-| `distributed-mt` | 141 s | 330: 19 h | 26 h |
-| `push-pull-st` | 35 s | 330: 5 h | 6 h |
-| `push-pull-mt` | 153 s | 330: 20 h | 28 h |
-| `adaptive` | 30 s | 330: 4 h | 6 h |"""
+| `centralized` | 6 s | 310: 1.4 h | 29: 5 h |
+| `distributed-st` | 8 s | 310: 1.8 h | 29: 6 h |
+| `distributed-mt` | 57 s | 310: 6 h | 29: 22 h |
+| `push-pull-st` | 13 s | 310: 2.5 h | 29: 9 h |
+| `push-pull-mt` | 61 s | 310: 8 h | 29: 28 h |
+| `adaptive` | 10 s | 310: 2.5 h | 29: 9 h |"""
 
 
 FULL_PAGE = f"{PAGE}-full"
