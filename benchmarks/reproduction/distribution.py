@@ -62,6 +62,9 @@ so {6 * WHOLE.brokers} types and {5 * WHOLE.brokers} rules in the variations. Th
 as a window, so what takes part in few matches weighs less than in the long run, and the rarest
 types hardly occur.
 
+Where a strategy has fewer seeds than others, as those of several trees have by now, its means are
+of fewer networks, and so are the claims that set it beside others.
+
 A figure is a mean over the seeds; ± is half the width of its 95 % interval (Student's t, which is
 wide for two). Traffic is all that brokers send one another: events, requests, marks,
 acknowledgements, 1 kB being 1,000 bytes. Results are exact and ordered (`ordering = "watermark"`):
