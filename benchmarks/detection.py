@@ -169,7 +169,7 @@ def run_of(workload: Workload, rules: RuleSet, name: str) -> Run:
 def measure_start(repeats: int) -> Iterable[Row]:
     """From a process's start to its first composite event, by the clock, kernels being compiled;
     beside a process of Python that loads numpy."""
-    spent = {code: [] for code in (FIRST_PUSH, "import numpy")}  # type: dict[str, list[float]]
+    spent: dict[str, list[float]] = {code: [] for code in (FIRST_PUSH, "import numpy")}
     for code, found in spent.items():
         for _ in range(1 + repeats):  # the first may compile
             begun = time.perf_counter()

@@ -24,7 +24,14 @@ from benchmarks.reproduction.distribution_runs import (
     scenario,
     told_seeds,
 )
-from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.experiment import (
+    Chart,
+    Experiment,
+    Figure,
+    Gathered,
+    Outcome,
+    Table,
+)
 from benchmarks.reproduction.gathering import Row
 
 PAGE = "distribution-study"
@@ -42,6 +49,11 @@ BAR_COLUMNS = (
     "messages [1/s]",
     "memory [MB]",
 )
+BAR_CHARTS = (
+    Chart(("delay [ms]",), "delay to the sink [ms]"),
+    Chart(("traffic [kB/s]",), "traffic between brokers [kB/s]"),
+)
+"""Those of a figure with a row a strategy."""
 ORDERINGS = {"watermark": "", "arrival": ", by arrival"}
 """How results are ordered, and what is said of it behind the strategy's name."""
 INTRODUCTION = f"""# The simulation study of chapter 7, again
@@ -120,6 +132,17 @@ def study_of(size: Size) -> Study:
     return Study(size)
 
 
+def figure(name: str, title: str, setting: str, gathered: Gathered) -> Experiment:
+    """An experiment of this page that is made of such runs."""
+
+    def run(quick: bool) -> Outcome:
+        study = study_of(QUICK if quick else WHOLE)
+        study.run(gathered.settings(study.size))
+        return gathered.outcome(study)
+
+    return Experiment(name, PAGE, title, setting, run, gathered)
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Where on the x-axis, and how the default scenario is changed there."""
@@ -140,12 +163,6 @@ class Plot:
     whole: tuple[Point, ...]
     claims: Callable[[claims.Readings], Iterator[claims.Claim]]
     has_memory: bool = False
-
-    def run(self, quick: bool) -> Outcome:
-        """Measure."""
-        study = study_of(QUICK if quick else WHOLE)
-        study.run(self.settings(study.size))
-        return self.outcome(study)
 
     def settings(self, size: Size) -> list[Settings]:
         """The scenarios of its points."""
@@ -228,12 +245,6 @@ class Bars:
     own: Size
     orderings: Mapping[str, str]
 
-    def run(self, quick: bool) -> Outcome:
-        """Measure."""
-        study = study_of(QUICK if quick else WHOLE)
-        study.run(self.settings(study.size))
-        return self.outcome(study)
-
     def settings(self, size: Size) -> list[Settings]:
         """The default scenario with each ordering."""
         point = scenario(size, **SMALL) if size is QUICK else scenario(self._size(size))
@@ -253,11 +264,7 @@ class Bars:
             for name in study.strategies
         ]
         table = Table(BAR_COLUMNS, tuple(rows))
-        charts = (
-            Chart(("delay [ms]",), "delay to the sink [ms]"),
-            Chart(("traffic [kB/s]",), "traffic between brokers [kB/s]"),
-        )
-        return Outcome(table, charts, tuple(claims.default(table)))
+        return Outcome(table, BAR_CHARTS, tuple(claims.default(table)))
 
 
 def _points(name: str, places: Sequence[float], **others: Any) -> tuple[Point, ...]:
@@ -353,25 +360,21 @@ TITLES = {
 DEFAULTS = Bars(DEFAULT, ORDERINGS)
 DEFAULTS_FULL = Bars(THESIS, {"watermark": ""})
 EXPERIMENTS = (
-    Experiment(
+    figure(
         "thesis-7.9",
-        PAGE,
         "Default scenario",
         "A row a strategy, exact and by arrival.",
-        DEFAULTS.run,
         DEFAULTS,
     ),
-    Experiment(
+    figure(
         "thesis-7.9-full",
-        PAGE,
         "Default scenario, at the thesis's size",
         f"{THESIS.brokers} brokers, {6 * THESIS.brokers} types, {5 * THESIS.brokers} rules, for"
         f" up to {THESIS.seeds} seeds; exact alone. Publishing lasts as long as elsewhere here.",
-        DEFAULTS_FULL.run,
         DEFAULTS_FULL,
     ),
     *(
-        Experiment(f"thesis-{number}", PAGE, title, setting, PLOTS[number].run, PLOTS[number])
+        figure(f"thesis-{number}", title, setting, PLOTS[number])
         for number, (title, setting) in TITLES.items()
     ),
 )

@@ -19,7 +19,7 @@ from benchmarks.reproduction.distribution_runs import (
     Study,
     scenario,
 )
-from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.experiment import Chart, Figure, Outcome, Table
 from benchmarks.reproduction.gathering import Row
 
 PAGE, INTRODUCTION = distribution.PAGE, ""
@@ -40,12 +40,6 @@ Found = Mapping[str, Sequence[Row]]
 
 class Comparison:
     """All scenarios of the figures, each once under every strategy."""
-
-    def run(self, quick: bool) -> Outcome:
-        """Measure."""
-        study = distribution.study_of(QUICK if quick else WHOLE)
-        study.run(self.settings(study.size))
-        return self.outcome(study)
 
     def settings(self, size: Size) -> list[Settings]:
         """The scenarios."""
@@ -99,14 +93,12 @@ def _delay(rows: Sequence[Row]) -> float | None:
 
 COMPARISON = Comparison()
 EXPERIMENTS = (
-    Experiment(
+    distribution.figure(
         ADAPTIVE,
-        PAGE,
         "The ways that cost least",
         "`adaptive` beside whichever other strategy has the least traffic there, and its delay"
         " beside the longest of those over a single tree. It is told nothing: it measures during"
         " the warm-up of 30 seconds, and may change its ways later.",
-        COMPARISON.run,
         COMPARISON,
     ),
 )

@@ -15,18 +15,17 @@ from typing import Any
 import msgspec
 
 from benchmarks.reproduction import distribution_claims as claims
-from benchmarks.reproduction.distribution import PAGE, SMALL, study_of
+from benchmarks.reproduction.distribution import BAR_CHARTS, SMALL, figure
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
     THESIS,
-    WHOLE,
     Settings,
     Size,
     Spread,
     Study,
     scenario,
 )
-from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.experiment import Figure, Outcome, Table
 from benchmarks.reproduction.gathering import Row
 from simulator.generation import horizon_s
 from simulator.workload import Workload
@@ -50,12 +49,6 @@ Parts = Mapping[int, Row]
 
 class WholeDay:
     """The default scenario once, until its rarest type has occurred so often after the warm-up."""
-
-    def run(self, quick: bool) -> Outcome:
-        """Measure."""
-        study = study_of(QUICK if quick else WHOLE)
-        study.run(self.settings(study.size))
-        return self.outcome(study)
 
     def settings(self, size: Size) -> list[Settings]:
         """Its parts. A quick run has two, whose warm-up is shorter than its rules reach."""
@@ -82,11 +75,7 @@ class WholeDay:
                 found[name].update((number, row) for row in rows)
         common = set.intersection(*(set(parts) for parts in found.values()))
         alike = {name: {one: parts[one] for one in common} for name, parts in found.items()}
-        charts = (
-            Chart(("delay [ms]",), "delay to the sink [ms]"),
-            Chart(("traffic [kB/s]",), "traffic between brokers [kB/s]"),
-        )
-        return Outcome(_table(found), charts, tuple(claims.default(_table(alike))))
+        return Outcome(_table(found), BAR_CHARTS, tuple(claims.default(_table(alike))))
 
 
 def _part(base: Settings, workload: Settings, part: Sequence[float], warm_up_s: float) -> Settings:
@@ -127,16 +116,14 @@ def _sum(rows: Sequence[Row], name: str) -> Any:
 
 DAY = WholeDay()
 EXPERIMENTS = (
-    Experiment(
+    figure(
         "thesis-7.9-long",
-        PAGE,
         "Default scenario, for as long as the thesis",
         "One run of each strategy, until the rarest type has occurred 100 times, which with"
         " `--size full` is more than a day of simulated time; otherwise twice. It is made in parts"
         " of an hour (otherwise ten minutes), which publish the run's own events and count from"
         " where nothing before them can be part of a match; ± is that of the parts' means. Claims"
         " are judged by the parts that all strategies have.",
-        DAY.run,
         DAY,
     ),
 )

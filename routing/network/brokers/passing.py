@@ -41,7 +41,6 @@ class Passing:
     ) -> None:
         self._ground = ground
         self._moment = ground.moment
-        self._overlay = ground.overlay
         self._router = ground.router
         self._detection = ground.detection
         self._agreed = agreed
@@ -115,7 +114,7 @@ class Passing:
         """Ask for what waits below."""
         if self._detection.station.is_pulling:
             for child, asked in self.take_asked().items():
-                self._overlay.send(child, Awakening(asked), self._moment.now)
+                self._ground.send(child, Awakening(asked))
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for along the single tree, by child; who is out of reach will send
