@@ -1,4 +1,4 @@
-"""Garbage collection, put off while very many small objects are made that are there to stay."""
+"""Garbage collection, put off where very many small objects are made that hold no cycles."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 MANY = 50_000
 """So many new objects, and more, are not looked through when they are done."""
+YOUNG_WALKS = 20, 20
+"""So many walks through a generation before one through the next."""
 
 
 @contextmanager
@@ -27,6 +29,21 @@ def collector_paused() -> Iterator[None]:
             if gc.get_count()[0] > MANY:
                 _let_age()
             gc.enable()
+
+
+@contextmanager
+def collector_patient() -> Iterator[None]:
+    """Fewer garbage collections meanwhile; also a decorator, ``@collector_patient()``.
+
+    Messages, marks and events come and go by the million and hold no cycles, and each of the many
+    walks through the young ones leads to some through all that a simulated network is made of.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(MANY, *YOUNG_WALKS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _let_age() -> None:

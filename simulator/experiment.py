@@ -23,6 +23,7 @@ from routing.network import strategy
 from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
+from rules.collector import collector_patient
 from rules.subscription import parse_subscription
 from rules.syntax.parser import parse_filter
 from simulator import recordings
@@ -133,6 +134,7 @@ class Experiment:
 
     # --- running ---
 
+    @collector_patient()
     def run(self) -> Outcome:
         """Run to the end."""
         simulation, start = self.simulation, self.simulation.start

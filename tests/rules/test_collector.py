@@ -1,4 +1,4 @@
-"""The collector is off inside, and afterwards as it was."""
+"""The collector is off inside, or rarer, and afterwards as it was."""
 
 import gc
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 import rules
-from rules.collector import MANY, collector_paused
+from rules.collector import MANY, collector_patient, collector_paused
 
 
 def test_it_is_paused_inside_and_goes_on_afterwards() -> None:
@@ -31,6 +31,22 @@ def test_who_had_it_off_keeps_it_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_patient_one_goes_on_more_rarely_and_is_as_it_was_afterwards() -> None:
+    before = gc.get_threshold()
+    inside: list[tuple[int, int, int]] = []
+
+    @collector_patient()
+    def fail() -> None:
+        assert gc.isenabled()
+        inside.append(gc.get_threshold())
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert inside[0][0] == MANY > before[0]
+    assert gc.get_threshold() == before
 
 
 def made(count: int) -> list[list[int]]:
