@@ -210,7 +210,7 @@ def delivery(session: Any, rows: int, folder: str) -> dict[str, float]:
     from broker.process import BrokerProcess
     from broker.spark.delivery import Delivery
     from broker.spark.outgoing import PlainRows
-    from routing.serving.parts import part_name
+    from routing.names import part_name
     from rules.language import load
 
     record(session, rows, f"{folder}/readings")

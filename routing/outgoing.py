@@ -24,6 +24,7 @@ from matcher.single import Row, Single
 from routing.config import SessionConfig
 from routing.errors import SessionError, SessionFull
 from routing.messages import Acks, Promise, Publish
+from routing.names import whole_of
 from routing.order import (
     ends,
     greatest_time,
@@ -65,6 +66,7 @@ class Outgoing:
 
     def __init__(self, config: SessionConfig) -> None:
         self._config = config
+        self._is_part = whole_of(config.name) is not None
         self._acks = Acks.BROKER if config.acknowledged else Acks.NONE
         self._waiting: deque[Item] = deque()
         self._sent: deque[Item] = deque()
@@ -230,7 +232,7 @@ class Outgoing:
         times[blank] = max(round(now * MICROSECONDS), self._stamp + 1) + np.arange(len(blank))
         pieces = np.split(times, np.cumsum([len(batch) for batch in batches])[:-1])
         return [
-            EventBatch(batch.type, own, batch.ids, batch.columns)
+            EventBatch(batch.type, own, batch.ids, batch.columns, batch.causes)
             for batch, own in zip(batches, pieces, strict=True)
         ]
 
@@ -257,7 +259,10 @@ class Outgoing:
     def _own(self, batch: EventBatch, sequence: Int64s) -> EventBatch:
         source = StringColumn.constant(self._config.name, len(batch))
         ids = EventIds(source, sequence, batch.ids.text)
-        return EventBatch(batch.type, batch.time, ids, batch.columns)
+        # A part says of recorded events whose they are; composite ones that somebody publishes
+        # are events of his.
+        causes = batch.causes if self._is_part else None
+        return EventBatch(batch.type, batch.time, ids, batch.columns, causes)
 
     def _full(self, events: int) -> SessionFull:
         return SessionFull(f"{events} events, but there is room for {self.room}")

@@ -4,9 +4,12 @@ Three forms come in: rows of one type as the user has them (:class:`PlainRows`),
 their types themselves (:class:`TypedRows`), and the wide form of ``frames``, in which ``publish``
 has put events of several types (:class:`WideRows`).
 
-Law: an id follows from the row alone. Without columns that name it, it is a hash of all of them,
+Law 1: an id follows from the row alone. Without columns that name it, it is a hash of all of them,
 of 128 bits; rows that hold the same are then one event, wherever they stand
 (``identity.identified`` tells them apart beforehand).
+
+Law 2: rows of the wide form that bear sequence numbers are recorded events, which stay what they
+are: of the source that the row names, with its number and its id (``routing.serving.parts``).
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.spark.columns import column_of, strings_of
-from broker.spark.frames import ID, TIME, TYPE, Form
+from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.mixing import Words, spread
 from matcher.errors import BadEvent, SchemaError
 from matcher.formats.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.formats.tabular import from_arrow
 from matcher.identity import hash_128
-from matcher.model import EventBatch, EventIds, EventType, StringColumn, digest_texts
+from matcher.model import Causes, EventBatch, EventIds, EventType, StringColumn, digest_texts
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _NULL = hash_128("null")
@@ -131,9 +134,9 @@ class WideRows:
     def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
         """See Rows."""
         types = strings_of(batch.column(TYPE))
-        texts = np.array(batch.column(ID).to_pylist(), object)
+        ids = self._ids(batch)
         time = batch.column(TIME).to_numpy()
-        numbers = np.arange(batch.num_rows)
+        numbers, is_recorded = np.arange(batch.num_rows), self.form.has_sequence
         found = []
         for event_type in self.form.types:
             if event_type.name not in types.values:
@@ -143,10 +146,29 @@ class WideRows:
                 column_of(batch.column(self.form.column(one)), one.kind, places)
                 for one in event_type.attributes
             )
-            ids = EventIds(StringColumn.constant("", len(places)), numbers[places])
-            events = EventBatch(event_type, time[places], ids, columns)
-            found.append(_named(events, texts[places].tolist()))
+            given, nobody = ids.take(places), StringColumn.constant("", len(places))
+            own = EventIds(nobody, numbers[places], None if is_recorded else given.text)
+            causes = _recorded(given) if is_recorded else None
+            found.append(EventBatch(event_type, time[places], own, columns, causes))
         return found
+
+    def _ids(self, batch: pa.RecordBatch) -> EventIds:
+        """Who the rows are; without sequence numbers their ids alone count."""
+        texts = StringColumn.from_strings(batch.column(ID).to_pylist())
+        if not self.form.has_sequence:
+            count = batch.num_rows
+            return EventIds(StringColumn.constant("", count), np.zeros(count, np.int64), texts)
+        sequence = batch.column(SEQUENCE)
+        if sequence.null_count:
+            raise BadEvent(f"the frame: {sequence.null_count} rows have no sequence number")
+        return EventIds(strings_of(batch.column(SOURCE)), sequence.to_numpy(), texts)
+
+
+def _recorded(ids: EventIds) -> Causes:
+    """For each event, as its one cause, the recorded event that it is."""
+    count = len(ids)
+    of_texts = np.ones(count, np.bool_)
+    return Causes(np.arange(count + 1), ids, ~of_texts, of_texts)
 
 
 def _named(events: EventBatch, texts: Sequence[str]) -> EventBatch:

@@ -5,10 +5,12 @@ of the source. Before the first of them starts, every part has promised where it
 no rule goes on over a range that no task has begun, nothing is late, and tasks may start whenever
 they like. The first ranges are begun first, so that the slowest part is always at work.
 
-Law 2: a row's name follows from the row: its ``id``; else its ``sequence``; else what it holds,
-with a number among those that hold the same. Ids and numbers name a row among those of its own
-source (tesla.md E1), and all are published as one: so its name goes before them where there may be
-several.
+Law 2: rows that bear sequence numbers are the events that ``detect`` takes them for, of the same
+sources and ids; so a rule finds the same, down to the order of simultaneous ones (tesla.md E4).
+
+Law 3: other rows are events of one source. A row's name follows from the row: its ``id``, which
+names it among those of its own source (E1), whose name goes before it where there may be several;
+else what it holds, with a number among those that hold the same.
 """
 
 from __future__ import annotations
@@ -61,7 +63,11 @@ def publish(
     speed: float | None = None,
     dry_run: bool = False,
 ) -> Published:
-    """Publish frames of events, one a type, as one ``source``, in order of time.
+    """Publish frames of events, one a type, in order of time.
+
+    ``source``: the name under which all are published. Rows with a ``sequence`` are events of the
+    source that the row names (without a column ``source``: of their type's name); others of this
+    one.
 
     ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
     types whose attributes are not just what the columns say. Rows that are no events are refused
@@ -122,14 +128,11 @@ def _promise(target: Target, starts: list[int]) -> None:
 
 
 def _named(frame: DataFrame, form: Form) -> DataFrame:
-    """The frame with an id in every row (Law 2)."""
-    own = f.col(ID)
+    """The frame with an id in every row (Laws 2 and 3)."""
     if form.has_sequence:
-        own = f.coalesce(own, f.col(SEQUENCE).cast("string"))
+        return frame.withColumn(ID, f.coalesce(f.col(ID), f.col(SEQUENCE).cast("string")))
+    own = f.col(ID)
     if form.has_source or len(form.types) > 1:  # a source without a name is called like the type
         own = f.concat(f.col(SOURCE), f.lit("#"), own)
-    named = frame.withColumn(ID, own)
-    if form.has_sequence:
-        return named
-    made = identified(named, [TYPE, TIME, SOURCE, *form.values, ID], "made")
+    made = identified(frame.withColumn(ID, own), [TYPE, TIME, SOURCE, *form.values, ID], "made")
     return made.withColumn(ID, f.coalesce(ID, "made")).drop("made")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as spark
@@ -22,7 +22,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
 from matcher.model import Attribute, EventType, Kind
-from routing.serving.parts import part_name
+from routing.names import part_name
 from rules.language import load
 
 if TYPE_CHECKING:
@@ -200,13 +200,14 @@ def text_of(form: Form) -> str:
         [one.name, [[attribute.name, attribute.kind.value] for attribute in one.attributes]]
         for one in form.types
     ]
-    return json.dumps(types)
+    return json.dumps({"types": types, "has_sequence": form.has_sequence})
 
 
 def form_of(text: str) -> Form:
     """The inverse of text_of, as far as writers need it."""
+    given = json.loads(text)
     types = [
         EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
-        for name, attributes in json.loads(text)
+        for name, attributes in given["types"]
     ]
-    return Form.of(types, [])
+    return replace(Form.of(types, []), has_sequence=given["has_sequence"])

@@ -45,15 +45,22 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
         """How many events are taken."""
         return self.events - self.duplicates - self.rejected
 
-    def of_part(self, sent: Sequence[EventBatch], taken: tuple[EventBatch, ...]) -> Intake:
+    def of_part(
+        self,
+        sent: Sequence[EventBatch],
+        taken: tuple[EventBatch, ...],
+        late: tuple[EventBatch, ...],
+    ) -> Intake:
         """The same for a part of a source, of whose ``sent`` events fewer are ``taken`` since
-        others have brought them: these count as duplicates.
+        others have brought them: these count as duplicates. Those taken and the ``late`` are given
+        as everybody else knows them.
         """
         events = sum(map(len, sent))
         highest = max((extent(batch).last for batch in sent), default=0)
         return replace(
             self,
             taken=taken,
+            late=late,
             last_sequence=max(self.last_sequence, highest),
             events=events,
             duplicates=events - self.rejected - sum(map(len, taken)),
@@ -71,7 +78,7 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
         _check_distinct(batches)
     for batch in batches:
         reach = extent(batch)
-        _check_identity(source.name, batch, reach)
+        _check_identity(source, batch, reach)
         events += len(batch)
         if reach.last > highest:
             highest = reach.last
@@ -118,12 +125,15 @@ def check_schema(batch: EventBatch, schema: EventType) -> None:
         )
 
 
-def _check_identity(name: str, batch: EventBatch, reach: Extent) -> None:
+def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
+    name = source.name
     if isinstance(batch, Single):
         is_own, rises = batch.row.source == name, True
     else:
         ids = batch.ids
-        is_own = ids.source.values == (name,) and not batch.is_composite
+        # What a part says of a recorded event stands where causes do (routing.serving.parts).
+        is_primitive = ids.digest is None and (batch.causes is None or source.whole is not None)
+        is_own = ids.source.values == (name,) and is_primitive
         rises = strictly_rises(ids.sequence)
     if not is_own:
         raise ProtocolError(

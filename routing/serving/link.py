@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from matcher.identity import RULE_SOURCE
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import VERSION, Code, Hello
+from routing.names import name_fault
 from routing.serving.sources import Source
-from rules.pattern import TIMER
 
 
 @dataclass(slots=True, eq=False)
@@ -100,8 +99,5 @@ def _check(hello: Hello) -> None:
             Code.VERSION,
             f"protocol version {hello.version}, but this broker speaks version {VERSION}",
         )
-    name = hello.name
-    if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
-        raise Refusal(Code.BAD_NAME, f"the name {name!r} is reserved")
-    if name and not name.isprintable():
-        raise Refusal(Code.BAD_NAME, f"the name {name!r} has characters that cannot be printed")
+    if hello.name and (fault := name_fault(hello.name)):
+        raise Refusal(Code.BAD_NAME, fault)

@@ -14,44 +14,38 @@ Law 2: what was brought before is a repeat, and not late, whatever has been prom
 Law 3: the place of an event among simultaneous ones (E4) follows from its id: the number, where it
 is the decimal form of one, else a hash. Numbers that parts give to their events mean nothing
 outside their connection.
+
+Law 4: an event with a cause is a recorded one: it is the event that the cause names, of that source
+and with that number and id; so a recording that is published in parts has the order that it had.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from matcher.identity import number_of_id
-from matcher.model import EventBatch, EventIds, Int64s, StringColumn
+from matcher.model import Causes, EventBatch, EventIds, Int64s, StringColumn
 from routing.config import NodeConfig
 from routing.errors import ProtocolError
 from routing.messages import Code
+from routing.names import name_fault
 
-_PART = re.compile(r"(.+)#part-(\d+|hold)")
 _DIGITS_MAX = 20
 """No number of 64 bits is longer, its sign included."""
 _TENS = 10 ** np.arange(1, 19)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
-
-
-def whole_of(name: str) -> str | None:
-    """The source that a client of this name is a part of; None for one that is whole."""
-    found = _PART.fullmatch(name)
-    return found[1] if found else None
-
-
-def part_name(source: str, part: int | None) -> str:
-    """The name of a part; None for one that only holds the promise of parts still to come."""
-    return f"{source}#part-{'hold' if part is None else part}"
+_Window: TypeAlias = tuple[str, bool]
+"""A whole source, and whether it is recorded events that are remembered."""
 
 
 class Parts:
     """The ids that sources in parts have published."""
 
     def __init__(self, config: NodeConfig) -> None:
-        self._recent: dict[str, _Recent] = {}
+        self._recent: dict[_Window, _Recent] = {}
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -62,43 +56,84 @@ class Parts:
     def unseen(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
         """The events that no part has brought before; what a message repeats itself is kept.
 
-        Raises ProtocolError for events without ids.
+        Raises ProtocolError for events without ids, and for recorded ones that are not named as
+        Law 4 has it.
         """
-        if any(batch.ids.text is None for batch in batches):
-            raise ProtocolError(Code.BAD_EVENT, f"events of a part of {whole!r} need ids")
-        recent = self._recent.get(whole)
+        for batch in batches:
+            _check(whole, batch, is_recorded=batches[0].causes is not None)
+        recent = self._recent.get(_window(whole, batches))
         if recent is None:
             return tuple(batches)
-        kept = (_at(batch, recent.unseen(_texts(batch))) for batch in batches)
+        kept = (_at(batch, recent.unseen(_names(batch))) for batch in batches)
         return tuple(batch for batch in kept if len(batch))
 
     def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-        """Events that ``unseen`` gave and that are taken, as those of the whole source: each once,
-        where they repeat one another. They are remembered.
+        """Events that ``unseen`` gave and that are taken, as those of the whole source, or as those
+        that were recorded: each once, where they repeat one another. They are remembered.
         """
-        recent = self._recent.pop(whole, None) or _Recent()
-        self._recent[whole] = recent  # at the end: the first are those not heard of the longest
+        if not batches:
+            return ()
+        window = _window(whole, batches)
+        recent = self._recent.pop(window, None) or _Recent()
+        self._recent[window] = recent  # at the end: the first are those not heard of the longest
         if len(self._recent) > self._sources_max:
             del self._recent[next(iter(self._recent))]
         joined, before = list[EventBatch](), set[str]()
         for batch in batches:
-            texts = _texts(batch)
+            names = _names(batch)
             places = None
-            if recent.remember(texts) < len(texts):  # they repeat one another
-                first = {text: place for place, text in reversed([*enumerate(texts)])}
-                places = sorted(place for text, place in first.items() if text not in before)
+            if recent.remember(names) < len(names):  # they repeat one another
+                first = {name: place for place, name in reversed([*enumerate(names)])}
+                places = sorted(place for name, place in first.items() if name not in before)
             if len(batches) > 1:
-                before.update(texts)
+                before.update(names)
             if places != []:
-                joined.append(_of_whole(whole, _at(batch, places)))
+                joined.append(as_known(whole, _at(batch, places)))
         recent.turn(self._ids_max)
         return tuple(joined)
+
+
+def _window(whole: str, batches: Sequence[EventBatch]) -> _Window:
+    return whole, bool(batches) and batches[0].causes is not None
+
+
+def _check(whole: str, batch: EventBatch, *, is_recorded: bool) -> None:
+    causes = batch.causes
+    if (causes is not None) is not is_recorded:
+        reason = "are recorded ones and others in one message"
+    elif causes is None:
+        reason = "need ids" if batch.ids.text is None else ""
+    elif len(causes.ids) != len(batch) or causes.ids.digest is not None:
+        reason = "have other causes than the one event that each was recorded as"
+    else:
+        faults = (name_fault(source) for source in causes.ids.source.values)
+        reason = next((f"name a source that cannot be: {fault}" for fault in faults if fault), "")
+    if reason:
+        raise ProtocolError(Code.BAD_EVENT, f"events of a part of {whole!r} {reason}")
+
+
+def _names(batch: EventBatch) -> Sequence[str]:
+    """What each event is known by among those of its window."""
+    if batch.causes is None:
+        return _texts(batch)
+    source = batch.causes.ids.source
+    # With its length before it no source is the beginning of another one's events.
+    sources = [f"{len(name)}:{name}" for name in source.values]
+    texts = _recorded_ids(batch.causes)
+    return [sources[code] + text for code, text in zip(source.codes.tolist(), texts, strict=True)]
 
 
 def _texts(batch: EventBatch) -> Sequence[str]:
     column = batch.ids.text
     assert column is not None
     return column.values if _is_plain(column) else column.tolist()
+
+
+def _recorded_ids(causes: Causes) -> list[str]:
+    """The printed ids of events that have one cause each."""
+    if causes.ids.text is not None and causes.has_text.all():
+        return causes.ids.text.tolist()
+    return [text for (text,) in causes.printed_rows()]
 
 
 def _is_plain(column: StringColumn) -> bool:
@@ -111,13 +146,18 @@ def _at(batch: EventBatch, places: Sequence[int] | None) -> EventBatch:
     return batch if places is None else batch.take(np.array(places, np.int64))
 
 
-def _of_whole(whole: str, batch: EventBatch) -> EventBatch:
-    texts = _texts(batch)
-    ids = EventIds(
-        StringColumn.constant(whole, len(batch)),
-        numbers_of(texts),
-        StringColumn(np.arange(len(texts), dtype=np.int32), tuple(texts)),
-    )
+def as_known(whole: str, batch: EventBatch) -> EventBatch:
+    """The events under the names that everybody else knows them by."""
+    if batch.causes is None:
+        texts = _texts(batch)
+        ids = EventIds(
+            StringColumn.constant(whole, len(batch)),
+            numbers_of(texts),
+            StringColumn(np.arange(len(texts), dtype=np.int32), tuple(texts)),
+        )
+    else:
+        recorded, texts = batch.causes.ids, _recorded_ids(batch.causes)
+        ids = EventIds(recorded.source, recorded.sequence, StringColumn.from_strings(texts))
     return EventBatch(batch.type, batch.time, ids, batch.columns)
 
 

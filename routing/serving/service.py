@@ -47,7 +47,7 @@ from routing.serving.detection import Detection
 from routing.serving.intake import Intake, check_schema, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
-from routing.serving.parts import Parts
+from routing.serving.parts import Parts, as_known
 from routing.serving.rates import Rates
 from routing.serving.sources import Source, Sources, Standing
 from routing.serving.status import Overview, client_facts, ended_facts, time_or_none
@@ -168,7 +168,8 @@ class Service:
 
     def _take_in_part(self, source: Source, whole: str, batches: Sequence[EventBatch]) -> Intake:
         intake = take_in(source, self._parts.unseen(whole, batches))
-        return intake.of_part(batches, self._parts.joined(whole, intake.taken))
+        late = tuple(as_known(whole, batch) for batch in intake.late)
+        return intake.of_part(batches, self._parts.joined(whole, intake.taken), late)
 
     def _take_over(self, source: Source, intake: Intake) -> None:
         source.last_sequence = intake.last_sequence

@@ -20,7 +20,7 @@ from routing.config import NodeConfig
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
-from routing.serving.parts import whole_of
+from routing.names import whole_of
 
 FAR = 2**62
 """Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that

@@ -1,12 +1,16 @@
 """What parts of a source publish is taken once, whoever publishes it (routing.serving.parts)."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
+import pytest
 
-from matcher.model import EventBatch, EventIds, EventType, StringColumn
+from matcher.model import Causes, EventBatch, EventIds, EventType, StringColumn
 from routing.config import NodeConfig
-from routing.serving.parts import Parts, numbers_of, part_name, whole_of
+from routing.errors import ProtocolError
+from routing.names import part_name, whole_of
+from routing.serving.parts import Parts, numbers_of
 
 TEMP = EventType.of("Temp", value="float")
 
@@ -38,6 +42,74 @@ def test_every_event_is_taken_once_however_parts_share_and_repeat_them():
             sent = [batch(some) for some in (texts[:cut], texts[cut:]) if some]
             taken = parts.joined("f", parts.unseen("f", sent))
             assert [one for part in taken for one in part.ids.printed()] == expected, f"seed {seed}"
+
+
+def recorded(events, part="f#part-0"):
+    """A batch of recorded events: their sources, numbers and ids (None: the number is the id)."""
+    count = len(events)
+    sources, numbers, texts = zip(*events, strict=True)
+    named = np.array([text is not None for text in texts])
+    ids = EventIds(
+        StringColumn.from_strings(sources),
+        np.array(numbers, np.int64),
+        StringColumn.from_strings([text or "" for text in texts]) if named.any() else None,
+    )
+    own = EventIds(StringColumn.constant(part, count), np.arange(count))
+    causes = Causes(np.arange(count + 1), ids, ~np.ones(count, np.bool_), named)
+    return EventBatch(TEMP, np.arange(count), own, (np.arange(count) / 2,), causes)
+
+
+def test_recorded_events_are_those_that_were_recorded_and_each_is_taken_once():
+    """Of sources whose names and ids run into one another, and beside events that are not."""
+    known = [
+        (source, number, text)
+        for number, (source, text) in enumerate(
+            (
+                (source, text)
+                for source in ("a", "a1", "1:a", "é")
+                for text in ("1", "11", "x", None)
+            ),
+            100,
+        )
+    ]
+    for seed in range(50):
+        random = Random(seed)
+        parts, seen = Parts(NodeConfig()), set()
+        parts.joined("f", parts.unseen("f", [batch(["1:a1", "1:ax", "3:1:ax"])]))
+        for _ in range(10):
+            events = random.choices(known, k=random.randint(1, 12))
+            expected = [event for event in dict.fromkeys(events) if event not in seen]
+            seen.update(events)
+            cut = random.randint(0, len(events))
+            sent = [recorded(some) for some in (events[:cut], events[cut:]) if some]
+            taken = parts.joined("f", parts.unseen("f", sent))
+            assert all(part.causes is None and part.ids.text is not None for part in taken)
+            assert [
+                name
+                for part in taken
+                for name in zip(
+                    part.ids.source.tolist(),
+                    part.ids.sequence.tolist(),
+                    part.ids.printed(),
+                    strict=True,
+                )
+            ] == [(source, number, text or str(number)) for source, number, text in expected], seed
+
+
+def test_a_part_names_one_event_for_each_that_it_recorded():
+    one, two = recorded([("a", 1, "x")]), recorded([("a", 1, "x"), ("a", 2, "y")])
+    both = replace(two.causes, offsets=np.array([0, 2]))
+    made = replace(one.causes.ids, digest=np.zeros((1, 2), np.uint64))
+    refused = {
+        "other causes": [replace(one, causes=both)],
+        "other causes than": [replace(one, causes=replace(one.causes, ids=made))],
+        "recorded ones and others": [one, batch(["z"])],
+        "1 to 255": [recorded([("", 1, "x")])],
+        "reserved": [recorded([("a", 1, "x"), ("rexmq/rule/fire", 1, "x")])],
+    }
+    for reason, sent in refused.items():
+        with pytest.raises(ProtocolError, match=reason):
+            Parts(NodeConfig()).unseen("f", sent)
 
 
 def test_the_window_of_ids_has_a_bound():

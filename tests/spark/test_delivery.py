@@ -10,7 +10,7 @@ from broker.process import BrokerProcess
 from broker.spark import delivery as deliveries
 from broker.spark.delivery import Delivery
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
-from routing.serving.parts import part_name
+from routing.names import part_name
 
 MOVED = EventType.of("Moved", value="int")
 HALF = 5_000
