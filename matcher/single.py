@@ -11,7 +11,7 @@ order, an int already a float where a float is declared (tesla.md E1).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from matcher.model import (
     EventBatch,
     EventIds,
     EventType,
+    Int32s,
+    Int64s,
     Kind,
     StringColumn,
     Value,
@@ -46,7 +48,7 @@ class Row(Struct, frozen=True, gc=False):
 class Single(EventBatch):
     """A batch of the one event ``row``, of ``event_type``."""
 
-    # The columns are the slots of EventBatch, empty until ``__getattr__`` is asked for one.
+    # The columns are the slots of EventBatch, each empty until ``__getattr__`` is asked for it.
     __slots__ = ("row",)
     row: Row
 
@@ -58,12 +60,12 @@ class Single(EventBatch):
         return 1
 
     def __getattr__(self, name: str) -> Any:
-        columns = _columns(self.type, self.row) if name in _COLUMNS else {}
-        if name not in columns:
+        make = _COLUMNS.get(name)
+        if make is None:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        for own, column in columns.items():
-            _set(self, own, column)
-        return columns[name]
+        made = make(self.type, self.row)
+        _set(self, name, made)
+        return made
 
     @property
     def is_composite(self) -> bool:
@@ -92,24 +94,34 @@ def singles(batch: EventBatch) -> list[Single]:
 
 
 _set = object.__setattr__
-_COLUMNS = frozenset({"time", "ids", "columns", "causes"})
+_CODES: Int32s = np.zeros(1, np.int32)  # of a column of one string; never written to
+_NUMBERS = {kind: np.dtype(dtype) for kind, dtype in DTYPES.items() if kind is not Kind.STRING}
 
 
-def _columns(event_type: EventType, row: Row) -> dict[str, Any]:
-    text = None if row.text is None else StringColumn.constant(row.text, 1)
-    source = StringColumn.constant(row.source, 1)
-    return {
-        "time": np.array([row.time], np.int64),
-        "ids": EventIds(source, np.array([row.sequence], np.int64), text),
-        "columns": tuple(
-            _column(attribute.kind, value)
-            for attribute, value in zip(event_type.attributes, row.values, strict=True)
-        ),
-        "causes": None,
-    }
+def _times(_: EventType, row: Row) -> Int64s:
+    return np.array((row.time,), _NUMBERS[Kind.INT])
+
+
+def _ids(_: EventType, row: Row) -> EventIds:
+    text = None if row.text is None else StringColumn(_CODES, (row.text,))
+    number: Int64s = np.array((row.sequence,), _NUMBERS[Kind.INT])
+    return EventIds(StringColumn(_CODES, (row.source,)), number, text)
+
+
+def _values(event_type: EventType, row: Row) -> tuple[Column, ...]:
+    attributes = zip(event_type.attributes, row.values, strict=True)
+    return tuple([_column(attribute.kind, value) for attribute, value in attributes])
 
 
 def _column(kind: Kind, value: Any) -> Column:
     if kind is Kind.STRING:
-        return StringColumn.constant(value, 1)
-    return np.array([value], DTYPES[kind])
+        return StringColumn(_CODES, (value,))
+    return np.array((value,), _NUMBERS[kind])
+
+
+_COLUMNS: Mapping[str, Callable[[EventType, Row], Any]] = {
+    "time": _times,
+    "ids": _ids,
+    "columns": _values,
+    "causes": lambda *_: None,
+}

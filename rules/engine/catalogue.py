@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from matcher.identity import Key, rule_key
-from matcher.model import TIME_MAX, TIME_MIN, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventType
 from rules.checking.dependencies import arrange
 from rules.engine.groups import Groups
 from rules.engine.standings import Shape, Standings, subtract
@@ -78,7 +78,8 @@ class Catalogue:
     def __init__(self) -> None:
         self._rules: dict[str, Deployed] = {}
         self.groups = Groups.of((), np.empty(0, np.int64))
-        self._type_marks: Int64s | None = None  # of the groups' types, as far as known
+        self._is_told = False
+        """Whether ``groups`` know the marks of their types."""
         self.is_level = True
         """Whether every type that matters to a mark has the same one, ``floor``: none has one of
         its own, and no rule defines one."""
@@ -110,11 +111,12 @@ class Catalogue:
     @property
     def marks(self) -> Mapping[str, int]:
         """Each rule's mark: all instants before it have been evaluated."""
-        return {name: self._mark_of(one) for name, one in self._rules.items()}
+        return {name: self.mark(name) for name in self._rules}
 
     def mark(self, name: str) -> int:
         """One rule's mark."""
-        return self._mark_of(self._rules[name])
+        one = self._rules[name]
+        return max(one.floor, self.groups.mark(one.group))
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -195,45 +197,35 @@ class Catalogue:
         if isinstance(marks, int):
             if marks > self.floor:
                 self.floor = marks
-                self._type_marks = None
+                if self._is_told:
+                    self.groups.raise_types(marks)
         else:
-            for name, mark in marks.items():
-                self._name_mark(name, mark)
+            self._name_marks(marks)
+        groups = self.groups
         if self.is_level:
-            return self.groups.raise_to(self.floor)
-        raised = self.groups.raised(self._marks_of_types())
-        if raised is not None:
-            self.groups = raised
-        return raised is not None
+            return groups.raise_to(self.floor)
+        if not self._is_told:
+            groups.take_types([self.mark_of_type(name) for name in groups.types])
+            self._is_told = True
+        return groups.rise()
 
-    def _name_mark(self, name: str, mark: int) -> None:
-        """Take a mark that is named for a type."""
-        old = self._named.get(name)
-        if old is not None and mark <= old:
-            return
-        self._named[name] = mark
-        self.is_level = False
-        place = self.groups.place_of(name)
-        if old is None or self._type_marks is None:
-            self._type_marks = None
-        elif place is not None and mark > self._type_marks[place]:
-            self._type_marks[place] = mark
-
-    def _marks_of_types(self) -> Int64s:
-        """The marks of the types of the groups."""
-        if self._type_marks is None:
-            marks = [self.mark_of_type(name) for name in self.groups.types]
-            self._type_marks = np.array(marks, np.int64)
-        return self._type_marks
+    def _name_marks(self, marks: Mapping[str, int]) -> None:
+        """Take marks that are named for types."""
+        named, groups = self._named, self.groups
+        for name, mark in marks.items():
+            old = named.get(name)
+            if old is None:
+                self.is_level = self._is_told = False  # from now on it has one of its own
+            elif mark <= old:
+                continue
+            named[name] = mark
+            groups.raise_type(name, mark)
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
         if name in self._standings.defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
         return max(self.floor, self._named.get(name, TIME_MIN))
-
-    def _mark_of(self, one: Deployed) -> int:
-        return max(one.floor, int(self.groups.marks[self.groups.numbers[one.group]]))
 
     def _refuse_conflicts(self, rules: Sequence[Rule]) -> None:
         """Raise RuleErrors for names in use and for second schemas (Law 1)."""
@@ -310,7 +302,9 @@ class Catalogue:
         group = self._standings.group(Shape.of(one.rule))
         if (one.rank, one.group) == (rank, group):
             return one
-        floor = self._mark_of(one) if one.group in self.groups.numbers else one.floor
+        groups, floor = self.groups, one.floor
+        if one.group in groups.numbers:
+            floor = max(floor, groups.mark(one.group))
         return replace(one, rank=rank, group=group, floor=floor)
 
     def _count(self, one: Deployed) -> Deployed:
@@ -330,7 +324,7 @@ class Catalogue:
 
     def _follow_groups(self) -> None:
         """Have a mark for each group that has a rule, and for no other."""
-        self._type_marks = None
+        self._is_told = False
         if self._members.keys() != self.groups.numbers.keys():
             self.groups = self.groups.followed_by(self._members)
         is_any_defined = not self._standings.defined.isdisjoint(self.groups.types)

@@ -6,7 +6,8 @@ waits for marks, orders what has become complete, lets the kernels run, grows wh
 and reads their matches. The kernels' side is in ``kernels``.
 
 Law 1: an event enters columns once its type's mark has passed it, in the order of (time, E4);
-older ones, and those of a rule that lags behind, are put in their places.
+older ones, and those of a rule that lags behind, are put in their places. While marks are named by
+type and those of rules stay, it may wait, for nothing can come of it.
 
 Law 2: what no rule can use any more goes away (:mod:`rules.engine.retention`).
 """
@@ -43,6 +44,9 @@ from rules.engine.storage import held_in
 from rules.engine.switching import fill, linked_anew
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
+
+WAITING_MAX = 1024
+"""So many events at most wait although the marks of their types have passed them."""
 
 
 class CdpEngine:
@@ -315,28 +319,31 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        if not self.begin(marks):
+        if not self.begin(marks, may_wait=not isinstance(marks, int)):
             return NOTHING
         self.evaluate()
         return self.finish()
 
-    def begin(self, marks: int | Mapping[str, int]) -> bool:
+    def begin(self, marks: int | Mapping[str, int], *, may_wait: bool = False) -> bool:
         """The first of the three steps of an advance: raise the marks; whether the others, to
         ``evaluate`` and then ``finish``, must follow, before anything else is done.
+
+        ``may_wait``: they need not if all that is due is that events enter columns.
         """
         catalogue = self._catalogue
-        # With each event that comes alone, that all marks are the same is all one needs to know.
-        is_simple = catalogue.is_level and isinstance(marks, int) and not self._clock
-        old = None if is_simple else catalogue.groups.marks
-        risen = catalogue.advance_groups(marks)
-        if not risen and not self._pending:
-            return False
+        old = catalogue.groups.marks if self._clock else None
+        has_risen = catalogue.advance_groups(marks)
         groups = catalogue.groups
-        if old is None and risen:
+        if not has_risen:
+            waiting = self._pending.count
+            if not waiting or (may_wait and waiting < WAITING_MAX):
+                return False
+            groups.rest()
+        elif catalogue.is_level and old is None:
             self._arrays.counters[layout.LEVEL] = groups.level
-        else:
-            self._linker.take_marks(groups.marks if old is None else old, groups.marks)
-        if old is not None and self._clock:
+        elif catalogue.is_level:
+            groups.reach_level()
+        if has_risen and old is not None:
             self._run_clock(old, groups)
         self._order(TIME_MAX, is_last=True)
         return True

@@ -41,17 +41,21 @@ class Deferred:
         ready = records["time"] < groups.marks[rules["group"][records["rule"]]]
         if until != TIME_MAX:
             ready &= records["time"] < until
-        self.records = records[~ready]
-        arrays["stored"] = records[ready]
-        arrays.counters[layout.STORED] = 0
-        self._is_any_given = bool(ready.any())
+        is_any_ready = int(np.count_nonzero(ready)) > 0
+        if is_any_ready or self._is_any_given:
+            arrays["stored"] = records[ready]
+            arrays.counters[layout.STORED] = 0
+            self.records = records[~ready]
+        self._is_any_given = is_any_ready
 
     def keep(self, arrays: Arrays) -> None:
         """Keep those that kernels came upon and did not evaluate."""
         counters = arrays.counters
         if count := counters[layout.DEFERRED]:
             later = np.concatenate([self.records, arrays["deferred"][:count]])
-            self.records = later[np.argsort(later["time"], kind="stable")]
+            if len(later) > 1:
+                later = later[np.argsort(later["time"], kind="stable")]
+            self.records = later
             counters[layout.DEFERRED] = 0
 
     def forget(self, rules: Iterable[int]) -> None:

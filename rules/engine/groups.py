@@ -3,16 +3,21 @@
 Law: marks never go back. Rules that use the same types, through the rules that define these too,
 are a *group*: whatever mark is named, they have the same one, that of the type that is farthest
 behind (tesla.md S14).
+
+With each event that comes alone marks are raised, mostly in vain. So what is asked is asked in one
+call of a kernel, of memory that the engine's kernels share; nothing is made for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from matcher.model import TIME_MIN, Int64s
+from matcher.model import TIME_MIN, AnyArray, Int64s
+from rules.engine.kernels import layout
+from rules.engine.raising import raise_groups
 
 
 class _Shape(NamedTuple):
@@ -21,36 +26,42 @@ class _Shape(NamedTuple):
     numbers: Mapping[frozenset[str], int]
     types: tuple[str, ...]
     places: Mapping[str, int]  # of each type's name in ``types``
-    members: Int64s  # the places of each group's types, group after group,
-    starts: Int64s  # and where those of each begin
+    members: Int64s  # as ``raise_groups`` takes them, behind where those of each group begin
 
     @classmethod
     def of(cls, groups: Iterable[frozenset[str]]) -> _Shape:
         numbers = {group: number for number, group in enumerate(groups)}
         types = tuple(sorted(frozenset[str]().union(*numbers)))
         places = {name: place for place, name in enumerate(types)}
-        members = [[places[name] for name in sorted(group)] for group in numbers]
-        sizes = np.array([len(group) for group in members], np.int64)
-        flat = np.array([place for group in members for place in group], np.int64)
-        return cls(numbers, types, places, flat, np.cumsum(sizes) - sizes)
+        members = [places[name] for group in numbers for name in sorted(group)]
+        starts = np.cumsum([0, *map(len, numbers)])
+        return cls(numbers, types, places, np.concatenate([starts, members]).astype(np.int64))
 
 
 class Groups:
     """The groups of rules that share a mark, and their marks.
 
-    Each mark is the greater of its own, int64[n], and ``level``, which rises with each event that
-    comes alone; arrays of marks are values.
+    ``records`` layout.GROUP[n]: in the advance at hand a group goes from the one mark to the other.
+    Each mark is the greater of that and of ``level``, which rises with each event that comes alone
+    while all types have the same mark; nobody writes it down until kernels run.
     """
 
-    def __init__(self, shape: _Shape, own: Int64s) -> None:
+    def __init__(self, shape: _Shape, marks: Int64s) -> None:
+        count, types = len(shape.numbers), len(shape.types)
         self._shape = shape
-        self._own = own
+        self._sizes = count, types
+        self._words: Int64s = np.concatenate(
+            [np.repeat(marks, 2), np.full(types, TIME_MIN, np.int64), shape.members]
+        )
+        self._items = self._words.data  # which are read and set far sooner
+        self._types = self._words[2 * count : 2 * count + types]
+        self._has_moved = False
+        self.records: AnyArray = self._words[: 2 * count].view(layout.GROUP)
         self.level = TIME_MIN
-        self._marks: Int64s | None = own
 
     @classmethod
     def of(cls, groups: Iterable[frozenset[str]], marks: Int64s) -> Groups:
-        """Groups and the mark of each."""
+        """Groups and the mark of each, int64[n]."""
         return cls(_Shape.of(groups), marks)
 
     @property
@@ -66,38 +77,61 @@ class Groups:
     @property
     def marks(self) -> Int64s:
         """The mark of each group; before it, all instants are to be evaluated."""
-        if self._marks is None:
-            self._marks = np.maximum(self._own, self.level)
-        return self._marks
+        marks: Int64s = np.maximum(self.records["mark"], self.level)
+        return marks
+
+    def mark(self, group: frozenset[str]) -> int:
+        """The mark of one group."""
+        return max(self._items[2 * self._shape.numbers[group] + 1], self.level)
 
     def followed_by(self, groups: Iterable[frozenset[str]]) -> Groups:
         """Another collection of groups: a mark is kept, and a new group starts without one."""
         wanted = tuple(dict.fromkeys(groups))
-        marks = [
-            int(self.marks[self.numbers[group]]) if group in self.numbers else TIME_MIN
-            for group in wanted
-        ]
+        marks = [self.mark(group) if group in self.numbers else TIME_MIN for group in wanted]
         return Groups.of(wanted, np.array(marks, np.int64))
 
-    def place_of(self, name: str) -> int | None:
-        """Where in ``types`` a type's name is."""
-        return self._shape.places.get(name)
+    # --- the marks of types ------------------------------------------------------------------
 
-    def raised(self, types: Int64s) -> Groups | None:
-        """The groups with marks raised to the least of their types'; None when none rises.
+    def take_types(self, marks: Sequence[int]) -> None:
+        """Take the marks of all ``types``."""
+        self._types[:] = marks
+        self._has_moved = True
 
-        ``types`` int64 holds the mark of each of ``types``. Every group holds a type.
-        """
-        if len(self._own) == 0:
-            return None
-        _, _, _, members, starts = self._shape
-        marks = np.maximum(self.marks, np.minimum.reduceat(types[members], starts))
-        return Groups(self._shape, marks) if (marks != self.marks).any() else None
+    def raise_types(self, mark: int) -> None:
+        """Raise the marks of all types to this one."""
+        np.maximum(self._types, mark, out=self._types)
+        self._has_moved = True
+
+    def raise_type(self, name: str, mark: int) -> None:
+        """Raise the mark of one type; nothing where no group has it."""
+        place = self._shape.places.get(name)
+        if place is not None:
+            word = 2 * self._sizes[0] + place
+            if mark > self._items[word]:
+                self._items[word] = mark
+                self._has_moved = True
+
+    # --- the marks of groups -----------------------------------------------------------------
+
+    def rise(self) -> bool:
+        """Raise each mark to the least of its types'; whether any rises. Every group has a type."""
+        if not self._has_moved:
+            return False
+        self._has_moved = False
+        return raise_groups(self._words, *self._sizes) > 0
 
     def raise_to(self, mark: int) -> bool:
-        """Raise each mark to this one, of all types; whether any was not known to be there."""
-        if mark <= self.level or len(self._own) == 0:
+        """Raise ``level``, the mark of all types; whether any group was not known to be there."""
+        if mark <= self.level or not self._sizes[0]:
             return False
         self.level = mark
-        self._marks = None
         return True
+
+    def reach_level(self) -> None:
+        """Write down that each group goes to ``level``, as kernels do that are told to."""
+        self.rest()
+        self.records["mark"] = self.marks
+
+    def rest(self) -> None:
+        """Write down that every group stays where it is."""
+        self.records["evaluated"] = self.records["mark"]

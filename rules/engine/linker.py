@@ -77,7 +77,6 @@ class Linker:
         self._automata = AutomatonTables(self.tables)
         self.rules = RecordTable(layout.RULE)
         self.groups: AnyArray = np.zeros(0, layout.GROUP)
-        self._evaluated, self._marks = self.groups["evaluated"], self.groups["mark"]
         self.steps = BlockTable(layout.STEP)
         self._values = BlockTable(layout.VALUE)
         self._private = BlockTable(np.int64)
@@ -251,9 +250,8 @@ class Linker:
         Gives the numbers of the sources of composite events in the order of E4 (S15); None where
         no rule has changed, and those that are left stand as they did.
         """
-        self.groups = np.zeros(len(groups.marks), layout.GROUP)
-        self._evaluated, self._marks = self.groups["evaluated"], self.groups["mark"]
-        self.take_marks(groups.marks, groups.marks)
+        groups.rest()
+        self.groups = groups.records
         self._number_groups(groups.numbers)
         for one in changed:
             variants = self.linked[one.rule.name]
@@ -276,11 +274,6 @@ class Linker:
             return
         now = np.array([numbers.get(group, 0) for group in old], np.int64)
         self.rules.array["group"] = now[self.rules.array["group"]]
-
-    def take_marks(self, evaluated: Int64s, marks: Int64s) -> None:
-        """Say up to where each group has been evaluated, and up to where it is to be."""
-        self._evaluated[:] = evaluated
-        self._marks[:] = marks
 
     def _follow(self, linked: LinkedRule, deployed: Deployed, variant: int) -> None:
         """Take over what the catalogue says of one rule, for one of its variants."""
