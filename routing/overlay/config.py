@@ -25,8 +25,9 @@ class OverlayConfig:
     """Seconds after which what is not acknowledged is sent again; doubled each time."""
     resend_s_max: float = 30.0
     """The longest that ``resend_s`` is doubled to."""
-    acknowledge_s: float = 0.02
-    """Seconds for which an acknowledgement waits for something to travel with."""
+    acknowledge_s: float = 0.2
+    """Seconds for which an acknowledgement waits for something to travel with; less than ``resend_s``
+    by more than a message takes there and back."""
     window_max: int = 1_024
     """Packets under way on one link, and packets kept that came before their turn."""
     buffer_max: int = 16_384
@@ -56,6 +57,11 @@ class OverlayConfig:
         _require(
             self.buffer_max >= self.window_max,
             f"buffer_max ({self.buffer_max}) must hold a window ({self.window_max})",
+        )
+        _require(
+            self.acknowledge_s < self.resend_s,
+            f"acknowledge_s ({self.acknowledge_s:g}) must be less than resend_s"
+            f" ({self.resend_s:g}), or everything is sent twice",
         )
 
 

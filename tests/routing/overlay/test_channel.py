@@ -171,6 +171,41 @@ def test_an_idle_link_says_little() -> None:
         assert wire.carried <= 205, "two signs of life a second, and the greetings"
 
 
+def test_acknowledgements_wait_for_something_to_travel_with() -> None:
+    pair = Pair(Random(0))
+    pair.options = {}
+    pair.start("a", B, 2)
+    pair.start("b", A, 2)
+    pair.mesh.run(1)
+    there, back = pair.mesh.wires["a", B], pair.mesh.wires["b", A]
+    there.carried = back.carried = 0
+    for _ in range(100):
+        pair.send("a")
+        pair.mesh.run(pair.mesh.now + 0.01)
+    assert (there.carried, back.carried) == (100, 5), "one each 0.2 s"
+    for _ in range(100):
+        pair.send("a")
+        pair.send("b")
+        pair.mesh.run(pair.mesh.now + 0.01)
+    assert (there.carried, back.carried) == (200, 105)
+    pair.mesh.run(pair.mesh.now + 1)
+    assert pair.ends["a"].buffered == pair.ends["b"].buffered == 0
+
+
+def test_one_way_a_quarter_of_the_window_is_acknowledged_at_once() -> None:
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    for _ in range(8):
+        pair.send("a")
+    pair.mesh.run(pair.mesh.now + 0.02)
+    assert pair.ends["a"].buffered == 0
+
+
+def test_what_is_acknowledged_too_late_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"acknowledge_s \(1\) must be less than resend_s \(1\)"):
+        OverlayConfig("a", acknowledge_s=1.0)
+
+
 def test_a_window_bounds_what_is_under_way() -> None:
     pair = Pair(Random(0))
     pair.mesh.run(1)
