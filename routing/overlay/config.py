@@ -26,8 +26,8 @@ class OverlayConfig:
     resend_s_max: float = 30.0
     """The longest that ``resend_s`` is doubled to."""
     acknowledge_s: float = 0.2
-    """Seconds for which an acknowledgement waits for something to travel with; less than ``resend_s``
-    by more than a message takes there and back."""
+    """Seconds for which an acknowledgement waits for something to travel with: less than
+    ``resend_s``, by more than a message takes there and back."""
     window_max: int = 1_024
     """Packets under way on one link, and packets kept that came before their turn."""
     buffer_max: int = 16_384
