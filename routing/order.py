@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from matcher.model import EventBatch, Int64s
 from matcher.single import Single
+from routing.extents import Extent
 
 
 def least_time(batch: EventBatch) -> int:
@@ -32,15 +32,6 @@ def greatest_time(batch: EventBatch) -> int:
 def first_time(batch: EventBatch) -> int:
     """The event time of the first event of a batch."""
     return batch.row.time if isinstance(batch, Single) else int(batch.time[0])
-
-
-class Extent(Struct, frozen=True, gc=False):
-    """How far a batch reaches: its event times, and its first and last sequence number."""
-
-    least: int
-    greatest: int
-    first: int
-    last: int
 
 
 def extent(batch: EventBatch) -> Extent:

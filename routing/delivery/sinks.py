@@ -304,7 +304,7 @@ class Sinks:
     def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
         """Queue composite events, and what the rules' new marks release."""
         for sink in self._composite.values():
-            sink.mark = min(due_mark(deployed) for deployed in sink.rules)
+            sink.mark = min([due_mark(deployed) for deployed in sink.rules])
         is_joined = isinstance(detections, Joined)
         for sink, parcel in self._wanted(detections.batches, detections.order):
             if sink.must_hold(parcel, is_joined=is_joined):

@@ -27,7 +27,6 @@ from routing.partition.history import Stored
 from routing.partition.meetings import Meeting, Occurrences, Seen, Timeline
 from routing.partition.predicates import Predicate
 from routing.partition.values import values_of
-from routing.partition.windows import Span
 from rules.pattern import Policy
 
 FIRST, SECOND = 0, 1
@@ -197,7 +196,7 @@ class _ChosenRole(_Keyed):
     def choose(self, selector: Seen) -> list[int]:
         role = self.role
         take = self._candidates.last if role.policy is Policy.LAST else self._candidates.first
-        window = Span(selector.time - role.duration, selector.time)
+        window = selector.time - role.duration, selector.time
         return [seen.row for seen in take(self.its(selector.values), window, role.count)]
 
     def forget(self, before: int) -> None:

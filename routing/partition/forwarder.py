@@ -67,7 +67,8 @@ class Forwarder:
         self._history = History()
         self._wanted: Mapping[str, Wanted] = {}
         self._demands: Mapping[str, Demanded] = {}
-        self._ready: dict[bool, list[EventBatch]] = {True: [], False: []}  # by whether it is fresh
+        self._fresh: list[EventBatch] = []  # what passes at once, and has just been published
+        self._late: list[EventBatch] = []  # the rest of that
 
     def __len__(self) -> int:
         """How many events are kept."""
@@ -232,9 +233,10 @@ class Forwarder:
             return
         fresh = fresh and not batch.is_composite
         self._front = max(self._front, greatest_time(batch))
+        ready = self._fresh if fresh else self._late
         if isinstance(batch, Single) and name not in self._arrangement.stored:
             if self._lets_pass(batch, fresh=fresh):
-                self._ready[fresh].append(batch)
+                ready.append(batch)
             return
         passing = self._demanded(batch) if fresh else np.zeros(len(batch), np.bool_)
         if name in self._arrangement.stored:
@@ -248,7 +250,7 @@ class Forwarder:
                 if fresh or users[predicate].passes:
                     passing[places] = True
         if passing.any():
-            self._ready[fresh].append(batch if passing.all() else batch.take(passing))
+            ready.append(batch if passing.all() else batch.take(passing))
 
     def _lets_pass(self, event: Single, *, fresh: bool) -> bool:
         """Whether an event passes by itself, of a type that nothing is kept of: as ``push`` finds
@@ -289,38 +291,48 @@ class Forwarder:
 
         A type that a mapping lacks keeps its mark.
         """
-        risen, group_marks = self._marks.rise(marks), self._marks.groups
+        risen = self._marks.rise(marks)
+        if self._waiting:
+            self._look()
+        waited = []
+        for batch, is_fresh, came in self._history.take_passing():
+            if came is None:
+                (self._fresh if is_fresh else self._late).append(batch)
+            else:
+                waited.append((batch, came))
+        fresh, late = tuple(self._fresh), tuple(self._late)
+        if fresh or late:
+            self._fresh, self._late = [], []
+        if self._leaving:
+            self._let_leave()
+        if self._history.is_due:
+            self._forget()
+        return Forwarded(fresh, late, risen, tuple(waited))
+
+    def _look(self) -> None:
+        """Have the fragments look at what their marks have passed."""
+        group_marks = self._marks.groups
         for evaluation in list(self._waiting):
             mark = group_marks[evaluation.binds]
             if evaluation.earliest < mark:
                 self._history.let_pass(evaluation.advance(mark))
                 if evaluation.earliest == TIME_MAX:
                     del self._waiting[evaluation]
-        waited = []
-        for batch, is_fresh, came in self._history.take_passing():
-            if came is None:
-                self._ready[is_fresh].append(batch)
-            else:
-                waited.append((batch, came))
-        fresh, late = tuple(self._ready[True]), tuple(self._ready[False])
-        if fresh or late:
-            self._ready = {True: [], False: []}
-        self._forget(group_marks)
-        return Forwarded(fresh, late, risen, tuple(waited))
 
-    def _forget(self, group_marks: Mapping[frozenset[str], int]) -> None:
-        if self._leaving:
-            left = [
-                one
-                for one in self._leaving
-                if self._marks.least(self._evaluations[one.name].fragment.types) < one.until
-            ]
-            if len(left) < len(self._leaving):
-                self._leaving = left
-                self._rearrange()
-        if not self._history.is_due:
-            return
-        horizons: dict[str, int] = {}
+    def _let_leave(self) -> None:
+        """Let fragments go whose time is over (Law 4)."""
+        left = [
+            one
+            for one in self._leaving
+            if self._marks.least(self._evaluations[one.name].fragment.types) < one.until
+        ]
+        if len(left) < len(self._leaving):
+            self._leaving = left
+            self._rearrange()
+
+    def _forget(self) -> None:
+        """Drop what no fragment can use any more (Law 3)."""
+        group_marks, horizons = self._marks.groups, dict[str, int]()
         for binds, reach in self._arrangement.reach.items():
             horizon = group_marks.get(binds, TIME_MIN) - reach
             for name in binds:

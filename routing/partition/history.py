@@ -88,6 +88,8 @@ class History:
 
         With each batch: whether it is fresh; if not, when its events came, if that is what counts.
         """
+        if not self._touched:
+            return
         for _, stored in sorted(self._touched.items()):
             new = stored.passing & ~stored.sent
             if new.any():

@@ -64,7 +64,7 @@ class Marks:
 
     def least(self, names: Iterable[str]) -> int:
         """The least mark of some types."""
-        return min((self.types.get(name, TIME_MIN) for name in names), default=TIME_MIN)
+        return min([self.types.get(name, TIME_MIN) for name in names], default=TIME_MIN)
 
     def rise(self, marks: int | Mapping[str, int]) -> dict[str, int]:
         """Take in marks, one for all types or one for each; gives those that go up and have risen.
@@ -72,25 +72,32 @@ class Marks:
         After ``arrange`` these are all. An older mark changes nothing.
         """
         given = dict.fromkeys(self.types, marks) if isinstance(marks, int) else marks
-        types = self.types
-        risen = [name for name, mark in given.items() if mark > types.get(name, TIME_MAX)]
-        for name in risen:
-            types[name] = given[name]
-        moved = {name for name in risen if name in self._company}
-        for group in {group for name in risen for group in self._groups_of.get(name, ())}:
+        types, company, groups_of = self.types, self._company, self._groups_of
+        moved: set[str] = set()
+        groups: set[Group] = set()
+        for name, mark in given.items():
+            if mark > types.get(name, TIME_MAX):
+                types[name] = mark
+                if name in company:
+                    moved.add(name)
+                if name in groups_of:
+                    groups.update(groups_of[name])
+        for group in groups:
             mark = self.least(group)
             if mark != self.groups[group]:
                 self.groups[group] = mark
                 moved.update(self._led_by.get(group, ()))
-        news = [name for name in moved if self._raise(name)]
+        news = {name: self.up[name] for name in moved if self._raise(name)}
         if self._is_new:
             self._is_new = False
             return dict(self.up)
-        return {name: self.up[name] for name in news}
+        return news
 
     def _raise(self, name: str) -> bool:
         """Work out what goes up of a type; whether it is news."""
-        mark = min([self.types[name], *(self.groups[group] for group in self._company[name])])
+        mark = self.types[name]
+        for group in self._company[name]:
+            mark = min(mark, self.groups[group])
         mark = max(mark, self._given.get(name, TIME_MIN))
         is_news = mark != self.up.get(name)
         self.up[name] = self._given[name] = mark

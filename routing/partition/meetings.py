@@ -15,6 +15,8 @@ from matcher.model import TIME_MAX, TIME_MIN
 from routing.partition.windows import Span
 
 Key: TypeAlias = Hashable
+Times: TypeAlias = tuple[int, int]
+"""The first and the last of a stretch of time, both included."""
 
 
 @dataclass(slots=True, eq=False)
@@ -50,39 +52,40 @@ class Timeline:
         """Enter an event. Most come in the order of time, which costs least."""
         insort(self._entries.setdefault(key, []), (seen.time, seen.row, seen))
 
-    def has(self, key: Key, span: Span, but: int) -> bool:
+    def has(self, key: Key, span: Times, but: int) -> bool:
         """Whether there is an event between two times, both included, other than row ``but``."""
         entries = self._entries.get(key)
         if not entries:
             return False
-        place = bisect_left(entries, (span.least,))
+        least, most = span
+        place = bisect_left(entries, (least,))
         if place < len(entries) and entries[place][1] == but:
             place += 1
-        return place < len(entries) and entries[place][0] <= span.most
+        return place < len(entries) and entries[place][0] <= most
 
-    def take(self, key: Key, span: Span, but: int) -> list[Seen]:
+    def take(self, key: Key, span: Times, but: int) -> list[Seen]:
         """Take out the events between two times, both included, other than row ``but``."""
         entries = self._entries.get(key)
         if not entries:
             return []
-        start, end = bisect_left(entries, (span.least,)), bisect_left(entries, (span.most + 1,))
+        start, end = _cut(entries, span)
         taken = [seen for _, row, seen in entries[start:end] if row != but]
         entries[start:end] = [entry for entry in entries[start:end] if entry[1] == but]
         return taken
 
-    def first(self, key: Key, span: Span, count: int) -> list[Seen]:
+    def first(self, key: Key, span: Times, count: int) -> list[Seen]:
         """The first so many between two times, and what is simultaneous with the last of them."""
         entries = self._entries.get(key, [])
-        start, end = bisect_left(entries, (span.least,)), bisect_left(entries, (span.most + 1,))
+        start, end = _cut(entries, span)
         stop = min(end, start + count)
         while start < stop < end and entries[stop][0] == entries[stop - 1][0]:
             stop += 1
         return [seen for _, _, seen in entries[start:stop]]
 
-    def last(self, key: Key, span: Span, count: int) -> list[Seen]:
+    def last(self, key: Key, span: Times, count: int) -> list[Seen]:
         """The last so many between two times, and what is simultaneous with the first of them."""
         entries = self._entries.get(key, [])
-        start, end = bisect_left(entries, (span.least,)), bisect_left(entries, (span.most + 1,))
+        start, end = _cut(entries, span)
         begin = max(start, end - count)
         while start < begin < end and entries[begin - 1][0] == entries[begin][0]:
             begin -= 1
@@ -95,6 +98,12 @@ class Timeline:
             del entries[: bisect_left(entries, (before,))]
             if not entries:
                 del self._entries[key]
+
+
+def _cut(entries: list[Entry], span: Times) -> tuple[int, int]:
+    """The places of the first between two times, and behind the last."""
+    least, most = span
+    return bisect_left(entries, (least,)), bisect_left(entries, (most + 1,))
 
 
 class Occurrences:
@@ -158,7 +167,7 @@ class Meeting:
     def _but(self, seen: Seen) -> int:
         return seen.row if self._distinct else -1
 
-    def _around(self, side: int, time: int) -> Span:
+    def _around(self, side: int, time: int) -> Times:
         """The times of partners for an event of a side."""
         if side == 0:
             least, most = time + self._span.least, time + self._span.most
@@ -168,4 +177,4 @@ class Meeting:
             least, most = time - self._span.most, time - self._span.least
             for occurrences in self._absent:
                 most = min(most, occurrences.first_after(time) - 1)
-        return Span(least, most)
+        return least, most

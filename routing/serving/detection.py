@@ -8,6 +8,7 @@ detects goes to the sinks.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
 from routing.config import NodeConfig
@@ -25,30 +26,32 @@ from rules.syntax import ast
 from rules.syntax.parser import parse
 
 
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a Detection works with, and whom it tells."""
+
+    config: NodeConfig
+    engine: Detector
+    advertisements: Advertisements
+    deployments: Deployments
+    on_types: Callable[[], None]
+    """Called when types have become known or were forgotten."""
+    on_rules: Callable[[], None]
+    """Called when rules have."""
+
+
 class Detection:
-    """Event types, rules and the engine of one node.
+    """Event types, rules and the engine of one node."""
 
-    ``on_types`` is called when types have become known or were forgotten, ``on_rules`` when rules
-    have.
-    """
-
-    def __init__(
-        self,
-        config: NodeConfig,
-        engine: Detector,
-        advertisements: Advertisements,
-        deployments: Deployments,
-        on_types: Callable[[], None],
-        on_rules: Callable[[], None],
-    ) -> None:
-        self._config = config
-        self._engine = engine
-        self._advertisements = advertisements
-        self._deployments = deployments
-        self._on_types = on_types
-        self._on_rules = on_rules
+    def __init__(self, basis: Basis) -> None:
+        self._config = basis.config
+        self._engine = basis.engine
+        self._advertisements = basis.advertisements
+        self._deployments = basis.deployments
+        self._on_types = basis.on_types
+        self._on_rules = basis.on_rules
         self._pending = False
-        self.watermarks = Watermarks(config, advertisements, deployments)
+        self.watermarks = Watermarks(basis.config, basis.advertisements, basis.deployments)
 
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""

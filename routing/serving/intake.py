@@ -16,8 +16,9 @@ from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Single
 from matcher.times import time_text
 from routing.errors import ProtocolError
+from routing.extents import Extent
 from routing.messages import Code, Rejected
-from routing.order import Extent, extent, strictly_rises
+from routing.order import extent, strictly_rises
 from routing.serving.sources import FAR, Source
 
 RUNS_MAX = 1_000

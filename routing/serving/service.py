@@ -43,7 +43,7 @@ from routing.order import first_time, in_sequence
 from routing.serving.advertisements import Advertisements
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
-from routing.serving.detection import Detection
+from routing.serving.detection import Basis, Detection
 from routing.serving.intake import Intake, check_schema, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
@@ -85,7 +85,10 @@ class Service:
         """Whose Publish was taken in, while that is not yet said."""
 
     def _make_detection(self, engine: Detector) -> Detection:
-        return Detection(
+        return Detection(self._basis(engine))
+
+    def _basis(self, engine: Detector) -> Basis:
+        return Basis(
             self._config,
             engine,
             self._advertisements,

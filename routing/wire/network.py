@@ -104,7 +104,7 @@ class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 _KNOWN, _FLOW, _PAUSED, _FORWARD, _SHARED = 55, 57, 61, 63, 70
-_FLOW_PREFIX, _FORWARD_PREFIX = prefix(_FLOW), prefix(_FORWARD)
+_FLOW_PREFIX, _FORWARD_PREFIX, _SHARED_PREFIX = prefix(_FLOW), prefix(_FORWARD), prefix(_SHARED)
 _unpack_known = msgspec.msgpack.Decoder(_Known).decode
 _unpack_paused = msgspec.msgpack.Decoder(_Paused).decode
 _unpack_flow = msgspec.msgpack.Decoder(_Flow).decode
@@ -206,7 +206,8 @@ def _decode_forward(data: Buffer, body: Buffer | None) -> Forward:
 
 def _encode_shared(message: Shared) -> Frames:
     headers, body = encode_batches(message.batches)
-    first = prefix(_SHARED) + pack(_Shared(message.first, headers, message.parts, message.pulled))
+    plain = _Shared(message.first, headers, message.parts, message.pulled)
+    first = _SHARED_PREFIX + pack(plain)
     return [first, body] if headers else [first]
 
 

@@ -57,7 +57,8 @@ class Broker(Node):
     """One broker of a network. Drive it like a Node; neighbours' links are peers like clients'."""
 
     handlers: ClassVar[Mapping[type, Callable[[Any, Link, Any], None]]]
-    _detection: DividedDetection
+    _divided: DividedDetection
+    """Its ``_detection``, made with the rest of the Node."""
 
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
@@ -89,16 +90,8 @@ class Broker(Node):
 
     def _make_detection(self, engine: Detector) -> DividedDetection:
         kind = SinkTreesDetection if self._has_trees else DividedDetection
-        return kind(
-            self.overlay.name,
-            self._router,
-            self._config,
-            engine,
-            self._advertisements,
-            self._deployments,
-            on_types=self._check_interests,
-            on_rules=self._sinks.index,
-        )
+        self._divided = kind(self.overlay.name, self._router, self._basis(engine))
+        return self._divided
 
     def _make_overview(self) -> Overview:
         kind = SinkTreesOverview if self._has_trees else DividedOverview
@@ -106,7 +99,7 @@ class Broker(Node):
             self.overlay.name,
             self._agreed.division,
             self._moved,
-            self._detection,
+            self._divided,
             self._deployments,
             self._advertisements,
             self._sources,
@@ -132,7 +125,7 @@ class Broker(Node):
             desk,
             self.overlay,
             self._router,
-            self._detection,
+            self._divided,
             Visitors(),
             self._links,
             self._sources,
@@ -147,7 +140,7 @@ class Broker(Node):
             self.overlay,
             self._router,
             self._strategy_name,
-            self._detection,
+            self._divided,
             self._agreed.division(),
         )
         out_of_reach = [name for name, _ in self._agreed.absent]
@@ -281,7 +274,7 @@ class Broker(Node):
         """Tell what is wanted, what is known, and what was answered."""
         agenda, wanting = self._agenda, self._wanting
         agenda.tell_at = None
-        self._detection.tell_marks()
+        self._divided.tell_marks()
         wanting.tell()
         if self._agreed.is_planned:
             wanting.confirm()
@@ -320,7 +313,7 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
-        agenda, sinks, detection = self._agenda, self._sinks, self._detection
+        agenda, sinks, detection = self._agenda, self._sinks, self._divided
         if agenda.seen != sinks.version and self._router.has_tree:
             agenda.seen = sinks.version
             self._know()
@@ -351,7 +344,7 @@ class Broker(Node):
         self._held_back = (father is not None and self._piles_up(father)) or any(
             map(self._piles_up, self._openings.fathers)
         )
-        return self._held_back or self._detection.is_held
+        return self._held_back or self._divided.is_held
 
     def _piles_up(self, neighbour: str) -> bool:
         channel = self.overlay.neighbours.get(neighbour)

@@ -9,25 +9,27 @@ count of what both ends know begins anew, as has every tree over the link.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from routing.messages import Awakening, Forward, Opened, Shared
 from routing.network.brokers.ground import Ground
+from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.sharing import ForTree, Keeper, Sharer
 from routing.partition.asking import Asked
 
 
 class Openings:
-    """Both directions of each link, for all trees together.
+    """Both directions of each link, for all trees together; ``moved`` as in Passing."""
 
-    ``trees`` gives those in which this broker takes part now, by root; ``moved`` as in Passing.
-    """
-
-    def __init__(self, ground: Ground, moved: dict[tuple[str, str], float]) -> None:
+    def __init__(
+        self, ground: Ground, moved: dict[tuple[str, str], float], grove: Grove | None = None
+    ) -> None:
         self._ground = ground
         self._moved = moved
-        self._trees: Mapping[str, Processing] = {}
+        self._grove = Grove() if grove is None else grove
+        self.fathers: tuple[str, ...] = ()
+        """The neighbours that events of local sources are sent to, to be evaluated."""
         self._openings: dict[tuple[str, str], tuple[Generation, int]] = {}
         """What neighbours have opened last, by neighbour and root."""
         self._last_mark = 0
@@ -44,11 +46,13 @@ class Openings:
 
     # --- opening (Law 1) ---
 
-    def open(self, trees: Mapping[str, Processing], before: Mapping[str, Processing]) -> None:
-        """These trees stand instead of those: tell children what may come along the new ones, and
+    def open(self, before: Mapping[str, Processing]) -> None:
+        """The trees stand instead of those: tell children what may come along the new ones, and
         see what fathers have said.
         """
-        self._trees = trees
+        trees = self._grove.trees
+        fathers = [one.father for one in trees.values() if one.father is not None]
+        self.fathers = tuple(dict.fromkeys(fathers))
         self._last_mark += 1
         children: dict[str, list[Processing]] = {}
         for root, tree in trees.items():
@@ -73,7 +77,7 @@ class Openings:
         for root, number in opened.trees:
             generation = Generation(opened.centre, opened.epoch, number)
             self._openings[neighbour, root] = generation, opened.mark
-            tree = self._trees.get(root)
+            tree = self._grove.trees.get(root)
             if tree is not None and tree.father == neighbour:
                 self._look_whether_open(tree)
 
@@ -81,6 +85,7 @@ class Openings:
         generation, mark = self._openings.get((tree.father or "", tree.root), (None, 0))
         if generation == tree.generation:
             tree.opened = mark
+            self._grove.touch(tree.root)
 
     # --- what comes ---
 
@@ -88,24 +93,27 @@ class Openings:
         """A child has sent what is for the trees in which it is one (Law 2)."""
         ground = self._ground
         ground.check_schemas(shared.batches)
-        if shared.first == 0:
-            self._keepers[neighbour] = Keeper()
         keeper = self._keepers.get(neighbour)
+        if shared.first == 0 and not (keeper is not None and keeper.is_new):
+            keeper = self._keepers[neighbour] = Keeper()
         if keeper is None:
             return  # from before this broker has lost count
+        moved, now = self._moved, ground.moment.now
         for root, mark, message in keeper.take(shared):
-            tree = self._trees.get(root)
+            tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
+                self._grove.touch(root)
                 tree.take(neighbour, message)
                 if isinstance(message, Forward):
-                    moved = ((neighbour, name) for name, _ in message.marks)
-                    self._moved.update(dict.fromkeys(moved, ground.moment.now))
+                    for name, _ in message.marks:
+                        moved[neighbour, name] = now
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""
         for root, mark, asked in message.trees:
-            tree = self._trees.get(root)
+            tree = self._grove.trees.get(root)
             if tree is not None and tree.father == neighbour and tree.opened == mark:
+                self._grove.touch(root)
                 tree.station.awake(asked)
 
     # --- what goes ---
@@ -113,28 +121,23 @@ class Openings:
     def settle(self) -> None:
         """Send up what is for fathers that have opened their trees."""
         up: dict[str, list[ForTree]] = {}
-        for tree in self._trees.values():
-            if tree.father is not None and tree.opened is not None:
+        for tree in self._grove.news:
+            if tree.father is not None and tree.opened is not None and tree.has_messages:
                 to_father = up.setdefault(tree.father, [])
-                if tree.has_messages:
-                    for message in tree.take_messages():
-                        to_father.append((tree.root, tree.opened, message))
+                for message in tree.take_messages():
+                    to_father.append((tree.root, tree.opened, message))
+        self._grove.settle()
         overlay, now = self._ground.overlay, self._ground.moment.now
-        for father, messages in up.items():
-            for shared in self._sharers[father].share(messages) if messages else ():
+        for father in self.fathers:
+            for shared in self._sharers[father].share(up[father]) if father in up else ():
                 overlay.send(father, shared, now)
 
     def ask_below(self, single: Mapping[str, Asked]) -> None:
         """Ask for what waits below. ``single``: what is asked along the single tree, by child."""
         others: dict[str, list[tuple[str, int, Asked]]] = {}
-        for tree in self._trees.values():
+        for tree in self._grove.news:
             for child, asked in tree.take_asked().items() if tree.station.is_pulling else ():
                 others.setdefault(child, []).append((tree.root, tree.mark, asked))
-        for child in sorted(single.keys() | others.keys()):
+        for child in sorted({*single, *others}) if single or others else ():
             message = Awakening(single.get(child, ()), tuple(others.get(child, ())))
             self._ground.send(child, message)
-
-    @property
-    def fathers(self) -> Iterable[str]:
-        """The neighbours that events of local sources are sent to, to be evaluated."""
-        return (tree.father for tree in self._trees.values() if tree.father is not None)

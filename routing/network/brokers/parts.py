@@ -84,12 +84,10 @@ def parts_of(
     knowing = Knowing(ground, agreed, agenda, needs, visiting)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting, moved)
-    openings = Openings(ground, moved)
-    trees = None
-    if isinstance(ground.detection, SinkTreesDetection):
-        trees = SinkTrees(
-            ground, agreed, agenda, needs, visiting, wanting, openings, ground.detection
-        )
+    openings, trees, detection = Openings(ground, moved), None, ground.detection
+    if isinstance(detection, SinkTreesDetection):
+        openings = Openings(ground, moved, detection.grove)
+        trees = SinkTrees(ground, agreed, agenda, needs, visiting, wanting, openings, detection)
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, needs, measuring)

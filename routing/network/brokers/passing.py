@@ -112,15 +112,15 @@ class Passing:
 
     def ask_below(self) -> None:
         """Ask for what waits below."""
-        if self._detection.station.is_pulling:
-            for child, asked in self.take_asked().items():
-                self._ground.send(child, Awakening(asked))
+        for child, asked in self.take_asked().items():
+            self._ground.send(child, Awakening(asked))
 
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for along the single tree, by child; who is out of reach will send
         what waits there when all begins anew.
         """
-        asked = self._detection.station.take_asked()
+        station = self._detection.station
+        asked = station.take_asked() if station.is_pulling else {}
         return {child: of for child, of in asked.items() if child in self._router.branches}
 
 

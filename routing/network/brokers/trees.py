@@ -223,7 +223,7 @@ class SinkTrees:
         planned = [self._planned(tree, plan) for tree in plan.trees]
         due = dict(plan.due)
         again = detection.follow_trees(planned, self._kinds, division, due, plan.front)
-        self._openings.open(detection.trees, before)
+        self._openings.open(before)
         self._asked_for = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()

@@ -14,22 +14,23 @@ to be: who subscribes later gets its composite events from there on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import SinkTree
 from routing.network.recovery.needs import chosen
 from routing.network.stations.divided import DividedDetection
+from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
+from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds
 from routing.serving.deployment import Deployed
+from routing.serving.detection import Basis
 from rules.engine.engine import Detections
-from rules.pattern import TIMER
 
 Planned = tuple[SinkTree, Generation, Division]
 """A tree, its generation, and how its rules are divided."""
@@ -38,10 +39,12 @@ Planned = tuple[SinkTree, Generation, Division]
 class SinkTreesDetection(DividedDetection):
     """A DividedDetection with a Processing for each tree of a broker with sinks."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
-        self.trees: dict[str, Processing] = {}
-        """By root."""
+    def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
+        super().__init__(name, router, basis)
+        self.grove = Grove()
+        """The trees, and which of them have news."""
+        self._clock: int | None = None
+        """The mark of Timer when trees were last told it."""
         self._begun: frozenset[str] = frozenset()
         """The roots of the trees that have begun with the last plan."""
         self._kinds = Kinds(frozenset(), frozenset())
@@ -55,6 +58,11 @@ class SinkTreesDetection(DividedDetection):
         """The rules that no tree evaluates."""
 
     @property
+    def trees(self) -> Mapping[str, Processing]:
+        """The trees that stand, by root."""
+        return self.grove.trees
+
+    @property
     def own(self) -> Processing | None:
         """The tree of this broker's own sinks."""
         return self.trees.get(self._name)
@@ -62,7 +70,11 @@ class SinkTreesDetection(DividedDetection):
     @property
     def stations(self) -> Sequence[Station]:
         """The broker's part in each tree."""
-        return (self.station, *(tree.station for tree in self.trees.values()))
+        return (self.station, *[tree.station for tree in self.trees.values()])
+
+    @property
+    def _fed(self) -> Sequence[Station]:
+        return (self.station, *[tree.station for tree in self.grove.news])
 
     def due_mark(self, deployed: Deployed) -> int:
         """Up to where a rule's composite events have come, and are complete (Law 3)."""
@@ -80,7 +92,8 @@ class SinkTreesDetection(DividedDetection):
         tree, deployed = self.own, self._deployments.find(name)
         if tree is None or deployed is None or deployed.rule.defines.name not in self._kinds.own:
             return None
-        return tree if tree.rules.get(name) == deployed else None
+        found = tree.rules.get(name)  # mostly the same object, which compares in no time
+        return tree if found is deployed or found == deployed else None
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has composite events, for all of its trees; and Law 4."""
@@ -101,7 +114,7 @@ class SinkTreesDetection(DividedDetection):
                     yield name, own.mark_of(name)
         for name in self._idle:
             if self._deployments.find(name) is not None:
-                for needed in self._deployments.needs(name) & self._own.keys():
+                for needed in self._deployments.needs(name).intersection(self._own):
                     yield name, self._said_of(needed)
 
     def _said_of(self, name: str) -> int:
@@ -129,16 +142,17 @@ class SinkTreesDetection(DividedDetection):
         source, from when on the composite events come again that this broker's sinks want.
         """
         before, reached = self.trees, self._reached()
-        self.trees = {}
+        standing: dict[str, Processing] = {}
         for planned, generation, divided in trees:
             root, filters, mixed = planned.root, planned.filters, planned.mixed
             old = before.get(root)
             if old is None or old.generation != generation:
                 station = self._station_of(old)
                 old = Processing(
-                    *(self._name, root, generation, filters, mixed), divided, station, due, front
+                    self._name, root, generation, filters, mixed, divided, station, due, front
                 )
-            self.trees[root] = old
+            standing[root] = old
+        self.grove.plant(standing)
         self._begun = frozenset(
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
@@ -151,7 +165,7 @@ class SinkTreesDetection(DividedDetection):
         evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
         names = [one.rule.name for one in self._deployments.rules]
         self._idle = tuple(name for name in names if name not in evaluated)
-        for name in self._routed & reached.keys():
+        for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
@@ -198,8 +212,15 @@ class SinkTreesDetection(DividedDetection):
         super().tell_all_marks()
         for tree in self.trees.values():
             tree.tell_all_marks()
+        self.grove.touch_all()
+
+    def give_up(self, names: Collection[str]) -> None:
+        """Rules wait for these types no longer."""
+        super().give_up(names)
+        self.grove.touch_all()
 
     def _feed_trees(self) -> None:
+        self.grove.touch_all()
         for root, tree in self.trees.items():
             if root in self._begun and not self._by_arrival:
                 tree.begin(self.ledger)
@@ -212,17 +233,27 @@ class SinkTreesDetection(DividedDetection):
 
     def _emit(self, batches: Sequence[EventBatch]) -> None:
         super()._emit(batches)
-        for tree in self.trees.values():
+        self.grove.touch_users([batch.type.name for batch in batches])
+        for tree in self.grove.news:
             tree.push(batches)
+
+    def _say(self, marks: Mapping[str, int]) -> None:
+        before = self._own_marks
+        super()._say(marks)
+        self.grove.touch_users(
+            [name for name in marks.keys() | before.keys() if marks.get(name) != before.get(name)]
+        )
 
     def advance(self, now: float) -> Detections | None:
         """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
         routed = super().advance(now)
         found = [] if routed is None else [self._only_routed(routed)]
-        clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
-        for tree in self.trees.values():
+        before, self._clock = self._clock, self._time(now)
+        if self._clock is not None or before is not None:
+            self.grove.touch_all()
+        for tree in self.grove.news:
             if self.is_at_work:
-                own = tree.advance(self._own_marks, clock, round(now * MICROSECONDS))
+                own = tree.advance(self._own_marks, self._clock, round(now * MICROSECONDS))
             else:
                 own = tree.relay()
             if own is not None:

@@ -11,7 +11,6 @@ here (relaying).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from routing.config import Ordering
@@ -26,7 +25,7 @@ from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division
 from routing.order import in_sequence
 from routing.serving.deployment import Deployed
-from routing.serving.detection import Detection
+from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, Standing
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
@@ -35,8 +34,8 @@ from rules.pattern import TIMER, RuleSet
 class DividedDetection(Detection):
     """A Detection that evaluates the rules that its broker's station has."""
 
-    def __init__(self, name: str, router: DividedRouter, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
+        super().__init__(basis)
         self._name = name
         self._router = router
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
@@ -68,6 +67,11 @@ class DividedDetection(Detection):
     @property
     def stations(self) -> Sequence[Station]:
         """The broker's part in each tree."""
+        return (self.station,)
+
+    @property
+    def _fed(self) -> Iterable[Station]:
+        """Those of them that something may have come for with this input."""
         return (self.station,)
 
     @property
@@ -316,7 +320,7 @@ class DividedDetection(Detection):
     def take_hopeless(self) -> tuple[str, ...]:
         """The types that rules here have waited for too long, each once."""
         found: set[str] = set()
-        for station in self.stations:
+        for station in self._fed:
             if station.missing.absent:
                 found.update(station.missing.take_hopeless())
         return tuple(sorted(found)) if found else ()
@@ -329,9 +333,10 @@ class DividedDetection(Detection):
         """An instant beyond all that was published of these types, and all of their marks."""
         return self._beyond(names)
 
-    def _beyond(self, names: Any) -> int | None:
+    def _beyond(self, names: Iterable[str]) -> int | None:
         if self._by_arrival:
             return None  # the broker that evaluates a rule says from when on it holds
+        names = tuple(names)
         bounds = [self.fronts[name] + 1 for name in names if name in self.fronts]
         if not bounds:
             return None
@@ -353,9 +358,9 @@ class DividedDetection(Detection):
         if not self.is_at_work:
             return self._router.take_detected()
         if self._held is None and self._is_said_anew:
-            self._own_marks, self._is_said_anew = self._marks_said(), False
-        clock = self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
-        detected = self.station.advance(self._own_marks, clock, round(now * MICROSECONDS))
+            self._is_said_anew = False
+            self._say(self._marks_said())
+        detected = self.station.advance(self._own_marks, self._time(now), round(now * MICROSECONDS))
         if detected is not None:
             marked = not self._by_arrival
             detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
@@ -363,6 +368,14 @@ class DividedDetection(Detection):
         if detected is None or elsewhere is None:
             return elsewhere if detected is None else detected
         return joined((detected, elsewhere))
+
+    def _time(self, now: float) -> int | None:
+        """The mark of Timer; None where the clock does not count."""
+        return self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
+
+    def _say(self, marks: Mapping[str, int]) -> None:
+        """Local sources say this from now on."""
+        self._own_marks = marks
 
     @property
     def front(self) -> int:

@@ -92,7 +92,8 @@ class Processing:
         """The children that are not to be asked yet, and have others wait with them (Law 4)."""
         self._owes_word = name in keeping
         self._due = {name: time for name, time in due.items() if name in self.rules}
-        self._used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        self.used = frozenset(used.name for one in division.rules for used in one.rule.used_types)
+        """The types that rules of this tree use."""
         self._own: Mapping[str, int] = {}
         self._clock: int | None = None
         self._own_used: Mapping[str, int] = {}
@@ -124,7 +125,7 @@ class Processing:
 
     def uses(self, name: str) -> bool:
         """Whether rules of this tree use a type."""
-        return name in self._used
+        return name in self.used
 
     def close(self, neighbour: str) -> None:
         """The link to a neighbour was lost, or is anew: this generation is at its end."""
@@ -169,7 +170,7 @@ class Processing:
 
     def push(self, batches: Sequence[EventBatch]) -> None:
         """Events of local sources."""
-        used = [batch for batch in batches if batch.type.name in self._used]
+        used = [batch for batch in batches if batch.type.name in self.used]
         if used:
             self.station.push(used)
 
@@ -181,7 +182,8 @@ class Processing:
 
     def take(self, child: str, message: Forward | Flow) -> None:
         """Take in what a child has sent; nothing comes of it before ``advance``."""
-        self._unheard -= {child}
+        if self._unheard:
+            self._unheard -= {child}
         if isinstance(message, Forward):
             self.station.take(child, message)
         else:
@@ -198,22 +200,26 @@ class Processing:
         self._clock = clock
         if own is not self._own:
             self._own = own
-            self._own_used = {name: mark for name, mark in own.items() if name in self._used}
+            self._own_used = {name: mark for name, mark in own.items() if name in self.used}
         detected = self.station.advance(self._own_used, clock, now)
         if detected is not None:
             detected = self._router.tell_found(self.station, detected, self._due)
-        found = [one for one in (detected, self.relay()) if one is not None]
-        return joined(found) if found and self.is_root else None
+        elsewhere = self.relay()
+        if detected is None or not self.is_root:
+            return elsewhere
+        return detected if elsewhere is None else joined((detected, elsewhere))
 
     def relay(self) -> Detections | None:
         """Pass on what others have found, and evaluate nothing (Law 5); gives as ``advance``."""
-        flows, self._flows = self._flows, []
-        for child, flow in flows:
-            if flow.batches:
-                self._router.pass_detected(flow.batches, flow.order, child)
-            if flow.marks:
-                self._router.pass_marks(flow.marks, child)
-        elsewhere = self._router.take_detected()
+        router = self._router
+        if self._flows:
+            flows, self._flows = self._flows, []
+            for child, flow in flows:
+                if flow.batches:
+                    router.pass_detected(flow.batches, flow.order, child)
+                if flow.marks:
+                    router.pass_marks(flow.marks, child)
+        elsewhere = router.take_detected() if router.has_news else None
         return elsewhere if self.is_root else None
 
     @property

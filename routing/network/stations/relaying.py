@@ -89,7 +89,7 @@ class DividedRouter(Router):
         self, station: Station, detected: Detections, due: Mapping[str, int], *, marked: bool = True
     ) -> Detections | None:
         """Tell what a station has detected, or what marks have moved; gives what is news here."""
-        if not (len(detected) or station.news):
+        if not (detected.batches or station.news):
             return None
         self.tell(station, detected, station.news if marked else (), due)
         return self.news(detected)
@@ -191,6 +191,8 @@ class DividedRouter(Router):
         sender: str | None,
     ) -> None:
         for branch in self.branches.values():
+            if not (branch.rules or batches):
+                continue  # common in processing trees, where all goes to the father
             if branch.neighbour != sender and branch.neighbour in self.partners:
                 every = branch.neighbour in self._company or self._others_beyond(branch)
                 branch.offer_detected(batches, order, marks, every_mark=every, ended=ended)

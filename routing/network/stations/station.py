@@ -83,7 +83,9 @@ class Station:
         self._ends = Ends()
         self.outbox = Outbox()
         """What is to be sent to the father."""
-        self._inputs: tuple[Mapping[str, int], int | None] = {}, None
+        self._own: Mapping[str, int] = {}
+        self._clock: int | None = None
+        """What ``advance`` was given last."""
         self.has_news = False
         """Whether anything has come that ``advance`` was not called for."""
         self.found: dict[str, tuple[int, int]] = {}
@@ -249,13 +251,15 @@ class Station:
                 if name in missing.waiting:
                     missing.count(name, len(batch))
                 self._forwarder.push(batch, fresh=fresh)
-                self._pulls.see(batch)
+                if self.is_pulling:
+                    self._pulls.see(batch)
                 self.has_news = True
 
     def take(self, child: str, message: Forward) -> None:
         """Take in what a child has sent."""
-        self.push(message.batches[: message.fresh])
-        self.push(message.batches[message.fresh :], fresh=False)
+        if message.batches:
+            self.push(message.batches[: message.fresh])
+            self.push(message.batches[message.fresh :], fresh=False)
         if self._said.take(child, message.marks):
             self.has_news = True
         if message.answers:
@@ -278,9 +282,10 @@ class Station:
         not publish any more. ``clock``: the mark of Timer; None where the clock does not count.
         ``now``: the host's time, in microseconds.
         """
-        if not self.has_news and self._inputs == (own, clock):
+        is_same = clock == self._clock and (own is self._own or own == self._own)
+        if is_same and not self.has_news:
             return None
-        self._inputs, self.has_news = (own, clock), False
+        self._own, self._clock, self.has_news = own, clock, False
         is_anew, self._is_anew = self._is_anew, False
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
@@ -348,21 +353,24 @@ class Station:
         if is_anew:
             self._here = {}
             moved.update(self._duties.defining, self._ends.types)
-        touched = self._duties.rules if is_anew else self._touched_by(moved)
+        rules, marks = self._duties.rules, self._rule_marks
+        touched = rules if is_anew else self._touched_by(moved)
         for rule in touched:
             mark = self._engine.mark(rule)
-            if mark != self._rule_marks.get(rule):
-                self._rule_marks[rule] = mark
-                moved.add(self._duties.rules[rule].rule.defines.name)
+            if mark != marks.get(rule):
+                marks[rule] = mark
+                moved.add(rules[rule].rule.defines.name)
         moved.discard(TIMER.name)
         for name in moved:
             mark = self._here[name] = self._mark_here(name)
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if name not in self._said.closed or self._is_used(name):
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
-        outlook = self._outlook
-        risen = {rule for rule in touched if outlook.rise(rule, self._rule_marks[rule], self._here)}
-        self.news = sorted(risen.union(self._duties.rules if is_anew else changed))
+        news = set(rules if is_anew else changed)
+        for rule in touched:
+            if self._outlook.rise(rule, marks[rule], self._here):
+                news.add(rule)
+        self.news = sorted(news)
 
     def _touched_by(self, moved: Iterable[str]) -> Collection[str]:
         """The rules here whose marks may move with those of these types."""
@@ -411,10 +419,10 @@ class Station:
         if forwarder.is_idle:
             return
         forwarded = forwarder.advance({name: self._here[name] for name in moved})
-        up = dict(forwarder.marks if is_anew else forwarded.marks)
-        for name in up.keys() & ended:
-            if forwarder.binding(name) <= ended:
-                up[name] = CLOSED
+        up = forwarder.marks if is_anew else forwarded.marks
+        over = [name for name in up if name in ended and forwarder.binding(name) <= ended]
+        if over:
+            up = {**up, **dict.fromkeys(over, CLOSED)}
         answers: Answers = ()
         if forwarder.is_asked:
             here = {**self._here, **dict.fromkeys(ended, CLOSED)}

@@ -42,11 +42,9 @@ class Outbox:
     def news(self, marks: Mapping[str, int]) -> Times:
         """Those of the marks that are greater than was told; they are told by that."""
         told = self._told
-        news = {
-            name: mark for name, mark in sorted(marks.items()) if mark > told.get(name, TIME_MIN)
-        }
+        news = [one for one in marks.items() if one[1] > told.get(one[0], TIME_MIN)]
         told.update(news)
-        return tuple(news.items())
+        return tuple(sorted(news))
 
     def begin_anew(self) -> None:
         """There is another plan: what was told of marks counts no more."""

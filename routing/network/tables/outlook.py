@@ -73,7 +73,7 @@ class Outlook:
         ``types``: the marks of types.
         """
         self._marks[rule] = mark
-        bound = min(types.get(name, TIME_MIN) for name in self._opening[rule])
+        bound = min([types.get(name, TIME_MIN) for name in self._opening[rule]])
         for name in self._opening[rule] if bound > mark else ():
             self._let_go(name)
             for least, greatest in self._waiting[name]:
@@ -87,5 +87,5 @@ class Outlook:
         """Forget what all rules have evaluated."""
         waiting = self._waiting[name]
         if waiting:
-            passed = min(self._marks[rule] for rule in self._opened[name])
+            passed = min([self._marks[rule] for rule in self._opened[name]])
             self._waiting[name] = [extent for extent in waiting if extent[1] >= passed]

@@ -67,6 +67,8 @@ class Owed:
 
         ``ended``: those of these rules that Law 3 speaks of; ``every``: Law 2.
         """
+        if not (marks and self._told):
+            return ()
         few = marks if len(marks) < len(self._told) else self._told
         common = [name for name in few if name in marks and name in self._told]
         due: list[str] = []
@@ -86,9 +88,9 @@ class Owed:
         return self._take(list(self._owed))
 
     def _take(self, names: Iterable[str]) -> Marks:
-        taken = tuple((name, self._owed.pop(name)) for name in names)
+        taken = [(name, self._owed.pop(name)) for name in names]
         self._told.update(taken)
-        return taken
+        return tuple(taken)
 
     def _end(self, name: str, mark: int, *, is_over: bool) -> Marks:
         self._owed.pop(name, None)

@@ -74,7 +74,7 @@ class Sharer:
             if not waiting.has_room_for(message.batches):
                 yield self._closed(waiting)
                 waiting = _Waiting(self._numbers.next)
-            picks = tuple(self._pick(batch, waiting) for batch in message.batches)
+            picks = tuple([self._pick(batch, waiting) for batch in message.batches])
             if isinstance(message, Forward) and (message.answers or message.came is not None):
                 waiting.pulled.append((len(waiting.parts), message.answers, message.came))
             waiting.parts.append(_part(root, mark, message, picks))
@@ -144,6 +144,11 @@ class Keeper:
         self._numbers = Numbers()
         self._firsts: deque[int] = deque()
         self._batches: deque[EventBatch] = deque()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether no event has gone over the link yet."""
+        return self._numbers.next == 0
 
     def take(self, shared: Shared) -> list[ForTree]:
         """The messages for the trees; ProtocolError for numbers that are not known."""

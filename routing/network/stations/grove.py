@@ -1,0 +1,63 @@
+"""The trees of brokers with sinks in which one broker takes part, and which of them have news.
+
+Law 1: a broker is in many trees, and an input concerns few of them. A tree has *news* once
+anything has come that may have it evaluate, ask, tell or send: events or promises of types that its
+rules use, words of a child or its father, another plan. What follows an input looks at the trees
+that have news, in the order of all.
+
+Law 2: they have it until all that follows from the input is done (``settle``). A tree whose father
+has not opened it, or that must not evaluate yet, has news again when that changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from routing.network.stations.processing import Processing
+
+
+class Grove:
+    """Owner of one broker's trees, by root."""
+
+    def __init__(self) -> None:
+        self.trees: Mapping[str, Processing] = {}
+        self._in_order: Sequence[Processing] = ()
+        self._places: dict[str, int] = {}
+        """By root, the tree's place in that order."""
+        self._users: dict[str, list[int]] = {}
+        """By type, the places of the trees whose rules use it."""
+        self._news: set[int] = set()
+        """The places of the trees that have news."""
+
+    def plant(self, trees: Mapping[str, Processing]) -> None:
+        """These are the trees from now on."""
+        self.trees = trees
+        self._in_order = tuple(trees.values())
+        self._places = {root: place for place, root in enumerate(trees)}
+        self._users = {}
+        for place, tree in enumerate(self._in_order):
+            for name in sorted(tree.used):
+                self._users.setdefault(name, []).append(place)
+        self.touch_all()
+
+    def touch(self, root: str) -> None:
+        """A tree has news."""
+        self._news.add(self._places[root])
+
+    def touch_all(self) -> None:
+        """All trees have news."""
+        self._news.update(self._places.values())
+
+    def touch_users(self, names: Iterable[str]) -> None:
+        """The trees whose rules use any of these types have news."""
+        for name in names:
+            self._news.update(self._users.get(name, ()))
+
+    @property
+    def news(self) -> Sequence[Processing]:
+        """The trees that have news."""
+        return [self._in_order[place] for place in sorted(self._news)]
+
+    def settle(self) -> None:
+        """All that follows from what has come is done."""
+        self._news.clear()
