@@ -106,7 +106,8 @@ def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
 
 def test_published_events_come_once() -> None:
     arrivals = Arrivals(10)
-    first, second = batches_of("A@1(1) A@2(2)", KNOWN), batches_of("A@1(1) A@2(2) A@3(3)", KNOWN)
+    first = tuple(batches_of("A@1(1) A@2(2)", KNOWN))
+    second = tuple(batches_of("A@1(1) A@2(2) A@3(3)", KNOWN))
     assert sum(map(len, arrivals.news(first))) == 2
     assert sum(map(len, arrivals.news(first))) == 2, "nothing is sent again yet"
     arrivals.begin_anew()
@@ -130,7 +131,7 @@ def test_events_with_ids_come_once_whoever_brings_them() -> None:
             pairs = [pair for one in sent for pair in pairs_of(one)]
             expected = [pair for pair in dict.fromkeys(pairs) if pair not in seen]
             seen.update(pairs)
-            news = arrivals.news(sent)
+            news = arrivals.news(tuple(sent))
             assert all(map(len, news)), f"seed {seed}"
             assert [pair for one in news for pair in pairs_of(one)] == expected, f"seed {seed}"
 
@@ -138,8 +139,8 @@ def test_events_with_ids_come_once_whoever_brings_them() -> None:
 def test_the_window_of_ids_has_a_bound() -> None:
     arrivals = Arrivals(10)
     for first in range(0, 100, 5):
-        arrivals.news([named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)])])
-    (news,) = arrivals.news([named(["f"] * 3, ["e90", "e99", "e0"])])
+        arrivals.news((named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)]),))
+    (news,) = arrivals.news((named(["f"] * 3, ["e90", "e99", "e0"]),))
     assert pairs_of(news) == [("f", "e0")]
 
 

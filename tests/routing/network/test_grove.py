@@ -1,0 +1,39 @@
+"""Which trees are looked at after an input (routing.network.stations.grove)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from networks import run, sharp, write
+
+from routing.network.stations.detecting import SinkTreesDetection
+from rules.engine.engine import Detections
+
+
+@pytest.mark.parametrize("strategy", ["distributed-mt", "push-pull-mt"])
+def test_a_tree_without_news_has_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    advance, passed_over, looked_at = SinkTreesDetection.advance, [0], [0]
+
+    def watched(detection: SinkTreesDetection, now: float) -> Detections | None:
+        found = advance(detection, now)
+        news = detection.grove.news
+        for root, tree in detection.trees.items():
+            if tree in news:
+                looked_at[0] += 1
+                continue
+            passed_over[0] += 1
+            assert not (tree.opened and tree.has_messages), (seed, root)
+            if detection.is_at_work:  # else it has news again when that changes
+                assert not tree.station.has_news, (seed, root)
+                assert not tree.take_asked(), (seed, root)
+        return found
+
+    monkeypatch.setattr(SinkTreesDetection, "advance", watched)
+    for seed in range(4):
+        if (case := sharp(seed)) is not None:
+            run(write(tmp_path, seed, *case, strategy))
+    assert passed_over[0] > 100, passed_over
+    assert looked_at[0] > 100, looked_at
