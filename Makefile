@@ -27,7 +27,7 @@ compiled: $(VENV)/.ready
 # Some tests replace methods of what is compiled, or derive from it, which that does not let them.
 test-compiled: compiled
 	PYTHONPATH=build/compiled $(BIN)/python -P -m pytest -n 2 --dist loadfile \
-		-o pythonpath="build/compiled tests" tests/routing \
+		-o pythonpath="build/compiled tests" tests/routing tests/simulator/test_experiment.py \
 		--deselect tests/routing/network/test_broker.py::test_a_want_that_was_lost_is_told_again \
 		--deselect tests/routing/network/test_grove.py \
 		--deselect tests/routing/network/test_outlook.py::test_nothing_is_found_before_an_outlook \

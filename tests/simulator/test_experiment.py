@@ -1,5 +1,6 @@
 """Runs: exact, the same for a seed, and whole again after faults (architecture.md 4)."""
 
+import gc
 import io
 from pathlib import Path
 from random import Random
@@ -12,6 +13,8 @@ from timeline import batches
 
 from matcher.errors import EventError
 from matcher.formats.printing import json_lines
+from routing.network.brokers.broker import Broker
+from routing.network.strategy import names
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
@@ -154,6 +157,21 @@ def test_a_run_of_a_given_duration_ends_there(written) -> None:
     assert not outcome.settled
     assert outcome.ended_at == pytest.approx(11.5)
     assert sum(len(one.delivery) for one in outcome.experiment.sinks["k1"].arrivals) == 2
+
+
+@pytest.mark.parametrize("strategy", names())
+def test_nothing_of_a_run_stays_behind(written, strategy: str) -> None:
+    """Compiled, a class that declares anew what its base declares would never be collected."""
+    path = written(f'strategy = "{strategy}"\n' + SMALL)
+    gc.collect()
+    before = _brokers()
+    assert run(path).experiment.brokers
+    gc.collect()
+    assert _brokers() == before
+
+
+def _brokers() -> int:
+    return sum(isinstance(one, Broker) for one in gc.get_objects())
 
 
 def test_one_publisher_of_a_name(written) -> None:
