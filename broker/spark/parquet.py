@@ -14,10 +14,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -62,6 +64,8 @@ CONSTANTS = ("string", "int", "bigint")
 CODECS = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 READ_TOGETHER = 1 << 17
 """So many rows are read at once."""
+FETCHED_WHOLE = 1 << 18
+"""Files of so many bytes are fetched as a whole."""
 _ARROW = {Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.BOOL: pa.bool_()}
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 # Spark before 3.1 wrote times of another calendar; later ones say so if they do.
@@ -88,13 +92,42 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A row group of a file. ``constants`` are columns that its folders' names give."""
+class Group:
+    """A row group of a file: its number there and how many rows it has. ``constants`` are columns
+    that its folders' names give; ``nulls`` those that may hold nulls, as far as the file tells.
+    """
 
     path: str
     state: State
-    group: int
+    number: int
+    rows: int
     constants: Mapping[str, Value]
+    nulls: frozenset[str]
+
+    @classmethod
+    def all_of(
+        cls, path: str, state: State, metadata: pq.FileMetaData, constants: Mapping[str, Value]
+    ) -> tuple[Group, ...]:
+        """The row groups of a file."""
+        found = []
+        for number in range(metadata.num_row_groups):
+            rows, nulls = metadata.row_group(number).num_rows, _with_nulls(metadata, number)
+            found.append(cls(path, state, number, rows, constants, nulls))
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What is read at a time: a row group, or several small ones of files that are alike, one after
+    another, for to open and hand on each would take longer than to read it.
+    """
+
+    groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return sum(group.rows for group in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,29 +168,41 @@ class WideRows:
 
     def read(self, piece: Piece) -> Iterator[pa.RecordBatch]:
         """The rows of a piece. Raises FileChanged, and OSError."""
-        texts = [self.fields[name] for name in (TYPE, SOURCE, ID) if name in self.fields]
-        texts += [one.field for one in self.given.values() if one.kind is Kind.STRING]
-        if State.of(piece.path) != piece.state:
-            raise FileChanged(f"{piece.path} is not what it was when detect looked at it")
-        with opened(piece.path, {*texts}.difference(piece.constants)) as file:
-            names = self._to_read(file.metadata, piece)
-            for batch in file.iter_batches(
-                READ_TOGETHER, row_groups=[piece.group], columns=names, use_threads=False
-            ):
-                yield self._wide(batch, piece.constants)
+        names = self._to_read(piece)
+        batches = itertools.chain.from_iterable(self._batches(one, names) for one in piece.groups)
+        if len(piece.groups) > 1:
+            table = pa.Table.from_batches(batches).combine_chunks()
+            batches = iter(table.to_batches(READ_TOGETHER))
+        yield from map(self._wide, batches)
 
-    def _to_read(self, metadata: pq.FileMetaData, piece: Piece) -> list[str]:
+    def _batches(self, group: Group, names: frozenset[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a row group with the columns of these names."""
+        texts = {self.fields[name] for name in (TYPE, SOURCE, ID) if name in self.fields}
+        texts |= {one.field for one in self.given.values() if one.kind is Kind.STRING}
+        if State.of(group.path) != group.state:
+            raise FileChanged(f"{group.path} is not what it was when detect looked at it")
+        held = sorted(names.difference(group.constants))
+        with opened(group.path, texts.difference(group.constants), group.state.size) as file:
+            for batch in file.iter_batches(
+                READ_TOGETHER, row_groups=[group.number], columns=held, use_threads=False
+            ):
+                for name in sorted(names.intersection(group.constants)):
+                    column = _repeated(group.constants[name], batch.num_rows)
+                    batch = batch.append_column(name, column)
+                yield batch
+
+    def _to_read(self, piece: Piece) -> frozenset[str]:
         """Columns that are wanted, or that may make a row no event."""
         wanted = {self.fields[name] for name in self.columns if name in self.fields}
         wanted |= {self.given[name].field for name in self.columns if name in self.given}
-        full = _without_nulls(metadata, piece.group)
-        wanted |= {one.field for one in self.given.values() if one.checks or one.field not in full}
-        return sorted(wanted - set(piece.constants))
+        unsure = {name for group in piece.groups for name in (*group.nulls, *group.constants)}
+        given = self.given.values()
+        wanted |= {one.field for one in given if one.checks or one.field in unsure}
+        return frozenset(wanted)
 
-    def _wide(self, batch: pa.RecordBatch, constants: Mapping[str, Value]) -> pa.RecordBatch:
+    def _wide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         count = batch.num_rows
         read = dict(zip(batch.schema.names, batch.columns, strict=True))
-        read |= {name: _repeated(value, count) for name, value in constants.items()}
         known = {name: read[field] for name, field in self.fields.items() if field in read}
         wide = {TIME: _microseconds(known[TIME])}
         for name in self.columns:
@@ -230,14 +275,17 @@ class FilePacking:
 # --- files ---------------------------------------------------------------------------------------
 
 
-def opened(path: str, texts: Collection[str] = ()) -> pq.ParquetFile:
-    """A file, with ``texts`` read as dictionaries; raises OSError and ArrowException."""
-    return pq.ParquetFile(path, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+def opened(path: str, texts: Collection[str] = (), size: float = math.inf) -> pq.ParquetFile:
+    """A file, with ``texts`` read as dictionaries; one of a small ``size`` in bytes is fetched as a
+    whole, for to fetch each column takes longer. Raises OSError and ArrowException.
+    """
+    source = pa.BufferReader(Path(path).read_bytes()) if size <= FETCHED_WHOLE else path
+    return pq.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
 
 
 def unlike(file: pq.ParquetFile, fields: Mapping[str, str]) -> str | None:
-    """What of a file Spark may read in another way than Arrow; None if nothing. ``fields``: the
-    columns that matter, with Spark's types of them.
+    """What of files with the schema and the keys of this one Spark may read in another way than
+    Arrow; None if nothing. ``fields``: the columns that matter, with Spark's types of them.
     """
     found = _old_calendar(file.metadata.metadata or {})
     places = {file.schema.column(place).path: place for place in range(len(file.schema))}
@@ -247,6 +295,15 @@ def unlike(file: pq.ParquetFile, fields: Mapping[str, str]) -> str | None:
             return f"column {name} is not there once, and flat"
         found = found or _unlike_column(file, places[name], name, data_type)
     return found
+
+
+def unread(metadata: pq.FileMetaData, fields: Collection[str]) -> str | None:
+    """Which of these columns of a file is packed in a way that Arrow may not know; None if none."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(metadata.num_columns)):
+            if column.compression not in CODECS and column.path_in_schema in fields:
+                return f"column {column.path_in_schema} is compressed with {column.compression}"
+    return None
 
 
 def _old_calendar(keys: Mapping[bytes, bytes]) -> str | None:
@@ -271,10 +328,6 @@ def _unlike_column(file: pq.ParquetFile, place: int, name: str, data_type: str) 
     arrow = file.schema_arrow.field(name).type
     if not _is_plain(arrow, data_type):
         return f"{told}, which Arrow takes for {arrow}"
-    for group in range(file.metadata.num_row_groups):
-        codec = file.metadata.row_group(group).column(place).compression
-        if codec not in CODECS:
-            return f"column {name} is compressed with {codec}"
     return None
 
 
@@ -294,17 +347,17 @@ def _is_plain(arrow: pa.DataType, data_type: str) -> bool:
     return bool(pa.types.is_signed_integer(arrow))
 
 
-def _without_nulls(metadata: pq.FileMetaData, group: int) -> set[str]:
-    """The columns that hold no nulls in a row group, as far as the file tells."""
+def _with_nulls(metadata: pq.FileMetaData, group: int) -> frozenset[str]:
+    """The columns that may hold nulls in a row group, as far as the file tells."""
     found = metadata.row_group(group)
-    full = set()
+    unsure = set()
     for place in range(metadata.num_columns):
-        statistics = found.column(place).statistics
         column = metadata.schema.column(place)
-        counted = statistics is not None and statistics.has_null_count
-        if column.max_definition_level == 0 or (counted and statistics.null_count == 0):
-            full.add(column.path)
-    return full
+        if column.max_definition_level:
+            statistics = found.column(place).statistics
+            if statistics is None or not statistics.has_null_count or statistics.null_count:
+                unsure.add(column.path)
+    return frozenset(unsure)
 
 
 # --- columns -------------------------------------------------------------------------------------

@@ -11,11 +11,13 @@ The plan is Java's. Its classes are compared by name, exactly: a subclass may me
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,19 +29,29 @@ from broker.spark.parquet import (
     CONSTANTS,
     FilePacking,
     Given,
+    Group,
     Piece,
     State,
     Value,
     WideRows,
     opened,
     unlike,
+    unread,
 )
 from matcher.model import Kind
 
 FILES_MAX = 10_000
-"""The plan is asked for each file by itself, which takes some milliseconds."""
+"""So many footers are read before anything runs."""
+ROWS_JOINED = 1 << 13
+"""Row groups are read together up to so many rows: about as many as take as long to read and to
+hand to the rules as the rest that is done with a piece.
+"""
 _PLANS = "org.apache.spark.sql.catalyst.plans.logical."
 _FILES = "org.apache.spark.sql.execution.datasources."
+_PRINTED = re.compile(
+    r"{path=file:(/.*?); isDirectory=false; length=(\d+);.*?; modification_time=(\d+);", re.DOTALL
+)
+"""What Java prints of a file of the local file system."""
 _SETTINGS = {
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
@@ -79,7 +91,8 @@ class Scan:
     @property
     def files(self) -> int:
         """How many there are with rows in them."""
-        return len({piece.path for own in self.tasks for piece in own})
+        groups = (group for own in self.tasks for piece in own for group in piece.groups)
+        return len({group.path for group in groups})
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,29 +263,54 @@ def _items(sequence: Any) -> Iterator[Any]:
 def _files(
     frame: DataFrame, relation: Any, filters: Sequence[Any], types: Mapping[str, str]
 ) -> list[_File]:
-    """The files, as the frame listed them and as they are."""
+    """The files, as the frame listed them and as they are, by their names."""
     java: Any = frame.sparkSession._jvm
     of_java = java.PythonUtils.toSeq
-    folders = [*_items(relation.location().listFiles(of_java([*filters]), of_java([])))]
-    if sum(folder.files().size() for folder in folders) > FILES_MAX:
-        raise _NoScan(f"it has more than {FILES_MAX} files")
-    files = []
-    for folder in folders:
+    folders = relation.location().listFiles(of_java([*filters]), of_java([]))
+    found: Iterable[_File] | None = None
+    if types.keys().isdisjoint(relation.partitionSchema().fieldNames()):
+        found = _told_at_once(folders)
+    files = list[_File]()
+    for one in _told(folders, relation, types) if found is None else found:
+        if len(files) == FILES_MAX:
+            raise _NoScan(f"it has more than {FILES_MAX} files")
+        try:
+            is_same = State.of(one.path) == one.state
+        except OSError as error:
+            raise _NoScan(f"file {one.path} cannot be read here: {error.strerror}") from error
+        if not is_same:
+            raise _NoScan(f"file {one.path} has changed since the frame was made")
+        files.append(one)
+    # Spark lists folders in any order; by their names, recordings are mostly in order of time.
+    return sorted(files, key=lambda one: one.path)
+
+
+def _told_at_once(folders: Any) -> list[_File] | None:
+    """The files of folders whose names give nothing that is needed; None where what Java prints of
+    them is not understood.
+
+    Java tells a thing at a time, a dozen for each file; but all of them are told as one text. A
+    path that is misread is that of no file in the state that is told, and the frame is left to
+    Spark.
+    """
+    text = folders.mkString()
+    found = [
+        _File(path, State(int(size), int(written_ms)), {})
+        for path, size, written_ms in _PRINTED.findall(text)
+    ]
+    return found if len(found) == text.count("FileStatusWithMetadata(") else None
+
+
+def _told(folders: Any, relation: Any, types: Mapping[str, str]) -> Iterator[_File]:
+    """The files of folders, with the columns that the names of these give."""
+    for folder in _items(folders):
         constants = _constants(relation.partitionSchema(), folder.values(), types)
         for one in _items(folder.files()):
             place = one.getPath().toUri()
             if place.getScheme() != "file":
                 raise _NoScan(f"its files are on the file system {place.getScheme()}")
             listed = State(one.getLen(), one.getModificationTime())
-            path = place.getPath()
-            try:
-                is_same = State.of(path) == listed
-            except OSError as error:
-                raise _NoScan(f"file {path} cannot be read here: {error.strerror}") from error
-            if not is_same:
-                raise _NoScan(f"file {path} has changed since the frame was made")
-            files.append(_File(path, listed, constants))
-    return files
+            yield _File(place.getPath(), listed, constants)
 
 
 def _constants(schema: Any, values: Any, types: Mapping[str, str]) -> dict[str, Value]:
@@ -296,25 +334,53 @@ def _constants(schema: Any, values: Any, types: Mapping[str, str]) -> dict[str, 
 def _tasks(files: Sequence[_File], types: Mapping[str, str]) -> tuple[tuple[Piece, ...], ...]:
     """The row groups of files, about as many rows to a task as are packed together."""
     tasks, held, count = list[tuple[Piece, ...]](), list[Piece](), 0
-    for one in files:
-        for group, rows in enumerate(_groups(one, types)):
-            held.append(Piece(one.path, one.state, group, one.constants))
-            count += rows
-            if count >= ROWS_TOGETHER:
-                tasks.append(tuple(held))
-                held, count = [], 0
+    for piece in _pieces(files, types):
+        held.append(piece)
+        count += piece.rows
+        if count >= ROWS_TOGETHER:
+            tasks.append(tuple(held))
+            held, count = [], 0
     return (*tasks, tuple(held)) if held else tuple(tasks)
 
 
-def _groups(one: _File, types: Mapping[str, str]) -> list[int]:
-    """How many rows the groups of a file have."""
-    fields = {name: kind for name, kind in types.items() if name not in one.constants}
-    try:
-        with opened(one.path) as file:
-            reason = unlike(file, fields)
-            metadata = file.metadata
-    except (OSError, pa.ArrowException) as error:
-        raise _NoScan(f"file {one.path} cannot be read here: {error}") from error
+def _pieces(files: Sequence[_File], types: Mapping[str, str]) -> Iterator[Piece]:
+    """The row groups of files in their order, small ones that are alike together."""
+    held, count = list[Group](), 0
+    for is_alike, groups in _groups(files, types):
+        for place, group in enumerate(groups):
+            if held and (count + group.rows > ROWS_JOINED or (place == 0 and not is_alike)):
+                yield Piece(tuple(held))
+                held, count = [], 0
+            held.append(group)
+            count += group.rows
+    if held:
+        yield Piece(tuple(held))
+
+
+def _groups(
+    files: Sequence[_File], types: Mapping[str, str]
+) -> Iterator[tuple[bool, tuple[Group, ...]]]:
+    """The row groups of each file, and whether it is like the one before, which says all that there
+    is to say of its columns.
+    """
+    before = None
+    for one in files:
+        fields = {name: kind for name, kind in types.items() if name not in one.constants}
+        try:
+            metadata = pq.read_metadata(one.path)
+            folders = {name: type(value) for name, value in one.constants.items()}
+            kind = metadata.schema, metadata.metadata, folders
+            is_alike = kind == before
+            if not is_alike:
+                with opened(one.path) as file:
+                    _refuse(one, unlike(file, fields))
+        except (OSError, pa.ArrowException) as error:
+            raise _NoScan(f"file {one.path} cannot be read here: {error}") from error
+        _refuse(one, unread(metadata, fields))
+        yield is_alike, Group.all_of(one.path, one.state, metadata, one.constants)
+        before = kind
+
+
+def _refuse(one: _File, reason: str | None) -> None:
     if reason is not None:
         raise _NoScan(f"of file {one.path}, {reason}")
-    return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]

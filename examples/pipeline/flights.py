@@ -39,10 +39,8 @@ TYPES = {
     "Weather": "weather",
 }
 """The event types and the sources that publish them."""
-PERIODS = {"month": "yyyy-MM", "date": "yyyy-MM-dd"}
-"""By what the events of a type are divided into folders, and how the folders are called. A day is
-a thousand events, and to open a file of these takes longer than to read it.
-"""
+PERIODS = {"date": "yyyy-MM-dd", "month": "yyyy-MM"}
+"""By what the events of a type are divided into folders, and how the folders are called."""
 LATE = "late: events up to a later time were published before"
 NEEDED = {
     "detect": ("events", "events"),
@@ -55,11 +53,11 @@ NEEDED = {
 # --- events --------------------------------------------------------------------------------------
 
 
-def numbered(events: DataFrame, by: str = "month") -> DataFrame:
-    """The events of a source with the ``month`` or ``date`` (UTC) that each is of, and with their
+def numbered(events: DataFrame, by: str = "date") -> DataFrame:
+    """The events of a source with the ``date`` or ``month`` (UTC) that each is of, and with their
     ``sequence``, in order of both.
 
-    Months are numbered side by side, each from where those before it end.
+    Dates are numbered side by side, each from where those before it end.
     """
     dated = events.withColumn(by, f.date_format("time", PERIODS[by]))
     counts = sorted((row[by], row["count"]) for row in dated.groupBy(by).count().collect())
@@ -72,9 +70,9 @@ def numbered(events: DataFrame, by: str = "month") -> DataFrame:
 
 
 def make_events(
-    session: SparkSession, raw: Path, out: Path, since: str | None = None, by: str = "month"
+    session: SparkSession, raw: Path, out: Path, since: str | None = None, by: str = "date"
 ) -> dict[str, object]:
-    """Write events by type and date (``by``: folders of a month or date each), rows that are none
+    """Write events by type and date (``by``: folders of a date or month each), rows that are none
     by type, and a report on the quality.
 
     ``since``: rows earlier than this time (RFC 3339) come too late to be events.
@@ -147,7 +145,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, help="the folder of all that is written")
     parser.add_argument("--raw", type=Path, help="with events: the folder of the raw tables")
     parser.add_argument("--since", help="with events: rows before this time (RFC 3339) are late")
-    parser.add_argument("--by", choices=[*PERIODS], default="month", help="with events: folders")
+    parser.add_argument("--by", choices=[*PERIODS], default="date", help="with events: folders")
     parser.add_argument("--broker", default="", help="with publish and collect: its endpoint")
     parser.add_argument("--speed", type=float, help="with publish: seconds of flight a second")
     parser.add_argument("--for", dest="duration", default="5 min", help="with collect: how long")

@@ -15,7 +15,7 @@ from broker.spark.blocks import Packing
 from broker.spark.direct import FileLook, Files, FileWork, seen_of, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.look import Look
-from broker.spark.parquet import Given, Piece, State, WideRows
+from broker.spark.parquet import Given, Group, Piece, State, WideRows
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.scans import Scan
 from broker.spark.task import Task
@@ -57,9 +57,17 @@ def scan_of_rows(events, form: Form, name: str | None, columns, random: Random, 
         table = table.set_column(table.schema.get_field_index(TIME), TIME, times)
         path = str(folder / f"{name}-{file}.parquet")
         pq.write_table(table, path, row_group_size=random.choice((4, 20, 100)))
-        groups = pq.read_metadata(path).num_row_groups
-        tasks.append(tuple(Piece(path, State.of(path), group, {}) for group in range(groups)))
+        groups = Group.all_of(path, State.of(path), pq.read_metadata(path), {})
+        tasks.append(tuple(joined(groups, random)))
     return Scan(tasks, WideRows(tuple(columns), {one: one for one in named}, attributes, name))
+
+
+def joined(groups, random: Random):
+    """Pieces of one row group or of several."""
+    while groups:
+        count = random.choice((1, 1, 2, 5))
+        yield Piece(groups[:count])
+        groups = groups[count:]
 
 
 def work_over(cut: Cut, form: Form, random: Random, folder) -> tuple[FileWork | None, Look]:

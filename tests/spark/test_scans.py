@@ -12,7 +12,7 @@ import pytest
 from agreement import row
 from spark_frames import events_of
 
-from broker.spark import detect, explain_plan
+from broker.spark import detect, explain_plan, scans
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, wide_parts
 from broker.spark.parquet import FileChanged
 from broker.spark.scans import Scan, scan_of
@@ -75,8 +75,9 @@ def read_twice(frame, types, row_type):
 
 
 @pytest.mark.parametrize("case", range(CASES))
-def test_rows_are_those_that_spark_gives(spark, tmp_path, case):
+def test_rows_are_those_that_spark_gives(spark, tmp_path, monkeypatch, case):
     random = Random(case)
+    monkeypatch.setattr(scans, "ROWS_JOINED", random.choice((1, 40, scans.ROWS_JOINED)))
     integer, number = random.choice([*INTEGERS.items()]), random.choice([*INTEGERS.items()])
     schema = SCHEMA.format(number[0], integer[0], random.choice(("float", "double")))
     rows = [a_row(random, integer[1], number[1]) for _ in range(random.choice((5, 300)))]
