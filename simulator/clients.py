@@ -18,10 +18,11 @@ from routing.config import SessionConfig
 from routing.effects import BROKER, Peer
 from routing.messages import Confirmed, Delivery, Refused, Rejected
 from routing.session import Lost, Result, Session
+from simulator.due import Due
 from simulator.hosts import BrokerHost, Driver
 from simulator.lanes import Frames, Lane, Quality
 from simulator.moments import Moments
-from simulator.simulation import Due, Simulation
+from simulator.simulation import Simulation
 
 RETRY_S = 0.5
 """Seconds until a client whose link is lost tries again."""

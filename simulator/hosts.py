@@ -16,8 +16,9 @@ from typing import Protocol
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
 from routing.network.brokers.broker import Broker
+from simulator.due import Due
 from simulator.lanes import Frames, Lane
-from simulator.simulation import Due, Simulation
+from simulator.simulation import Simulation
 
 
 class Machine(Protocol):

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from routing.wire import MAGIC
-from simulator.simulation import Due, Simulation
+from simulator.due import Due
+from simulator.simulation import Simulation
 
 Frames: TypeAlias = list[bytes]
 _KIND = 3

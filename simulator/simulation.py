@@ -4,20 +4,18 @@ Law: a run is a function of its scenario and its seed. Whoever needs chance gets
 its own, by name, so that what one part draws changes nothing for another; callbacks of one instant
 run in the order in which they were asked for; and the trace says what was carried, byte for byte
 the same for the same seed.
-
-A message costs one event with one callback. A process for each would cost eight times as much.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from operator import attrgetter
 from random import Random
 from typing import Any, TextIO
 
 import simpy
-from simpy.events import NORMAL, Event
+
+from simulator.due import Due
 
 PENDING_MAX = 1_000
 """Lines that are digested together, which costs less than one by one."""
@@ -79,28 +77,6 @@ class Replay(Trace):
                 self._difference = f"line {self.lines}: {f'{now!r} {text}'!r}, where it was {was!r}"
 
 
-class Due(Event):
-    """What happens after a delay: ``act`` is called with this, which bears ``what``.
-
-    As simpy's Timeout, which is made for processes that wait, but in one stroke.
-    """
-
-    def __init__(
-        self,
-        environment: simpy.Environment,
-        delay: float,
-        act: Callable[[Due], None],
-        what: Any = None,
-    ) -> None:
-        if delay < 0:
-            raise ValueError(f"a delay of {delay} s")
-        self.env = environment
-        self.callbacks = [act]
-        self.what = what
-        self._ok = True
-        environment.schedule(self, NORMAL, delay)
-
-
 class Simulation:
     """One run. Times are in simulated seconds, from ``start`` on."""
 
@@ -112,7 +88,10 @@ class Simulation:
         self.messages = 0
         """How many messages have been delivered."""
 
-    now = property(attrgetter("environment._now"), doc="The simulated time.")
+    @property
+    def now(self) -> float:
+        """The simulated time."""
+        return self.environment._now  # beside simpy's own property, which takes a call
 
     def random(self, name: str) -> Random:
         """A generator of its own for whoever bears that name."""

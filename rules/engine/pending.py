@@ -11,7 +11,7 @@ calls cost more than what is done with them.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -69,6 +69,7 @@ class Pending:
         self._sources: dict[str, tuple[int, int, int]] = {}  # of events that came alone
         self._types: set[int] = set()  # all that wait are of these
         self._types_fitted = 0  # for so many there is room
+        self._held: Sequence[AnyArray] = ()  # what the parcel has the addresses of
         self._use(arrays)
 
     def _use(self, arrays: Arrays) -> None:
@@ -203,12 +204,12 @@ class Pending:
             else:
                 self.note(times_of(batch))
                 batch = self.repeats.accept(batch)
-        words, held = self._writer.parcel(type_number, batch, seen)
+        words, self._held = self._writer.parcel(type_number, batch, seen)
         struct.pack_into(f"{len(words)}q", self._parcel, 0, *words)
         self._types.add(type_number)
         self._run(take_in)
         struct.pack_into("q", self._parcel, 8 * layout.PARCEL_COUNT, 0)
-        del held  # its addresses were in the parcel
+        self._held = ()
 
     def put(self, type_: EventType, one: Row) -> bool:
         """Write down an event known by its number; False if its type was not ``expect``-ed."""
