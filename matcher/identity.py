@@ -25,6 +25,10 @@ Key: TypeAlias = tuple[int, int]
 RULE_SOURCE = "rexmq/rule/"
 """Prefix of the source of composite events; the rule's name follows."""
 
+ENDED = "@"
+"""After the name of a rule: what follows tells a version of it that has ended
+(:mod:`routing.serving.ended`)."""
+
 _DIGEST = re.compile("[0-9a-f]{32}")
 _MASK = 2**64 - 1
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
@@ -65,8 +69,13 @@ def event_key(source: str, printed_id: str) -> Key:
 
 
 def rule_key(name: str, version: int) -> Key:
-    """The seed of a rule's composite events (tesla.md section 4, S15)."""
-    return hash_128("rule", name, str(version))
+    """The seed of a rule's composite events (tesla.md section 4, S15), though it may have ended."""
+    return hash_128("rule", plain_name(name), str(version))
+
+
+def plain_name(name: str) -> str:
+    """The name of a rule, or of a rule's source, without what tells a version that has ended."""
+    return name.partition(ENDED)[0]
 
 
 def composite_key(rule: Key, causes: Iterable[Key]) -> Key:

@@ -7,12 +7,13 @@ events as they come, so those are compared as a set, and each source's in its or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import rules.engine
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.messages import Delivery
+from routing.serving.ended import name_of, told, told_causes
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
 from simulator.changes import Held
@@ -55,19 +56,19 @@ class Oracle:
         for when, one, begins in sorted(turns, key=lambda turn: (_time(turn[0]), turn[2])):
             yield from self._advance(_time(when))
             if begins:
-                ruleset = RuleSet((one.rule,), self._schemas)
+                ruleset = RuleSet((replace(one.rule, name=_name(one)),), self._schemas)
                 self._detector.deploy(ruleset, since=when, version=one.version)
                 for batch in self._published:  # which this rule may be the first to use
                     self._detector.push(batch)
             else:
-                self._detector.remove(one.rule.name)
+                self._detector.remove(_name(one))
         yield from self._advance(TIME_MAX)
 
     def _advance(self, mark: int) -> Iterator[EventBatch]:
         found = self._detector.advance(mark)
         rows = [
             batch.take(slice(place, place + 1))
-            for batch in found.batches
+            for batch in told(told_causes(found.batches))
             for place in range(len(batch))
         ]
         yield from (rows[place] for place in found.order.tolist())
@@ -84,6 +85,11 @@ class Oracle:
             tuple(event for batch in self._detected for event in _matching(batch, wanted)),
             tuple(sorted(published, key=lambda event: (event.source, event.sequence))),
         )
+
+
+def _name(held: Held) -> str:
+    """What tells a version of a rule from others, which may hold at the same time."""
+    return name_of(held.rule.name, held.version, _time(held.until))
 
 
 def _time(when: int | None) -> int:

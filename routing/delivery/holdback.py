@@ -8,11 +8,13 @@ the marks of all of them have passed it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
 from routing.delivery.parcel import Numbers, Parcel, select
+from routing.serving.ended import renamed
 
 
 class HoldBack:
@@ -70,6 +72,13 @@ class HoldBack:
         gone = np.flatnonzero(self._keys[:, 0] >= limits)
         if len(gone):
             self._take(gone)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Sources are called otherwise."""
+        self._batches = [
+            replace(one, ids=replace(one.ids, source=renamed(one.ids.source, names)))
+            for one in self._batches
+        ]
 
     def _take(self, due: Int64s) -> Parcel:
         time, since, serial, rank = self._keys[due].T

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from matcher.model import EventBatch
 from rules.engine.engine import NOTHING, Detections
 
 
@@ -30,3 +31,9 @@ def joined(found: Sequence[Detections]) -> Detections:
         tuple(batch for one in found for batch in one.batches),
         np.concatenate([one.order + start for one, start in zip(found, starts, strict=False)]),
     )
+
+
+def with_batches(found: Detections, batches: tuple[EventBatch, ...]) -> Detections:
+    """The same detections in other batches, event by event."""
+    kind = Joined if isinstance(found, Joined) else Detections
+    return kind(batches, found.order)

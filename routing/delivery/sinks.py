@@ -31,6 +31,7 @@ from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed, Deployments
+from routing.serving.ended import told
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
@@ -50,6 +51,8 @@ class Sink:
         self.interests = Interests()
         self.rules: tuple[Deployed, ...] = ()
         """The rules that define what it subscribed to."""
+        self.has_ended_rules = False
+        """Whether any of them had ended (routing.serving.ended), now or before."""
         self.feeds: frozenset[str] = frozenset()
         """The published types that its events come or are made from."""
         self.mark = TIME_MAX
@@ -104,6 +107,10 @@ class Sink:
         """Drop held events that will come again: by source, those from a time on."""
         self._held.withdraw(due)
 
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Some of the held events are of rules that are called otherwise now; by their sources."""
+        self._held.rename(names)
+
     def take(self, events_max: int) -> Delivery | None:
         """What is to be sent now; None when nothing is due or there is no credit."""
         if not self._queue or self.credit == 0:
@@ -115,7 +122,8 @@ class Sink:
         self.credit -= parcel.events
         self.delivered += parcel.events
         dropped, self._unreported = self._unreported, 0
-        return Delivery(parcel.batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
+        batches = told(parcel.batches) if self.has_ended_rules else parcel.batches
+        return Delivery(batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
 
     def _joined(self, first: Parcel, events_max: int) -> Parcel:
         """The first parcel with those that wait behind it, up to so many events."""
@@ -254,6 +262,7 @@ class Sinks:
         sink.rules = tuple(
             deployed for name in names for deployed in self._deployments.defining(name)
         )
+        sink.has_ended_rules |= any(deployed.has_ended for deployed in sink.rules)
         needs = [self._deployments.needs(deployed.rule.name) for deployed in sink.rules]
         sink.feeds = frozenset(names).union(*needs) - {TIMER.name}
         if sink.rules:

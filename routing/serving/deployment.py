@@ -11,17 +11,25 @@ say, it will never say; where it is replaced, neither will the new one, which ho
 beyond all that was published. Both instants are told to who removes or replaces.
 
 Law 4: a name's versions count up for ever, so that no two deployments share composite ids (S15).
+
+Law 5: of a name, one version holds at an instant at most: one that replaces another holds from no
+earlier than where that ended, whatever they need.
+
+Law 6: a rule that has ended may have to be evaluated for some time yet (ended). It counts as a rule
+then wherever composite events are found, waited for and passed on; it is not in force, and nobody
+can name it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from matcher.model import TIME_MIN, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
+from routing.serving import ended as ending
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
 from rules.pattern import TIMER, Rule, RuleSet
@@ -51,6 +59,11 @@ class Deployed:
         named.pop(TIMER.name, None)
         return tuple(named.values())
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is not in force any more (Law 6)."""
+        return ending.has_ended(self.rule.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Ended:
@@ -63,15 +76,27 @@ class Ended:
     deployed: Deployed
     until: int
 
+    @property
+    def name(self) -> str:
+        """What the rule is called from its end on."""
+        one = self.deployed
+        return ending.name_of(one.rule.name, one.version, self.until)
+
+    @property
+    def rule(self) -> Deployed:
+        """The rule as it is evaluated from its end on (Law 6), in its old place."""
+        return replace(self.deployed, rule=ending.ended(self.deployed.rule, self.name))
+
 
 class Deployments:
-    """The rules in force by name, at most ``rules_max`` of them.
+    """The rules in force by name, at most ``rules_max`` of them, and those of Law 6.
 
     ``published`` below are the names of the types that have, or have had, advertisers.
     """
 
     def __init__(self, config: NodeConfig) -> None:
         self._rules: dict[str, Deployed] = {}
+        self._lingering: dict[str, Deployed] = {}
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
@@ -90,12 +115,27 @@ class Deployments:
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
-        """The rules in force, in their order (E4)."""
+        """All rules that are evaluated, in their order (E4)."""
+        return tuple(sorted(self._all, key=lambda deployed: deployed.place))
+
+    @property
+    def in_force(self) -> tuple[Deployed, ...]:
+        """Those in force, in their order."""
         return tuple(sorted(self._rules.values(), key=lambda deployed: deployed.place))
 
+    @property
+    def lingering(self) -> Collection[Deployed]:
+        """Those that have ended (Law 6)."""
+        return self._lingering.values()
+
+    @property
+    def _all(self) -> Iterable[Deployed]:
+        rules = self._rules.values()
+        return (*rules, *self._lingering.values()) if self._lingering else rules
+
     def find(self, name: str) -> Deployed | None:
-        """The rule of that name, if it is in force."""
-        return self._rules.get(name)
+        """The rule of that name, if it is evaluated."""
+        return self._rules.get(name) or self._lingering.get(name)
 
     def defining(self, type_name: str) -> tuple[Deployed, ...]:
         """The rules that define a type."""
@@ -160,17 +200,30 @@ class Deployments:
         ended: Iterable[tuple[str, int]] = (),
     ) -> None:
         """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
-        before, self._rules = self._rules, {deployed.rule.name: deployed for deployed in rules}
+        before = self._rules, self._lingering
+        named = {deployed.rule.name: deployed for deployed in rules}
+        self._lingering = {name: one for name, one in named.items() if one.has_ended}
+        self._rules = {name: one for name, one in named.items() if not one.has_ended}
         self._versions.update(ended)
         self._versions.update((name, one.version) for name, one in self._rules.items())
-        self._serial = max((one.serial for one in self._rules.values()), default=0)
+        self._serial = max((one.serial for one in self._all), default=0)
         advertised = frozenset(published)
-        if self._rules != before or advertised.intersection(self._defining) != self._published:
+        if (self._rules, self._lingering) != before or advertised.intersection(
+            self._defining
+        ) != self._published:
             self.rearrange(advertised)
 
     def restart(self, name: str, since: int) -> None:
         """Have a rule hold from another instant: the place that evaluates it has changed."""
         self._rules[name] = replace(self._rules[name], since=since)
+
+    def keep(self, one: Deployed) -> None:
+        """Have a rule that has ended linger. ``rearrange`` must follow."""
+        self._lingering[one.rule.name] = one
+
+    def let_go(self, name: str) -> Deployed:
+        """Have one linger no more. ``rearrange`` must follow."""
+        return self._lingering.pop(name)
 
     def remove(self, name: str) -> Deployed:
         """Take a rule out of force. ``rearrange`` must follow."""
@@ -178,16 +231,14 @@ class Deployments:
 
     def rearrange(self, published: Iterable[str]) -> None:
         """Work out anew what each rule needs: rules or the published types have changed."""
-        uses, defining = _graph(self._rules.values())
+        uses, defining = _graph(self._all)
         self._defining = {
             name: tuple(sorted(rules, key=lambda deployed: deployed.place))
             for name, rules in defining.items()
         }
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
-        self._needs = {
-            name: _needs(deployed.rule, uses, advertised) for name, deployed in self._rules.items()
-        }
+        self._needs = {one.rule.name: _needs(one.rule, uses, advertised) for one in self._all}
         groups: dict[str, dict[frozenset[str], None]] = {}
         for needs in self._needs.values():
             for type_name in needs:

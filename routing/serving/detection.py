@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventType
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code, Deploy
@@ -174,6 +174,7 @@ class Detection:
         version = self._deployments.version_of(rules)
         sinces = self._sinces(rules, now)
         ended = self._take_out(replaced, rules)
+        sinces = self._beyond_ends(sinces, ended)
         added: list[Deployed] = []
         for since in dict.fromkeys(sinces.values()):
             own = tuple(rule for rule in rules.rules if sinces[rule.name] == since)
@@ -185,7 +186,7 @@ class Detection:
     def remove(self, name: str) -> Ended:
         """Remove a rule; Refusal when there is none of that name."""
         deployed = self._deployments.find(name)
-        if deployed is None:
+        if deployed is None or deployed.has_ended:
             raise Refusal(Code.UNKNOWN, f"no rule is named {name}")
         (ended,) = self._take_out([deployed], RuleSet((), {}))
         self._rules_changed()
@@ -249,6 +250,20 @@ class Detection:
         bounds += [found.mark for found in known if found.mark is not None]
         bounds += [given[name] for name in names if name in given]
         return max(bounds)
+
+    def _beyond_ends(
+        self, sinces: Mapping[str, int | None], ended: Iterable[Ended]
+    ) -> Mapping[str, int | None]:
+        """The instants from which new rules hold, none before what it replaces has ended (Law 5 of
+        routing.serving.deployment).
+        """
+        found = dict(sinces)
+        for one in ended:
+            name = one.deployed.rule.name
+            if name in found and one.until > TIME_MIN:
+                since = found[name]
+                found[name] = one.until if since is None else max(since, one.until)
+        return found
 
     def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> Sequence[Ended]:
         """Take rules out of force, for new ones whose types stay known in between."""

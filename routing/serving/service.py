@@ -276,12 +276,12 @@ class Service:
         self._log("info", "removed", rule=message.name, client=link.name)
 
     def _receive_list_rules(self, link: Link, message: ListRules) -> None:
-        rules = self._overview.rules(self._deployments.rules, self._moment.now)
+        rules = self._overview.rules(self._deployments.in_force, self._moment.now)
         self._send(link.peer, Confirmed(message.request, {"rules": rules}))
 
     def _receive_show_rule(self, link: Link, message: ShowRule) -> None:
         deployed = self._deployments.find(message.name)
-        if deployed is None:
+        if deployed is None or deployed.has_ended:
             raise Refusal(Code.UNKNOWN, f"no rule is named {message.name}")
         (facts,) = self._overview.rules([deployed], self._moment.now)
         self._send(link.peer, Confirmed(message.request, {**facts, "text": deployed.rule.text}))

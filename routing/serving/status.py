@@ -149,7 +149,7 @@ class Overview:
             "types": [
                 type_facts(known, given.get(known.schema.name)) for known in self._advertisements
             ],
-            "rules": self.rules(self._deployments.rules, now),
+            "rules": self.rules(self._deployments.in_force, now),
             "sinks": [{**sink_facts(sink), "ended": self._has_ended(sink)} for sink in self._sinks],
         }
 

@@ -4,7 +4,8 @@ Brokers that were out of each other's reach may have come to know different thin
 tree that joins them puts them together (``merged``).
 
 Law 1: of two versions of a rule the later counts, and of equal ones the one that has ended, since
-a rule ends once and for all. What is only in one of them counts.
+a rule ends once and for all. What is only in one of them counts; but a rule that has ended and
+lingers does so only as long as nobody who knows of its end has let it go.
 
 Law 2: where two differ otherwise (a type with two schemas, a name for two rules) the root's own
 counts. What of the others does not go with it is left out, and named.
@@ -20,10 +21,12 @@ from functools import lru_cache
 
 import msgspec
 
+from matcher.identity import plain_name
 from matcher.model import EventType
 from routing.messages import Known, RuleFacts
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments
+from routing.serving.ended import ended, has_ended, version_of
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
@@ -73,6 +76,8 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
 def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, ...]:
     """The rules of a text. Types come and go, but mostly not those that it speaks of."""
     rules = load(text, file=name, known={schema.name: schema for schema in known}).rules
+    if has_ended(name):
+        return tuple(ended(rule, name) for rule in rules)
     return tuple(replace(rule, name=name) for rule in rules)
 
 
@@ -114,13 +119,15 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
     ended = dict(own.ended)
     for name, version in other.ended:
         ended[name] = max(version, ended.get(name, version))
-    rules = {facts.name: facts for facts in own.rules}
+    rules = {facts.name: facts for facts in own.rules if not _is_let_go(facts, other)}
     mentions = {one.rule.name: {schema.name for schema in one.mentions} for one in rules_of(other)}
     for facts in other.rules:
         present = rules.get(facts.name)
         if present is not None and present.version >= facts.version:
             if present != facts:
                 lost.append(facts.name)
+        elif _is_let_go(facts, own):
+            continue
         elif mentions[facts.name].isdisjoint(lost):
             rules[facts.name] = facts
         else:
@@ -139,3 +146,13 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
     except RuleErrors:  # together they have a cycle of terminators
         return own, [*lost, *(facts.name for facts in other.rules)]
     return known, lost
+
+
+def _is_let_go(facts: RuleFacts, by: Known) -> bool:
+    """Whether a rule has ended that somebody knows to have ended and has not among the rules."""
+    if not has_ended(facts.name):
+        return False
+    name, version = plain_name(facts.name), version_of(facts.name)
+    later = any(one.name == name and one.version > version for one in by.rules)
+    is_known = later or dict(by.ended).get(name, -1) >= version
+    return is_known and all(one.name != facts.name for one in by.rules)

@@ -88,7 +88,7 @@ class CheapestWays:
             broker: frozenset(name for text in texts if (name := type_named(text)) is not None)
             for broker, texts in tally.wants
         }
-        rules = [one.rule for one in self._ground.deployments.rules]
+        rules = [one.rule for one in self._ground.deployments.in_force]
         defined = {rule.defines.name for rule in rules}
         found = {}
         for source, (size, batches) in tally.found.items():

@@ -35,6 +35,11 @@ class Agreed:
         """The tree for which the last plan was made."""
         self._last_number = 0
 
+    @property
+    def by_arrival(self) -> bool:
+        """Whether events have the times at which they come."""
+        return self._ordering is Ordering.ARRIVAL
+
     def next_number(self) -> int:
         """At the root: the number of a pause, or of a survey."""
         self._last_number += 1

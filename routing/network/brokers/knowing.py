@@ -21,6 +21,7 @@ from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
+from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 
@@ -29,13 +30,20 @@ class Knowing:
     """Tells what is known and learns it: at the root from all, elsewhere from the father."""
 
     def __init__(
-        self, ground: Ground, agreed: Agreed, agenda: Agenda, needs: Needs, visiting: Visiting
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        agenda: Agenda,
+        needs: Needs,
+        visiting: Visiting,
+        lingering: Lingering,
     ) -> None:
         self._ground = ground
         self._agreed = agreed
         self._agenda = agenda
         self._needs = needs
         self._visiting = visiting
+        self._lingering = lingering
         self._router = ground.router
         self._advertisements = ground.advertisements
         self._deployments = ground.deployments
@@ -130,6 +138,7 @@ class Knowing:
         gone = [one for one in self._adopted.values() if not _is_among(one, after)]
         come = [one for one in known.types if not _is_among(one, self._adopted)]
         self._learn_types(known, gone, come)
+        self._lingering.learn(rules)
         self._deployments.adopt(rules, self._adopted, known.ended)
         self._named = frozenset(schema.name for one in rules for schema in one.mentions)
 
@@ -186,6 +195,7 @@ class Knowing:
         lent = self._fitting(known.types)
         self._advertisements.exchange(before, [*after, *lent])
         self._lent += lent
+        self._lingering.learn(rules)
         self._deployments.adopt(rules, [schema.name for schema in known.types], known.ended)
         self._hopeless = set(known.given_up)
         self._ground.desk.check_interests()

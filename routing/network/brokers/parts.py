@@ -40,6 +40,7 @@ from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
+from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Chooser, Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
@@ -81,7 +82,8 @@ def parts_of(
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agreed, agenda)
-    knowing = Knowing(ground, agreed, agenda, needs, visiting)
+    lingering = Lingering(ground, by_arrival=agreed.by_arrival)
+    knowing = Knowing(ground, agreed, agenda, needs, visiting, lingering)
     requests = Requests(ground, agenda, visiting)
     passing = Passing(ground, agreed, visiting, moved)
     openings, trees, detection = Openings(ground, moved), None, ground.detection
@@ -92,7 +94,7 @@ def parts_of(
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, needs, measuring)
     planning = Planning(
-        ground, agreed, visiting, wanting, knowing, requests, passing, trees, measuring
+        ground, agreed, visiting, wanting, knowing, lingering, requests, passing, trees, measuring
     )
     reasons = (requests, *(one for one in (trees, measuring) if one is not None))
     pausing = Pausing(

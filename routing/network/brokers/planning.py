@@ -21,13 +21,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from matcher.identity import RULE_SOURCE
+from matcher.identity import RULE_SOURCE, plain_name
 from routing.messages import Plan
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
+from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.passing import Passing
 from routing.network.brokers.trees import SinkTrees
@@ -46,6 +47,7 @@ class Planning:
         visiting: Visiting,
         wanting: Wanting,
         knowing: Knowing,
+        lingering: Lingering,
         requests: Requests,
         passing: Passing,
         trees: SinkTrees | None,
@@ -58,6 +60,7 @@ class Planning:
         self._visiting = visiting
         self._wanting = wanting
         self._knowing = knowing
+        self._lingering = lingering
         self._requests = requests
         self._passing = passing
         self._trees = trees
@@ -74,7 +77,10 @@ class Planning:
         versions = {facts.name: facts.version for facts in agreed.known.rules}
         self._learn(found)
         homes = {name: set(types) for name, _, types in found.nodes}
+        due = self._due_in(found)
+        self._lingering.let_go(due)
         self._do_what_was_asked(homes)
+        due = {**self._due_in(found), **self._lingering.keep(due)}
         remembered = {state.origin for state in self._ground.overlay.states}
         absent = tuple(
             one for one in agreed.known.homes if one[0] not in homes and one[0] in remembered
@@ -86,11 +92,13 @@ class Planning:
         tree = found.pause.root, found.pause.epoch, found.pause.number
         rates, ways = agreed.choice.rates, agreed.choice.ways
         plan = Plan(*tree, nodes, absent, rates=rates, ways=ways, front=found.front)
-        due = self._due_in(found)
-        if found.pause.introduce or has_moved(versions, before, agreed.divided(plan)):
-            plan = replace(plan, anew=True, due=due)
+        dues = tuple(sorted(due.items()))
+        after = agreed.divided(plan)
+        is_moved = has_moved(versions, before, after)
+        if found.pause.introduce or is_moved or self._lingering.are_behind(after, found.rules):
+            plan = replace(plan, anew=True, due=dues)
         if self._trees is not None:
-            plan = self._trees.plan(plan, found, due)
+            plan = self._trees.plan(plan, found, dues)
         self._knowing.pass_on()
         return plan
 
@@ -119,7 +127,7 @@ class Planning:
         if self._measuring is not None:
             self._measuring.begin_plan()
 
-    def _due_in(self, found: Round) -> tuple[tuple[str, int], ...]:
+    def _due_in(self, found: Round) -> dict[str, int]:
         """From when on rules have to give their composite events once more."""
         due = {}
         for one in self._ground.deployments.rules:
@@ -127,7 +135,7 @@ class Planning:
             bounds = [table[name] for table in (found.due, self._agreed.committed) if name in table]
             if bounds:
                 due[name] = max(bounds)
-        return tuple(sorted(due.items()))
+        return due
 
     # --- everywhere ---
 
@@ -179,11 +187,15 @@ class Planning:
 
 
 def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:
-    """Whether a rule that stays in force, as it was in that version, is evaluated elsewhere."""
+    """Whether a rule of those before, in the version that it had, is evaluated elsewhere, be it in
+    force or lingering.
+    """
     if before is None:
         return False
     old, new = before.partition.places, after.partition.places
-    return any(
-        versions.get(one.rule.name) == one.version and old.get(one.rule.name) != new[one.rule.name]
-        for one in after.rules
-    )
+    for one in after.rules:
+        name = one.rule.name
+        was = plain_name(name) if one.has_ended and name not in versions else name
+        if versions.get(was) == one.version and old.get(was) != new[name]:
+            return True
+    return False

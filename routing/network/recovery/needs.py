@@ -9,6 +9,9 @@ matter. So every type that rules use has a *horizon*.
 
 Law 2: what no window bounds (consumption, cycles, and all that such rules use) has to be right
 from the beginning, and has no horizon but that.
+
+Law 3: nothing before the instant from which a rule holds matters to it; and nothing matters any
+more to one that has ended, if that was before it has to be right.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
+from routing.serving.ended import until_of
 from rules.checking.dependencies import arrange
 from rules.engine.engine import Detections
 from rules.pattern import TIMER, Rule
@@ -44,7 +48,9 @@ def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 
 def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
-    """For each rule, how far back it sees when it is evaluated once more (Laws 1 and 2)."""
+    """For each rule, how far back it sees when it is evaluated once more (Laws 1 to 3); nothing for
+    those of which nothing is needed any more.
+    """
     right = {one.rule.name: due.get(one.rule.name, TIME_MIN) for one in rules}
     defining: dict[str, list[str]] = {}
     for one in rules:
@@ -53,11 +59,16 @@ def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
     # Arranged together, since a cycle may lead over rules that were deployed apart.
     waiting = list(_arranged(tuple(one.rule for one in rules)))
     by_name = {rule.name: rule for rule in waiting}
+    since = {one.rule.name: one.since for one in rules if one.since is not None}
+    until = {one.rule.name: until_of(one.rule.name) for one in rules if one.has_ended}
     while waiting:
         rule = waiting.pop()
+        if rule.name in until and right[rule.name] >= until[rule.name]:
+            continue
         start = TIME_MIN
         if not is_unbounded(rule) and right[rule.name] > TIME_MIN:
             start = right[rule.name] - _reach(rule)
+        start = max(start, since.get(rule.name, TIME_MIN))
         if found.get(rule.name, TIME_MAX) <= start:
             continue
         found[rule.name] = start
@@ -74,9 +85,11 @@ def horizons(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int
     found: dict[str, int] = {}
     from_when = starts(rules, due)
     for one in rules:
+        start = from_when.get(one.rule.name)
+        if start is None:
+            continue
         for used in one.rule.used_types:
             if used != TIMER:
-                start = max(from_when[one.rule.name], TIME_MIN if one.since is None else one.since)
                 found[used.name] = min(found.get(used.name, TIME_MAX), start)
     return found
 

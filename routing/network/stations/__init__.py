@@ -2,6 +2,7 @@
 
 A ``station`` has the engine, the fragments and the marks of one tree (``duties``: what a division
 asks of it; ``said``: who says how far each type is; ``missing``: of which nobody says anything;
+``lingering``: which rules have ended, ``ending``: since the last plan;
 ``arrival``: where events are stamped as they come). ``divided`` gives it what it needs on the
 single tree, ``processing`` on that of one broker with sinks, ``detecting`` on all of them
 (``grove``: which of these have news); ``relaying`` brings results, and the marks that they wait

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
-from routing.config import Ordering
 from routing.delivery.joining import joined
 from routing.network.recovery.ledger import Ledger
 from routing.network.recovery.needs import horizons
 from routing.network.stations.arrival import ArrivalStation
+from routing.network.stations.ending import EndingDetection
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
 from routing.network.tables.outbox import parts_of
@@ -31,14 +31,13 @@ from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
 
-class DividedDetection(Detection):
+class DividedDetection(EndingDetection):
     """A Detection that evaluates the rules that its broker's station has."""
 
     def __init__(self, name: str, router: DividedRouter, basis: Basis) -> None:
         super().__init__(basis)
         self._name = name
         self._router = router
-        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
         kind = ArrivalStation if self._by_arrival else Station
         self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
         self.ledger = Ledger(self._config.retained_events_max)
@@ -126,6 +125,10 @@ class DividedDetection(Detection):
         names -= self._router.ended
         names |= self.station.rules.keys()
         return {name: self._mark_of(name) for name in sorted(names)}
+
+    def reached(self, rule: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        return self._mark_of(rule)
 
     def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
         """These rules' composite events are due here, from these times on where they are known."""

@@ -21,6 +21,10 @@ said something else, and the rules that use them. After another plan that is eve
 
 Law 7: what sinks are told of a rule, here and elsewhere, is its outlook, which may lie beyond its
 mark (outlook).
+
+Law 8: a rule that has ended and lingers (routing.network.brokers.lingering) is evaluated up to its
+end. From there on it is as if all that it uses had ended, and nothing waits for it. Where the rule
+was evaluated before its end, that has been done already, unless rules begin anew.
 """
 
 from __future__ import annotations
@@ -28,8 +32,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from routing.delivery.joining import joined, with_batches
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
+from routing.network.stations.lingering import Lingering, any_ended
 from routing.network.stations.missing import Missing
 from routing.network.stations.said import Said
 from routing.network.tables.ends import Ends
@@ -46,6 +52,7 @@ from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
+from routing.serving.ended import told_causes
 from rules.engine.engine import NOTHING, Detections, Detector
 from rules.pattern import TIMER, RuleSet
 
@@ -77,6 +84,7 @@ class Station:
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
         """Whether everything is to be looked at (Law 6)."""
+        self._lingering = Lingering()
         self.news: Sequence[str] = ()
         """The rules here that have another outlook since the last ``advance``, or have ended, or
         have not any more; all, after another plan."""
@@ -135,7 +143,7 @@ class Station:
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         mark = self._rule_marks.get(rule)
-        return self._engine.mark(rule) if mark is None else mark
+        return self._lingering.mark(rule, self._engine) if mark is None else mark
 
     def outlook(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -161,6 +169,7 @@ class Station:
         """
         wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
+        self._lingering.forget()
         self._rule_marks.clear()
         self._outlook.forget()
         self._forwarder = Forwarder()
@@ -186,15 +195,20 @@ class Station:
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         before, duties = self._duties.rules, duties_of(self._name, division)
+        lingering = self._lingering
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
-            self._engine.remove(gone)
-        self._install([one for rule, one in here.items() if before.get(rule) != one], division)
+            if gone not in lingering:
+                self._engine.remove(gone)
+        new = [one for rule, one in here.items() if before.get(rule) != one]
+        lingering.have_been |= any_ended(division.rules)
+        lingering.follow(here, [one.rule.name for one in new], anew=self._begins_anew)
+        self._install([one for one in new if one.rule.name not in lingering], division)
         self._duties = duties
         self.missing.arrange(here.values(), division)
         self._rule_marks.clear()
         self._outlook.arrange({name: one.rule for name, one in here.items()})
-        self._ends.arrange(duties.uses, duties.defining)
+        self._ends.arrange(lingering.uses(duties.uses), duties.defining)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
@@ -289,7 +303,12 @@ class Station:
         is_anew, self._is_anew = self._is_anew, False
         moved = self._hear(own, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
+        while self._lingering.is_pending and self._finish():
+            is_anew, moved = True, set(self._said.marks)
+            detections = joined((detections, self._engine.advance({})))
         if detections.batches:
+            if self._lingering.have_been:
+                detections = with_batches(detections, told_causes(detections.batches))
             self._note_found(detections)
             for batch in detections.batches:
                 if self._forwarder.looks_at(batch.type.name):
@@ -299,6 +318,14 @@ class Station:
         self._raise(moved, changed, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or self._ends.types != ended)
         return detections
+
+    def _finish(self) -> bool:
+        """Whether rules that linger have come to their ends by now (Law 8)."""
+        duties, lingering = self._duties, self._lingering
+        if not lingering.finish(self._engine):
+            return False
+        self._ends.arrange(lingering.uses(duties.uses), duties.defining)
+        return True
 
     def _note_found(self, detections: Detections) -> None:
         for batch in detections.batches:
@@ -356,7 +383,7 @@ class Station:
         rules, marks = self._duties.rules, self._rule_marks
         touched = rules if is_anew else self._touched_by(moved)
         for rule in touched:
-            mark = self._engine.mark(rule)
+            mark = self._lingering.mark(rule, self._engine)
             if mark != marks.get(rule):
                 marks[rule] = mark
                 moved.add(rules[rule].rule.defines.name)
@@ -381,7 +408,11 @@ class Station:
     def _mark_here(self, name: str) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = self._given(name) if name in self._said.marks else TIME_MAX
-        for rule in self._duties.defining.get(name, ()):
+        rules = self._duties.defining.get(name, ())
+        running = self._lingering.running(rules)
+        if rules and not running and name not in self._said.marks:
+            mark = self._beyond
+        for rule in running:
             mark = min(mark, self._rule_marks[rule])
         return max(mark, self._beyond) if name in self._ends.types else mark
 

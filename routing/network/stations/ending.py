@@ -1,0 +1,53 @@
+"""A Detection at whose root rules that have ended may linger (routing.network.brokers.lingering).
+
+Law: what has ended is remembered until the plan asks for it, with how far this broker was. By
+arrival versions of a rule are told apart where they are evaluated, and nothing is said of instants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from routing.config import Ordering
+from routing.serving.deployment import Deployed, Ended
+from routing.serving.detection import Detection
+from rules.pattern import RuleSet
+
+
+class EndingDetection(Detection):
+    """Owner of what has ended since the last plan."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._by_arrival = self._config.ordering is Ordering.ARRIVAL
+        self._ended: list[tuple[Ended, int]] = []
+
+    def reached(self, rule: str) -> int:
+        """Up to where this broker has a rule's composite events."""
+        raise NotImplementedError
+
+    def take_ended(self) -> list[tuple[Ended, int]]:
+        """The rules that have ended since this was last asked, and ``reached`` of each."""
+        ended, self._ended = self._ended, []
+        return ended
+
+    def linger(self, new: Iterable[Deployed], gone: Iterable[str]) -> None:
+        """Let rules that have ended linger, and others no more."""
+        for one in map(self._deployments.let_go, gone):
+            self._advertisements.exchange(one.mentions, ())
+        for one in new:
+            self._advertisements.exchange((), one.mentions)
+            self._deployments.keep(one)
+        self._rules_changed()
+
+    def _beyond_ends(
+        self, sinces: Mapping[str, int | None], ended: Iterable[Ended]
+    ) -> Mapping[str, int | None]:
+        return sinces if self._by_arrival else super()._beyond_ends(sinces, ended)
+
+    def _take_out(self, gone: Sequence[Deployed], rules: RuleSet) -> Sequence[Ended]:
+        reached = [self.reached(one.rule.name) for one in gone]
+        ended = super()._take_out(gone, rules)
+        self._ended += zip(ended, reached, strict=True)
+        return ended
