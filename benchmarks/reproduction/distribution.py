@@ -67,15 +67,12 @@ on average, 120 types of primitive events with rates from 0.001 to 10 events a s
 100 rules of 3 events with `last` and windows of 1 minute, and 10 subscriptions a broker; it was
 measured over more than a day. Here events are published for
 {WHOLE.warm_up_s + WHOLE.measured_s:.0f} seconds, of which the first {WHOLE.warm_up_s:.0f} are not
-measured, for up to {WHOLE.seeds} seeds: each table says how many it has by now. Figure 7.9 has
+measured, for {WHOLE.seeds} seeds of each strategy at each point. Figure 7.9 has
 {DEFAULT.brokers} brokers, and {THESIS.brokers} in a section of its own; the variations have a
 default of {WHOLE.brokers} brokers. All have as many types and rules for each broker as the thesis,
 so {6 * WHOLE.brokers} types and {5 * WHOLE.brokers} rules in the variations. The horizon is as long
 as a window, so what takes part in few matches weighs less than in the long run, and the rarest
 types hardly occur.
-
-Where a strategy has fewer seeds than others, as those of several trees have by now, its means are
-of fewer networks, and so are the claims that set it beside others.
 
 A figure is a mean over the seeds; ± is half the width of its 95 % interval (Student's t, which is
 wide for two). Traffic is all that brokers send one another: events, requests, marks,
@@ -370,7 +367,7 @@ EXPERIMENTS = (
         "thesis-7.9-full",
         "Default scenario, at the thesis's size",
         f"{THESIS.brokers} brokers, {6 * THESIS.brokers} types, {5 * THESIS.brokers} rules, for"
-        f" up to {THESIS.seeds} seeds; exact alone. Publishing lasts as long as elsewhere here.",
+        f" {THESIS.seeds} seeds; exact alone. Publishing lasts as long as elsewhere here.",
         DEFAULTS_FULL,
     ),
     *(

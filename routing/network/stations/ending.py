@@ -7,19 +7,18 @@ arrival versions of a rule are told apart where they are evaluated, and nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from routing.config import Ordering
 from routing.serving.deployment import Deployed, Ended
-from routing.serving.detection import Detection
+from routing.serving.detection import Basis, Detection
 from rules.pattern import RuleSet
 
 
 class EndingDetection(Detection):
     """Owner of what has ended since the last plan."""
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, basis: Basis) -> None:
+        super().__init__(basis)
         self._by_arrival = self._config.ordering is Ordering.ARRIVAL
         self._ended: list[tuple[Ended, int]] = []
 
