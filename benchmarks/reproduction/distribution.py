@@ -98,18 +98,19 @@ written says how many seeds each point has.
 The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/results/study.jsonl);
 `--size whole --rows` with that file goes on with them.
 
-What that takes is about this much CPU time: measured for a run of 60 seconds of the default
-scenario with 20 brokers, and for the rest what the command says beforehand. With
-[compiled protocols](../decisions/0018-compiled-core.md) it is about half.
+What that takes is about this much CPU time with
+[compiled protocols](../decisions/0018-compiled-core.md): measured for a run of 60 seconds of the
+default scenario with 20 brokers, and for the rest in proportion. Interpreted it is two to three
+times as much.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |
-| `centralized` | 6 s | 310: 1.4 h | 29: 5 h |
-| `distributed-st` | 8 s | 310: 1.8 h | 29: 6 h |
-| `distributed-mt` | 57 s | 310: 6 h | 29: 22 h |
-| `push-pull-st` | 13 s | 310: 2.5 h | 29: 9 h |
-| `push-pull-mt` | 61 s | 310: 8 h | 29: 28 h |
-| `adaptive` | 10 s | 310: 2.5 h | 29: 9 h |"""
+| `centralized` | 3.2 s | 310: 0.8 h | 29: 1.5 h |
+| `distributed-st` | 4.4 s | 310: 1 h | 29: 2 h |
+| `distributed-mt` | 18 s | 310: 2 h | 29: 9 h |
+| `push-pull-st` | 7.9 s | 310: 1.5 h | 29: 4 h |
+| `push-pull-mt` | 25 s | 310: 3 h | 29: 12 h |
+| `adaptive` | 6.1 s | 310: 1.5 h | 29: 3 h |"""
 
 
 FULL_PAGE = f"{PAGE}-full"

@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PAGES = ("README.md", "docs/tutorial.md")
 MARK = "==== command"
-LIMIT_S = 300
+LIMIT_S = 600
 pytestmark = pytest.mark.timeout(3 * LIMIT_S)
 
 
