@@ -210,7 +210,7 @@ class SinkTrees:
             and (old.generation.centre, old.generation.epoch) == (plan.root, plan.epoch)
             and (old.filters, old.mixed) == (tree.filters, tree.mixed)
             and not any(old.has_link(*link) for link in self._lost)
-            and not any(map(old.uses, self._returned))
+            and old.used.isdisjoint(self._returned)
             and old.division == self._agreed.divided_for(tree, plan)
         )
 

@@ -123,7 +123,7 @@ class SinkTreesDetection(DividedDetection):
         return mark if mark != CLOSED else self.station.type_marks.get(name, TIME_MIN)
 
     def _front_of(self, name: str) -> int:
-        fronts = (tree.station.front for tree in self.trees.values() if tree.uses(name))
+        fronts = (tree.station.front for tree in self.trees.values() if name in tree.used)
         return max([self.station.front, *fronts])
 
     # --- division ---

@@ -7,7 +7,7 @@ engine; its mark is its end, and it uses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from routing.network.tables.ends import Uses
 from routing.serving.deployment import Deployed
@@ -33,8 +33,19 @@ class Lingering:
         """Rules begin anew."""
         self._done.clear()
 
-    def follow(self, here: Mapping[str, Deployed], new: Iterable[str], *, anew: bool) -> None:
-        """These are the rules here, some of them new. ``anew``: all begin anew."""
+    def follow(
+        self,
+        tree: Iterable[Deployed],
+        here: Mapping[str, Deployed],
+        new: Iterable[str],
+        *,
+        anew: bool,
+    ) -> None:
+        """These are the rules of the tree, those of them that are here, and which of these are new.
+
+        ``anew``: all begin anew.
+        """
+        self.have_been |= any(one.has_ended for one in tree)
         ended = {rule for rule, one in here.items() if one.has_ended}
         self._done &= ended
         if not anew:
@@ -68,8 +79,3 @@ class Lingering:
     def is_pending(self) -> bool:
         """Whether any is not done."""
         return bool(self._until)
-
-
-def any_ended(rules: Collection[Deployed]) -> bool:
-    """Whether any of the rules of a tree has ended."""
-    return any(one.has_ended for one in rules)

@@ -123,10 +123,6 @@ class Processing:
         """Whether the tree is for this broker's own sinks."""
         return self.father is None
 
-    def uses(self, name: str) -> bool:
-        """Whether rules of this tree use a type."""
-        return name in self.used
-
     def close(self, neighbour: str) -> None:
         """The link to a neighbour was lost, or is anew: this generation is at its end."""
         if neighbour == self.father:

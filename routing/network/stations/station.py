@@ -35,7 +35,7 @@ from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.delivery.joining import joined, with_batches
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
-from routing.network.stations.lingering import Lingering, any_ended
+from routing.network.stations.lingering import Lingering
 from routing.network.stations.missing import Missing
 from routing.network.stations.said import Said
 from routing.network.tables.ends import Ends
@@ -201,8 +201,8 @@ class Station:
             if gone not in lingering:
                 self._engine.remove(gone)
         new = [one for rule, one in here.items() if before.get(rule) != one]
-        lingering.have_been |= any_ended(division.rules)
-        lingering.follow(here, [one.rule.name for one in new], anew=self._begins_anew)
+        names = [one.rule.name for one in new]
+        lingering.follow(division.rules, here, names, anew=self._begins_anew)
         self._install([one for one in new if one.rule.name not in lingering], division)
         self._duties = duties
         self.missing.arrange(here.values(), division)
