@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 MANY = 50_000
 """So many new objects, and more, are not looked through when they are done."""
-YOUNG_WALKS = 20, 20
-"""So many walks through a generation before one through the next."""
+PATIENT = 500_000, 20, 20
+"""So many new objects before a walk through the young ones, and so many walks through a generation
+before one through the next, where the collector is patient."""
 
 
 @contextmanager
@@ -39,7 +40,7 @@ def collector_patient() -> Iterator[None]:
     walks through the young ones leads to some through all that a simulated network is made of.
     """
     before = gc.get_threshold()
-    gc.set_threshold(MANY, *YOUNG_WALKS)
+    gc.set_threshold(*PATIENT)
     try:
         yield
     finally:

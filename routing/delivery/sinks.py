@@ -56,7 +56,7 @@ class Sink:
         self.feeds: frozenset[str] = frozenset()
         """The published types that its events come or are made from."""
         self.mark = TIME_MAX
-        """Composite events before it are due."""
+        """Composite events before it are due; as of when any were last held or offered."""
         self.delivered = 0
         self.dropped = 0
         self._unreported = 0
@@ -78,6 +78,11 @@ class Sink:
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
         return self._queued + len(self._held) - self.limit
+
+    def follow(self, due_mark: Callable[[Deployed], int]) -> None:
+        """Composite events are due as far as all of its rules have come."""
+        if self.rules:
+            self.mark = min([due_mark(deployed) for deployed in self.rules])
 
     def offer(self, parcel: Parcel) -> None:
         """Queue events that are due."""
@@ -313,9 +318,12 @@ class Sinks:
     def offer_detected(self, detections: Detections, due_mark: Callable[[Deployed], int]) -> None:
         """Queue composite events, and what the rules' new marks release."""
         for sink in self._composite.values():
-            sink.mark = min([due_mark(deployed) for deployed in sink.rules])
+            if sink.held:  # else nothing asks for its mark
+                sink.follow(due_mark)
         is_joined = isinstance(detections, Joined)
         for sink, parcel in self._wanted(detections.batches, detections.order):
+            if not sink.held:
+                sink.follow(due_mark)
             if sink.must_hold(parcel, is_joined=is_joined):
                 sink.hold(parcel, self._places(parcel.batches))
             else:

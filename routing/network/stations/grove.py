@@ -56,7 +56,8 @@ class Grove:
     @property
     def news(self) -> Sequence[Processing]:
         """The trees that have news."""
-        return [self._in_order[place] for place in sorted(self._news)]
+        in_order = self._in_order
+        return [in_order[place] for place in sorted(self._news)] if self._news else ()
 
     def settle(self) -> None:
         """All that follows from what has come is done."""

@@ -382,10 +382,12 @@ class Station:
             moved.update(self._duties.defining, self._ends.types)
         rules, marks = self._duties.rules, self._rule_marks
         touched = rules if is_anew else self._touched_by(moved)
+        risen: set[str] = set()
         for rule in touched:
             mark = self._lingering.mark(rule, self._engine)
             if mark != marks.get(rule):
                 marks[rule] = mark
+                risen.add(rule)
                 moved.add(rules[rule].rule.defines.name)
         moved.discard(TIMER.name)
         for name in moved:
@@ -393,9 +395,9 @@ class Station:
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if name not in self._said.closed or self._is_used(name):
                 self._marks[name] = max(mark, self._marks.get(name, TIME_MIN))
-        news = set(rules if is_anew else changed)
-        for rule in touched:
-            if self._outlook.rise(rule, marks[rule], self._here):
+        outlook, news = self._outlook, set(rules if is_anew else changed)
+        for rule in rules if is_anew else outlook.concerned(risen, moved):
+            if outlook.rise(rule, marks[rule], self._here):
                 news.add(rule)
         self.news = sorted(news)
 
@@ -407,13 +409,15 @@ class Station:
 
     def _mark_here(self, name: str) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
-        mark = self._given(name) if name in self._said.marks else TIME_MAX
-        rules = self._duties.defining.get(name, ())
-        running = self._lingering.running(rules)
-        if rules and not running and name not in self._said.marks:
-            mark = self._beyond
-        for rule in running:
-            mark = min(mark, self._rule_marks[rule])
+        said = self._said.marks.get(name)
+        mark = TIME_MAX if said is None else self._beyond if said == CLOSED else said
+        rules = self._duties.defining.get(name)
+        if rules is not None:
+            running = self._lingering.running(rules)
+            if not running and said is None:
+                mark = self._beyond
+            for rule in running:
+                mark = min(mark, self._rule_marks[rule])
         return max(mark, self._beyond) if name in self._ends.types else mark
 
     def _is_used(self, name: str) -> bool:

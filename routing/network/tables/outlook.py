@@ -15,7 +15,7 @@ has no outlook beyond its mark, as any event of the batch may be next.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.order import greatest_time, least_time
@@ -66,6 +66,13 @@ class Outlook:
             least, greatest = waiting.pop()
             extent = min(least, extent[0]), max(greatest, extent[1])
         waiting.append(extent)
+
+    def concerned(self, risen: Iterable[str], moved: Iterable[str]) -> set[str]:
+        """The rules that may have another outlook once the marks of these rules have risen, and
+        those of these types are others.
+        """
+        opened = self._opened
+        return {*risen, *[rule for name in moved for rule in opened.get(name, ())]}
 
     def rise(self, rule: str, mark: int, types: Mapping[str, int]) -> bool:
         """A rule has been evaluated up to a mark; whether its outlook is another by that.
