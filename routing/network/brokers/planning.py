@@ -4,10 +4,10 @@ Law 1: the root does what was asked, and says in its plan who is in the tree and
 where; every broker works out the same division from that and from what is known (agreed).
 
 Law 2: when the tree is another than that of the last plan, or a rule has to be evaluated elsewhere,
-rules begin anew. What was under way may be lost; but all events that may still matter are kept
-where they entered, are sent again (for rules alone, where it is but a rule that moves: everybody
-else has what he wanted before the pause is over), and what sinks have not yet got is found once
-more (routing.network.recovery.needs).
+or for sinks that had it from trees of their own, rules begin anew. What was under way may be lost;
+but all events that may still matter are kept where they entered, are sent again (for rules alone,
+where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
+what sinks have not yet got is found once more (routing.network.recovery.needs).
 
 Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.
@@ -18,7 +18,7 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from matcher.identity import RULE_SOURCE, plain_name
@@ -94,7 +94,8 @@ class Planning:
         plan = Plan(*tree, nodes, absent, rates=rates, ways=ways, front=found.front)
         dues = tuple(sorted(due.items()))
         after = agreed.divided(plan)
-        is_moved = has_moved(versions, before, after)
+        rerouted = () if self._trees is None else self._trees.rerouted
+        is_moved = has_moved(versions, before, after, rerouted)
         if found.pause.introduce or is_moved or self._lingering.are_behind(after, found.rules):
             plan = replace(plan, anew=True, due=dues)
         if self._trees is not None:
@@ -186,9 +187,15 @@ class Planning:
             self._ground.desk.log("warning", text, events=events)
 
 
-def has_moved(versions: Mapping[str, int], before: Division | None, after: Division) -> bool:
+def has_moved(
+    versions: Mapping[str, int],
+    before: Division | None,
+    after: Division,
+    rerouted: Collection[str] = (),
+) -> bool:
     """Whether a rule of those before, in the version that it had, is evaluated elsewhere, be it in
-    force or lingering.
+    force or lingering; or has been so for sinks: those of the types that are ``rerouted`` had them
+    from trees of their own, wherever else they were evaluated for other rules.
     """
     if before is None:
         return False
@@ -196,6 +203,7 @@ def has_moved(versions: Mapping[str, int], before: Division | None, after: Divis
     for one in after.rules:
         name = one.rule.name
         was = plain_name(name) if one.has_ended and name not in versions else name
-        if versions.get(was) == one.version and old.get(was) != new[name]:
+        is_elsewhere = old.get(was) != new[name] or one.rule.defines.name in rerouted
+        if is_elsewhere and versions.get(was) == one.version:
             return True
     return False

@@ -20,6 +20,9 @@ Law 5: a subscription is confirmed once it is in force on the single tree, and o
 
 Law 6: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
+
+Law 7: when they do, they begin anew (planning, Law 2), though rules above them may have had them
+evaluated there all the time: what that found nobody was told, and trees of sinks may be behind it.
 """
 
 from __future__ import annotations
@@ -180,6 +183,16 @@ class SinkTrees:
     def note_returned(self) -> None:
         """At the root: all of that is done."""
         self._returned = {name for _, name in self._visiting.publishing - self._publishing}
+
+    @property
+    def rerouted(self) -> frozenset[str]:
+        """At the root: the types that come along the single tree with the plan that is being made,
+        and came to sinks from trees of their own with the last one (Law 7).
+        """
+        before = {
+            type_named(text) for tree in self._detection.trees.values() for text in tree.filters
+        }
+        return self._kinds.routed & before
 
     def plan(self, plan: Plan, found: Round, due: tuple[tuple[str, int], ...]) -> Plan:
         """At the root: a plan with the trees of brokers with sinks."""

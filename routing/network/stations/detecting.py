@@ -6,7 +6,9 @@ Law 2: a tree that begins is sent all that is kept and may still matter to it; o
 what was held while the network paused. So both have all that matters, and nothing twice.
 
 Law 3: own types (routing.network.ways.sink_trees) come to sinks from the broker's own tree, all
-others from the single one.
+others from the single one. So of rules of own types this broker has what its own tree has given,
+however far the single one, which may evaluate them for the sake of others, has come. When such a
+type is routed they are to be found once more from there on (brokers.trees, Law 7).
 
 Law 4: a rule that is evaluated nowhere is due from where the sources of this broker have promised
 to be: who subscribes later gets its composite events from there on.
@@ -16,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import SinkTree
@@ -167,6 +170,7 @@ class SinkTreesDetection(DividedDetection):
         self._idle = tuple(name for name in names if name not in evaluated)
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])
+        self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
 
@@ -194,7 +198,12 @@ class SinkTreesDetection(DividedDetection):
         if not self._by_arrival:  # else it is just followed
             self._feed_trees()
         single = {name: time for name, time in due.items() if name in self._single}
-        return super().begin_anew(division, single, front, is_lost=is_lost)
+        again = super().begin_anew(division, single, front, is_lost=is_lost)
+        routed = {RULE_SOURCE + name for name in self._routed}
+        return {source: time for source, time in again.items() if source in routed}
+
+    def _keep_reached(self) -> None:
+        """``follow_trees`` has seen to it, by the kinds that types had before (Law 3)."""
 
     @property
     def _company(self) -> Sequence[str]:

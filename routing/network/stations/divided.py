@@ -294,8 +294,7 @@ class DividedDetection(EndingDetection):
         if self._by_arrival:
             self.follow(division)
             return {}
-        for name in self.station.rules:
-            self._router.reach(name, self.station.outlook(name))
+        self._keep_reached()
         rules = [one.rule.name for one in division.rules]
         again = self._router.begin_anew(rules, due, front)
         self._due = dict(due)
@@ -309,6 +308,11 @@ class DividedDetection(EndingDetection):
             self.station.push(part, fresh=False)
         self._release(_parts(kept[came:]))
         return again
+
+    def _keep_reached(self) -> None:
+        """What was found here of rules that begin anew, this broker has."""
+        for name in self.station.rules:
+            self._router.reach(name, self.station.outlook(name))
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
         self._held, self.is_at_work = None, True

@@ -38,6 +38,7 @@ class Grove:
         for place, tree in enumerate(self._in_order):
             for name in sorted(tree.used):
                 self._users.setdefault(name, []).append(place)
+        self._news.clear()  # what had news may stand at another place, or no more
         self.touch_all()
 
     def touch(self, root: str) -> None:

@@ -9,6 +9,9 @@ them; otherwise every mark is told, since what comes there another way may wait 
 Law 3: a broker remembers up to where it has every rule's composite events. When rules begin anew,
 what it had beyond that is dropped, for it comes again; and what comes again of what lies before is
 dropped, too (architecture.md 4.3).
+
+Law 4: of rules that are *aside*, sinks here get composite events another way (detecting). What is
+told of them is passed on as ever, but says nothing of what this broker has.
 """
 
 from __future__ import annotations
@@ -52,6 +55,8 @@ class DividedRouter(Router):
         """The rules for which nobody publishes anything any more."""
         self._due: dict[str, int] = {}
         """By rule: from when on its composite events are news."""
+        self.aside: Collection[str] = ()
+        """The rules that Law 4 speaks of."""
 
     def follow(self, tree: Tree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
@@ -120,7 +125,8 @@ class DividedRouter(Router):
                 continue
             self.ended.discard(name)
             self._told[name] = max(mark, self._told.get(name, TIME_MIN))
-            self.reach(name, mark)
+            if name not in self.aside:
+                self.reach(name, mark)
         self._pass_told({name for name, _ in marks}, sender)
 
     def reach(self, name: str, mark: int) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from networks import run, sharp, write
 
 from routing.network.stations.detecting import SinkTreesDetection
+from routing.network.stations.grove import Grove
+from routing.network.stations.processing import Processing
 from rules.engine.engine import Detections
 
 
@@ -37,3 +41,15 @@ def test_a_tree_without_news_has_nothing_to_do(
             run(write(tmp_path, seed, *case, strategy))
     assert passed_over[0] > 100, passed_over
     assert looked_at[0] > 100, looked_at
+
+
+def test_fewer_trees_may_stand_while_others_have_news() -> None:
+    """A plan comes with what has come of the trees before it."""
+    one, two = (cast(Processing, SimpleNamespace(used=frozenset({"A"}))) for _ in range(2))
+    grove = Grove()
+    grove.plant({"b1": one, "b2": two})
+    grove.touch_users(["A"])
+    grove.plant({"b2": two})
+    assert grove.news == [two]
+    grove.plant({})
+    assert grove.news == []

@@ -171,6 +171,16 @@ def test_marks_are_told_where_something_may_come_another_way() -> None:
     assert net.sent == before, "nobody wants that"
 
 
+def test_a_mark_says_nothing_of_what_comes_to_a_broker_another_way() -> None:
+    net, random = chain("b0", "b0", "b0", "b0", wants={"b1": {"C0", "C1"}, "b2": {"C0"}}), Random(0)
+    net.routers["b1"].aside = {"C0"}
+    for rule in ("C0", "C1"):
+        net.rise(rule, 1)
+    settle(net, random)
+    assert (net.known("b1", "C0"), net.known("b1", "C1")) == (TIME_MIN, MICROSECONDS)
+    assert net.known("b2", "C0") == MICROSECONDS, "it is passed on"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_waits_is_told_what_it_waits_for(seed: int) -> None:
     random = Random(seed)
