@@ -25,7 +25,7 @@ a type, one demand says at once which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -132,7 +132,9 @@ class Forwarder:
         """
         new = Evaluation(fragment, since)
         old = self._evaluations.get(name)
+        released = frozenset[str]()
         if old is not None:
+            released = old.fragment.kept & fragment.pushed
             known = (self._marks.types.get(one, TIME_MIN) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(Leaving(name, old, until))
@@ -142,7 +144,7 @@ class Forwarder:
         alone = Arrangement({name: new})
         for stored in self._history:
             self._sift(stored, alone)
-        self._rearrange()
+        self._rearrange(released)
 
     def remove(self, name: str) -> None:
         """Evaluate a rule's fragment no more; KeyError when there is none."""
@@ -164,13 +166,14 @@ class Forwarder:
             if was != will_be:
                 self._arrangement.want(name, was, will_be)
 
-    def _rearrange(self) -> None:
+    def _rearrange(self, released: Collection[str] = ()) -> None:
         wanted = [predicate for one in self._wanted.values() for predicate in one]
         self._arrangement = Arrangement(self._evaluations, self._leaving, wanted)
         running = self._arrangement.running
         self._waiting = {one: None for one in self._waiting if one in set(running)}
         names = {name for one in running for name in one.fragment.types}
-        self._marks.arrange(names, self._arrangement.reach, self._arrangement.company)
+        reach, company = self._arrangement.reach, self._arrangement.company
+        self._marks.arrange(names, reach, company, released)
 
     # --- what is pulled ----------------------------------------------------------------------
 

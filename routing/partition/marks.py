@@ -2,7 +2,7 @@
 
 Law 1: a type's mark goes up as it is where its events pass by themselves; where they wait for
 others, once all that these fragments look at has come as far (forwarder, Law 2). What has gone up
-never goes back.
+never goes back, but for types that are released (``arrange``).
 
 Law 2: what is given is what working everything out anew would give, but only what a mark that rises
 bears on is looked at. A mark rises with nearly every message, and there may be thousands of types.
@@ -38,13 +38,18 @@ class Marks:
         types: Iterable[str],
         groups: Iterable[Group],
         company: Mapping[str, Collection[Group]],
+        released: Collection[str] = (),
     ) -> None:
         """Fragments look at these types, bind these groups, and forward the types of ``company``,
         each with the groups whose marks it has to wait for. Marks that are known stay, but for
         those of types that were not forwarded before: they speak of local sources alone, since
-        what those below keep until it is asked for has no mark (forwarder, Law 5).
+        what those below keep until it is asked for has no mark (forwarder, Law 5). So do those of
+        types that are ``released``: a rule that kept them until it asked wants all of them from now
+        on, and it may be for what others have asked alone that they have come so far.
         """
-        begun = company.keys() - self._company.keys()
+        begun = {*(company.keys() - self._company.keys()), *released}
+        for name in released:
+            self._given.pop(name, None)
         self.types = {
             name: TIME_MIN if name in begun else self.types.get(name, TIME_MIN) for name in types
         }

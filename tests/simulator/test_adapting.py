@@ -15,7 +15,7 @@ from rule_texts import SCHEMAS
 from timeline import batches
 
 from matcher.formats.printing import json_lines
-from matcher.model import Event
+from matcher.model import Event, Kind, Value
 from routing.network.brokers import adapting, measuring
 from routing.network.ways.division import divided, divided_for_sinks
 from routing.partition.choosing import Weights
@@ -143,31 +143,64 @@ def test_masters_may_change_at_every_survey(
     assert len(restless) > 1
 
 
+Links = Iterable[tuple[str, str, float]]
+"""Brokers, and the delay between them in ms."""
+Published = Mapping[tuple[str, str], Iterable[int]]
+"""By source, which is called as its type and a number, and broker: the seconds of its events."""
+
+ZEROS: Mapping[Kind, Value] = {Kind.INT: 0, Kind.FLOAT: 0.0, Kind.BOOL: False, Kind.STRING: ""}
+
+
+def placed(folder: Path, rules: str, links: Links, published: Published) -> Path:
+    """A scenario of brokers in a tree, with a sink for all Z at n0."""
+    declared = "".join(f"event {SCHEMAS[name]}\n" for name in "ABCD")
+    (folder / "rules.tesla").write_text(declared + rules)
+    text = 'strategy = "push-pull-st"\nengine = "naive"\nrules = "rules.tesla"\n'
+    text += "protocol = { heartbeat_s = 20.0, lead_s = 60.0 }\n"
+    names = dict.fromkeys(name for one, other, _ in links for name in (one, other))
+    text += "".join(f'[[broker]]\nname = "{name}"\n' for name in sorted(names))
+    for one, other, delay_ms in links:
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
+    for (name, broker), seconds in published.items():
+        schema = SCHEMAS[name[0]]
+        data = {one.name: ZEROS[one.kind] for one in schema.attributes}
+        events = [
+            Event(schema.name, second * 1_000_000, name, str(n), data, n)
+            for n, second in enumerate(seconds, start=1)
+        ]
+        (folder / f"{name}.jsonl").write_bytes(json_lines(batches(events, [schema])))
+        text += f'[[source]]\nname = "{name}"\nbroker = "{broker}"\nevents = "{name}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["Z()"]\n'
+    file = folder / "scenario.toml"
+    file.write_text(text)
+    return file
+
+
 def test_what_others_publish_is_waited_for_once_a_type_is_pulled_no_more(tmp_path: Path) -> None:
     """A is pulled, and at n3 its mark is that of the source there; the plan by which it is sent as
     it comes is made at 61 s, while n4 says nothing yet (fuzzed seed 9009)."""
-    declared = "".join(f"event {SCHEMAS[name]}\n" for name in "AB")
     rule = "rule r: define Z() from B() as b and each A() within 4 s from b"
-    (tmp_path / "rules.tesla").write_text(declared + rule)
-    text = 'strategy = "push-pull-st"\nengine = "naive"\nrules = "rules.tesla"\n'
-    text += "protocol = { heartbeat_s = 20.0, lead_s = 60.0 }\n"
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in (0, 3, 4, 5))
-    for one, other, delay_ms in (("n0", "n3", 400.0), ("n3", "n4", 400.0), ("n0", "n5", 5.0)):
-        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay_ms}\n'
-    for name, broker, seconds in (
-        ("A0", "n3", (43, 69)),
-        ("A1", "n4", (67,)),
-        ("B0", "n0", (50, 67)),
-    ):
-        events = [
-            Event(name[0], second * 1_000_000, name, str(n), {"p": 0, **DATA[name[0]]}, n)
-            for n, second in enumerate(seconds, start=1)
-        ]
-        (tmp_path / f"{name}.jsonl").write_bytes(json_lines(batches(events, SCHEMAS.values())))
-        text += f'[[source]]\nname = "{name}"\nbroker = "{broker}"\nevents = "{name}.jsonl"\n'
-    text += '[[sink]]\nname = "k"\nbroker = "n0"\nsubscribe = ["Z()"]\n'
-    file = tmp_path / "scenario.toml"
-    file.write_text(text)
-    outcome = run(file)
+    links = (("n0", "n3", 400.0), ("n3", "n4", 400.0), ("n0", "n5", 5.0))
+    published = {("A0", "n3"): (43, 69), ("A1", "n4"): (67,), ("B0", "n0"): (50, 67)}
+    outcome = run(placed(tmp_path, rule, links, published))
+    assert check(outcome) == []
+    assert len(outcome.experiment.sinks["k"].arrivals) == 1
+
+
+def test_what_one_rule_has_asked_for_is_not_all_that_another_wants(tmp_path: Path) -> None:
+    """By the B at 14 s n1 has of A all that r0 needs before 16 s, and says so. Then nothing is
+    pulled any more, and the D at 15 s, when it comes, waits for the A of n2 (fuzzed seed 12086)."""
+    rules = """
+rule r0: define X() from B() as b
+and each A() as a within 4 s from b and last C() as c within 3 s from a
+rule r1: define Z() from D() as d and last A() as a within 6 s from d"""
+    links = (("n0", "n3", 5.0), ("n0", "n1", 5.0), ("n1", "n2", 40.0))
+    published = {
+        ("A0", "n2"): (2, 15),
+        ("B0", "n1"): (14, 16),
+        ("C0", "n0"): (14,),
+        ("D0", "n0"): (15,),
+    }
+    outcome = run(placed(tmp_path, rules, links, published))
     assert check(outcome) == []
     assert len(outcome.experiment.sinks["k"].arrivals) == 1

@@ -5,12 +5,13 @@ Law: it follows from the division, and stays as it is until there is another.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from matcher.identity import RULE_SOURCE
 from routing.network.tables.ends import users_of
 from routing.network.ways.places import Division
+from routing.partition.fragment import Fragment
 from routing.serving.deployment import Deployed
 from rules.pattern import TIMER, Rule
 
@@ -35,9 +36,22 @@ class Duties:
     """By type, the rules here whose marks it bears on, through other rules here too."""
     expected: Mapping[str, Sequence[str]]
     """By child, the types that it forwards of its own accord."""
+    fragments: Mapping[str, Mapping[str, Fragment]]
+    """By child, what it forwards for which rule."""
+
+    def released(self, before: Duties) -> Iterator[tuple[str, frozenset[str]]]:
+        """Children with types of which they kept some for a rule until it asked, by the duties
+        ``before``, and forward all that it wants of their own accord from now on.
+        """
+        for child, fragments in self.fragments.items():
+            kept = before.fragments.get(child, {})
+            found = (
+                kept[rule].kept & one.pushed for rule, one in fragments.items() if rule in kept
+            )
+            yield child, frozenset[str]().union(*found)
 
 
-NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {})
+NO_DUTIES = Duties({}, {}, {}, {}, frozenset(), {}, {}, {}, {})
 
 
 def duties_of(name: str, division: Division) -> Duties:
@@ -50,6 +64,11 @@ def duties_of(name: str, division: Division) -> Duties:
     defining: dict[str, list[str]] = {}
     for rule, one in here.items():
         defining.setdefault(one.rule.defines.name, []).append(rule)
+    below = {
+        child: fragments
+        for child, father in sorted(division.fathers.items())
+        if father == name and (fragments := division.partition.fragments.get(child))
+    }
     in_order = sorted(division.rules, key=lambda one: one.place)
     return Duties(
         rules=here,
@@ -59,14 +78,9 @@ def duties_of(name: str, division: Division) -> Duties:
         used=frozenset[str]().union(*uses.values()) - {TIMER.name},
         defining=defining,
         users=users_of(uses, defining),
-        expected=_expected(name, division),
+        expected={
+            child: sorted({pushed for one in own.values() for pushed in one.pushed})
+            for child, own in below.items()
+        },
+        fragments=below,
     )
-
-
-def _expected(name: str, division: Division) -> Mapping[str, Sequence[str]]:
-    fragments = division.partition.fragments
-    return {
-        child: sorted({pushed for one in fragments[child].values() for pushed in one.pushed})
-        for child, father in sorted(division.fathers.items())
-        if father == name and fragments.get(child)
-    }

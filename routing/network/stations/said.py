@@ -85,6 +85,12 @@ class Said:
         self.closings += 1
         self._furthest = None
 
+    def doubt(self, child: str, names: Iterable[str]) -> None:
+        """What a child has said of these types counts no more; ``arrange`` must come next."""
+        table = self.children.get(child, {})
+        for name in names:
+            table.pop(name, None)
+
     def forget(self) -> None:
         """What children have said counts no more."""
         self.children = {}

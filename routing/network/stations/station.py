@@ -14,7 +14,9 @@ perhaps through others, wait (missing). Given up, it counts as one that nobody p
 Law 4: where rules begin anew, engine and forwarder are new: everything that is needed comes again.
 
 Law 5: of rules that are pulled (routing.partition.pulls) some types wait below until they are asked
-for. Such a type's mark is also bounded by what was answered.
+for. Such a type's mark is also bounded by what was answered, and says no more than that all has
+come that the rules need which ask here. So where a child has kept events for a rule, and sends them
+all from now on, what it has said before of their type counts no more.
 
 Law 6: after an input only what it may have changed is looked at: the types of which somebody has
 said something else, and the rules that use them. After another plan that is everything.
@@ -204,6 +206,8 @@ class Station:
         names = [one.rule.name for one in new]
         lingering.follow(division.rules, here, names, anew=self._begins_anew)
         self._install([one for one in new if one.rule.name not in lingering], division)
+        for child, released in duties.released(self._duties):
+            self._said.doubt(child, released)
         self._duties = duties
         self.missing.arrange(here.values(), division)
         self._rule_marks.clear()

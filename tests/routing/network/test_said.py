@@ -55,6 +55,10 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
         match random.randrange(6):
             case 0:
                 expected = {child: sorted(subset(random)) for child in "xyz"[: random.randrange(4)]}
+                child, doubted = random.choice("xyz"), subset(random)
+                said.doubt(child, doubted)
+                for name in doubted & anew.children.get(child, {}).keys():
+                    del anew.children[child][name]
                 anew.published, anew.given_up = subset(random), subset(random)
                 before = anew.children
                 anew.children = {

@@ -221,6 +221,22 @@ def test_the_mark_of_a_slave_that_is_forwarded_from_now_on_begins_anew():
     assert node.advance({"C": 5 * MICROSECONDS}).marks == {"C": 5 * MICROSECONDS}
 
 
+def test_so_does_that_of_one_that_is_forwarded_for_another_rule_already():
+    """It spoke of what this node had asked for, for that rule alone (fuzzed seed 12086)."""
+    rule, node = rule_of(CHAIN), slave()
+    both = frozenset("BC")
+    joining = fragment_of(rule_of("B() and each C() within 3 s from B"), both, both)
+    pushed = fragment_of(rule, frozenset("C"), frozenset("C"))
+    assert joining is not None
+    assert pushed is not None
+    node.deploy("Y", joining)
+    node.advance({"B": 9 * MICROSECONDS, "C": 9 * MICROSECONDS})
+    assert node.marks == {"B": 9 * MICROSECONDS, "C": 9 * MICROSECONDS}
+    node.follow({"X": pushed, "Y": joining}, {})
+    assert node.marks["C"] == TIME_MIN
+    assert node.advance({"C": 5 * MICROSECONDS}).marks["C"] == 5 * MICROSECONDS
+
+
 def test_a_slave_keeps_what_may_be_asked_for_and_no_more():
     node = slave()
     for second in range(0, 20_000, 10):
