@@ -46,7 +46,9 @@ class Duties:
         for child, fragments in self.fragments.items():
             kept = before.fragments.get(child, {})
             found = (
-                kept[rule].kept & one.pushed for rule, one in fragments.items() if rule in kept
+                was.kept & one.pushed
+                for rule, one in fragments.items()
+                if (was := kept.get(rule)) is not None and was.pull is not None
             )
             yield child, frozenset[str]().union(*found)
 
