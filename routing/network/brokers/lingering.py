@@ -5,7 +5,7 @@ composite events may lack some of those before its end, or as a rule above it ma
 more from where it needs them. The root decides, with each plan, from the dues of the pause.
 
 Law 2: where the rule was evaluated up to its end, and goes on being evaluated there, nothing is
-left to do (station, Law 8). Where rules begin anew, it does as they do: in trees of sinks that may
+left to do (station, Law 5). Where rules begin anew, it does as they do: in trees of sinks that may
 be behind, and in another single tree; or where they had begun anew, and it is not as far again.
 
 Law 3: what a broker has of the rule it has of the one that lingers, and what waits here for the

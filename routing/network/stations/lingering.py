@@ -1,4 +1,4 @@
-"""The rules that linger at one station (station, Law 8; routing.network.brokers.lingering).
+"""The rules that linger at one station (station, Law 5; routing.network.brokers.lingering).
 
 Law: such a rule is evaluated until its mark has come to its end, then it is done. It is done from
 the first where the rule was evaluated here up to its end. One that is done is no longer in the

@@ -1,4 +1,4 @@
-"""Up to where each type has come to one broker, as those say who bring it (station, Laws 1, 2, 5).
+"""Up to where each type has come to one broker, as those say who bring it (progress, Law 1).
 
 Law 1: a type's mark is the least of those who say something of it: the local sources, and each
 child that forwards it. What a child is expected to forward and has not spoken of yet stands at the
