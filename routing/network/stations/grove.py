@@ -58,7 +58,7 @@ class Grove:
     def news(self) -> Sequence[Processing]:
         """The trees that have news."""
         in_order = self._in_order
-        return [in_order[place] for place in sorted(self._news)] if self._news else ()
+        return [in_order[place] for place in sorted(self._news)] if self._news else []
 
     def settle(self) -> None:
         """All that follows from what has come is done."""
