@@ -15,6 +15,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, Event
 from rules.engine import timers
 from rules.pattern import TIMER
+from simulator.clients import Sink
 from simulator.experiment import Experiment, Outcome
 from simulator.oracle import Answer, Oracle, delivered, differences
 
@@ -38,7 +39,8 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     by_arrival = experiment.scenario.ordering == "arrival"
     oracle = Oracle(() if by_arrival else experiment.book.held, experiment.batches)
     for name, sink in experiment.sinks.items():
-        got, expected = delivered(sink.arrivals), oracle.answer(sink.filters)
+        got = delivered(sink.arrivals)
+        expected = _due(experiment, sink, oracle.answer(sink.filters), got)
         if by_arrival:
             expected = Answer(got.composite, expected.published)
             lines = [*differences(expected, got), *_impossible(experiment, got.composite)]
@@ -53,6 +55,25 @@ def refusals(experiment: Experiment) -> Iterator[str]:
     for client in experiment.clients:
         for refusal in client.refusals:
             yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
+
+
+def _due(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:
+    """Without published events that did not come, and may have been published before what the sink
+    subscribes to was in force: where clocks are ahead, and messages are lost, that happens.
+    """
+    if sink.confirmed_at is None:
+        return expected
+    came = {(event.source, event.id) for event in got.published}
+    begins = {
+        source.name: (sink.confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
+        for source in experiment.sources
+    }
+    published = tuple(
+        event
+        for event in expected.published
+        if event.time >= begins[event.source] or (event.source, event.id) in came
+    )
+    return Answer(expected.composite, published)
 
 
 def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:

@@ -228,6 +228,9 @@ class Sink(Client):
     ) -> None:
         super().__init__(place, name)
         self.filters = tuple(filters)
+        self.confirmed_at: float | None = None
+        """When all that it subscribes to was in force for the first time; None before."""
+        self._unconfirmed = len(self.filters)
         self.arrivals: list[Arrival] = []
         self.moments = Moments()
         self._keeps = keeps
@@ -247,6 +250,10 @@ class Sink(Client):
             if self._keeps:
                 self.arrivals.append(Arrival(now, result))
             self.session.consume(len(result))
+        elif isinstance(result, Confirmed) and self.confirmed_at is None:
+            self._unconfirmed -= 1
+            if not self._unconfirmed:
+                self.confirmed_at = self._simulation.now
 
 
 class Manager(Client):

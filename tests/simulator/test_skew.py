@@ -102,6 +102,25 @@ def test_a_clock_that_is_turned_in_mid_stream_keeps_the_order(
     assert [moment for *_, moment in came(outcome)] == moments
 
 
+@pytest.mark.parametrize(("ahead", "due"), [(0.0, 10.0), (7.0, 3.0)])
+def test_what_came_before_a_subscription_was_in_force_is_not_missing(
+    written, ahead: float, due: float
+) -> None:
+    """Fuzz seed 268: lost messages kept it from being so before a clock ahead was shown."""
+    text = SMALL.replace('"Fire(temp > 45)", ', "") + skew(ahead)
+    outcome = run(written(text, **{"s1.jsonl": events("Temp", 10.0, 20.0)}))
+    sink = outcome.experiment.sinks["k1"]
+    assert sink.confirmed_at is not None
+    assert sink.confirmed_at < due  # all was in force in time
+    assert check(outcome) == []
+    del sink.arrivals[0]
+    assert any("missing: Temp" in line for line in check(outcome))
+    sink.confirmed_at = due + 0.5
+    assert check(outcome) == []
+    del sink.arrivals[0]
+    assert any("missing: Temp" in line for line in check(outcome))
+
+
 def test_what_needs_both_waits_for_the_source_that_is_behind(written) -> None:
     text = TWO + skew(-4.0, -10.0, None, "s1")
     temps, smokes = events("Temp", 10.0, 30.0), events("Smoke", 12.0)
