@@ -158,8 +158,13 @@ class StringColumn:
     def compact(self) -> StringColumn:
         """The same strings with a dictionary of just the values in use."""
         own = self.codes
-        if len(own) and own[-1] - own[0] == len(own) - 1 and (np.diff(own) == 1).all():
-            values = self.values[int(own[0]) : int(own[-1]) + 1]  # a slice of distinct ones
+        if len(own) and (np.diff(own) > 0).all():  # distinct ones, as names are
+            is_slice = own[-1] - own[0] == len(own) - 1
+            values = (
+                self.values[int(own[0]) : int(own[-1]) + 1]
+                if is_slice
+                else tuple(map(self.values.__getitem__, own.tolist()))
+            )
             return StringColumn(np.arange(len(own), dtype=np.int32), values)
         used, codes = np.unique(own, return_inverse=True)
         return StringColumn(

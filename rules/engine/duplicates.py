@@ -15,8 +15,10 @@ once that is forgotten here the repeat too is older than anything the engine sti
 
 from __future__ import annotations
 
+import itertools
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
@@ -29,8 +31,6 @@ BLOCKS_MIN = 64
 """The least length of the table of blocks."""
 SWEEP_MIN = 4_096
 """Fewer remembered blocks and names than this are not worth a sweep."""
-
-_Name: TypeAlias = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +56,24 @@ class DuplicateFilter:
         self.dropped = 0
         self._source_numbers: dict[str, int] = {}
         self.table: AnyArray = _table(BLOCKS_MIN)
-        self._names: dict[_Name, int] = {}  # ids that are no numbers, with their times
+        self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, with their times,
+        self._named = 0  # by source; and how many they are
         self._sweep_above = SWEEP_MIN
         self._dictionary: tuple[str, ...] = ()
         self._dictionary_sources: Int64s = np.empty(0, np.int64)
 
     def __len__(self) -> int:
         """Blocks of numbers, and ids that are no numbers, that are remembered."""
-        return int(self.table[-1]["source"]) + len(self._names)
+        return int(self.table[-1]["source"]) + self._named
 
     def kept(self) -> Remembered:
         """All that it remembers; shares no memory with it."""
         blocks = self._blocks()
-        names = tuple((source, text, time) for (source, text), time in self._names.items())
+        names = tuple(
+            (source, text, time)
+            for source, own in self._names.items()
+            for text, time in own.items()
+        )
         return Remembered(self.dropped, tuple(self._source_numbers), blocks, names)
 
     def resume(self, kept: Remembered) -> None:
@@ -77,7 +82,10 @@ class DuplicateFilter:
         self._source_numbers = {name: number for number, name in enumerate(kept.sources)}
         self._dictionary = ()
         self._fill(kept.blocks)
-        self._names = {(source, text): time for source, text, time in kept.names}
+        self._names = {}
+        for source, text, time in kept.names:
+            self._names.setdefault(source, {})[text] = time
+        self._named = len(kept.names)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
     def accept(self, batch: EventBatch) -> EventBatch:
@@ -125,7 +133,11 @@ class DuplicateFilter:
             return
         blocks = self._blocks()
         self._fill(blocks[blocks["newest"] >= before])
-        self._names = {name: time for name, time in self._names.items() if time >= before}
+        self._names = {
+            source: {text: time for text, time in own.items() if time >= before}
+            for source, own in self._names.items()
+        }
+        self._named = sum(map(len, self._names.values()))
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
@@ -150,19 +162,57 @@ class DuplicateFilter:
         move(blocks, self.table)
 
     def _accept_printed(self, sources: Int64s, ids: EventIds, times: Int64s) -> Bools:
-        """Which events are new, by printed ids, one by one; a decimal text is a number."""
-        fresh = np.ones(len(ids), np.bool_)
-        rows = zip(sources.tolist(), ids.printed(), times.tolist(), strict=True)
-        for place, (source, text, time) in enumerate(rows):
-            number = number_of_id(text)
-            if number is not None:
-                one, at = np.array([number]), np.array([time])
-                fresh[place] = self._accept_numbers(np.array([source]), one, at)[0]
-            elif (source, text) in self._names:
-                fresh[place] = False
-            else:
-                self._names[source, text] = time
+        """Which events are new, by printed ids; a decimal text is a number."""
+        texts = ids.printed()
+        found = {
+            place: number
+            for place in _perhaps_numbers(texts)
+            if (number := number_of_id(texts[place])) is not None
+        }
+        if not found:
+            return self._accept_names(sources, texts, times)
+        fresh, is_number = np.empty(len(texts), np.bool_), np.zeros(len(texts), np.bool_)
+        is_number[list(found)] = True
+        numbers = np.array(list(found.values()), np.int64)
+        fresh[is_number] = self._accept_numbers(sources[is_number], numbers, times[is_number])
+        others = list(itertools.compress(texts, (~is_number).tolist()))
+        fresh[~is_number] = self._accept_names(sources[~is_number], others, times[~is_number])
         return fresh
+
+    def _accept_names(self, sources: Int64s, texts: Sequence[str], times: Int64s) -> Bools:
+        """Which events are new by ids that are no numbers."""
+        if self._are_all_new(sources, texts, times):
+            self._named += len(texts)
+            return np.ones(len(texts), np.bool_)
+        fresh = np.zeros(len(texts), np.bool_)
+        rows = zip(sources.tolist(), texts, times.tolist(), strict=True)
+        for place, (source, text, time) in enumerate(rows):
+            known = self._names.setdefault(source, {})
+            if text not in known:
+                known[text] = time
+                fresh[place] = True
+        self._named += int(np.count_nonzero(fresh))
+        return fresh
+
+    def _are_all_new(self, sources: Int64s, texts: Sequence[str], times: Int64s) -> bool:
+        """Whether events are all of one source and all new, as nearly always; then they are
+        remembered, without a look at each.
+        """
+        if not len(sources) or (sources != sources[0]).any():
+            return False
+        known = self._names.setdefault(int(sources[0]), {})
+        coming = dict(zip(texts, times.tolist(), strict=True))
+        if len(coming) < len(texts) or not known.keys().isdisjoint(coming):
+            return False
+        known |= coming
+        return True
+
+
+def _perhaps_numbers(texts: Sequence[str]) -> list[int]:
+    """Where texts are that may be decimal numbers."""
+    digits = map(str.isdecimal, texts)
+    below = map(str.startswith, texts, itertools.repeat("-"))
+    return [place for place, one in enumerate(map(operator.or_, digits, below)) if one]
 
 
 def _table(length: int) -> AnyArray:

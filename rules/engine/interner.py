@@ -1,9 +1,12 @@
-"""Strings as numbers, exactly: equal codes mean equal strings, and nothing is decided by a hash.
+"""Strings as numbers, exactly: nothing is decided by a hash.
 
 A code stands for a string as long as some stored event or rule uses it; ``forget`` gives the
 codes of all others to new strings, and begins another list of ``texts``: whoever holds the old
-one reads what codes meant until then. Kernels read the strings themselves (to order them, to find a
-part) as UTF-8 in one array, whose byte order is that of code points (tesla.md S10).
+one reads what codes meant until then.
+
+Attributes have codes of an :class:`Interner`, which are equal where strings are. Ids are hardly
+ever equal, come with every event, and are read again only of those that cause something; so they
+have a code for each time that they come (:class:`Texts`).
 """
 
 from __future__ import annotations
@@ -18,39 +21,30 @@ from rules.engine.tables import grown
 
 SWEEP_MIN = 65_536
 """Fewer strings than this are not worth a sweep,"""
-SWEEP_BYTES_MIN = 1 << 24
-"""nor are fewer bytes of them than this."""
+SWEEP_LENGTH_MIN = 1 << 24
+"""nor are fewer characters of them than this."""
 
 
-class Interner:
-    """The owner of a table of strings; ``extents`` and ``data`` are its view for kernels."""
+class Texts:
+    """The owner of a table of strings, of which some may be alike."""
 
     def __init__(self) -> None:
-        self._codes: dict[str, int] = {}
         self.texts: list[str | None] = []
         self._free: list[int] = []
+        self._length = 0  # characters of what is there, and of what comes to an Interner
         self._sweep_above = SWEEP_MIN
-        self._sweep_bytes_above = SWEEP_BYTES_MIN
-        self._top = 0
-        self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
-        self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
+        self._sweep_length_above = SWEEP_LENGTH_MIN
 
     def __len__(self) -> int:
-        return len(self._codes)
+        return len(self.texts) - len(self._free)
 
     def code(self, text: str) -> int:
-        """The code of a string; a new one when it has none."""
-        code = self._codes.get(text)
-        return self._add(text) if code is None else code
+        """A code of a string."""
+        return self._add([text])[0]
 
     def codes(self, texts: Sequence[str]) -> Int64s:
-        """The codes of strings."""
-        known = self._codes
-        return np.fromiter(
-            (known[text] if text in known else self._add(text) for text in texts),
-            np.int64,
-            len(texts),
-        )
+        """Codes of strings."""
+        return np.array(self._add(texts), np.int64)
 
     def text(self, code: int) -> str:
         """The string that a code stands for."""
@@ -65,43 +59,76 @@ class Interner:
     def resume(self, texts: Sequence[str | None]) -> None:
         """Give the codes to the strings that ``kept`` says, and to no others."""
         self.texts = list(texts)
-        self._codes = {text: code for code, text in enumerate(texts) if text is not None}
         self._free = [code for code, text in enumerate(texts) if text is None]
-        self._top = 0
-        for text, code in self._codes.items():
-            self._write(code, text)
+        self._length = sum(map(len, filter(None, texts)))
 
     @property
     def wants_sweep(self) -> bool:
         """Whether there are so many strings that ``forget`` is due."""
-        return len(self._codes) > self._sweep_above or self._top > self._sweep_bytes_above
+        return len(self) > self._sweep_above or self._length > self._sweep_length_above
 
     def forget(self, used: Iterable[int]) -> None:
-        """Forget every string but those of the codes in use."""
-        kept = set(used)
-        self.texts = self.texts.copy()
-        for text, code in list(self._codes.items()):
-            if code not in kept:
-                del self._codes[text]
-                self.texts[code] = None
-                self._free.append(code)
-        self._sweep_above = max(SWEEP_MIN, 2 * len(self._codes))
+        """Forget every string but those of the codes in use; these may be more than there are."""
+        kept: list[str | None] = [None] * len(self.texts)
+        for code in used:
+            if 0 <= code < len(kept):
+                kept[code] = self.texts[code]
+        self.resume(kept)
+        self._sweep_above = max(SWEEP_MIN, 2 * len(self))
+        self._sweep_length_above = max(SWEEP_LENGTH_MIN, 2 * self._length)
+
+    def _add(self, fresh: Sequence[str]) -> Sequence[int]:
+        """Give codes to strings, free ones first; gives them."""
+        left = max(0, len(self._free) - len(fresh))
+        again, self._free = self._free[left:], self._free[:left]
+        for code, text in zip(again, fresh, strict=False):
+            self.texts[code] = text
+        codes = [*again, *range(len(self.texts), len(self.texts) + len(fresh) - len(again))]
+        self.texts += fresh[len(again) :]
+        self._length += sum(map(len, fresh))
+        return codes
+
+
+class Interner(Texts):
+    """Strings whose codes are equal where they are. Kernels read them themselves (to order them, to
+    find a part): ``extents`` and ``data`` are their view, UTF-8 in one array, whose byte order is
+    that of code points (tesla.md S10).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._codes: dict[str, int] = {}
+        self._top = 0
+        self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
+        self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
+
+    def code(self, text: str) -> int:
+        """The code of a string; a new one when it has none."""
+        code = self._codes.get(text)
+        return super().code(text) if code is None else code
+
+    def codes(self, texts: Sequence[str]) -> Int64s:
+        """The codes of strings."""
+        known = self._codes
+        if fresh := [text for text in texts if text not in known]:
+            self._add(list(dict.fromkeys(fresh)))
+        return np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+
+    def resume(self, texts: Sequence[str | None]) -> None:
+        """Give the codes to the strings that ``kept`` says, and to no others."""
+        super().resume(texts)
+        self._codes = {text: code for code, text in enumerate(texts) if text is not None}
         self._top = 0
         self.data = np.zeros(256, np.uint8)
         for text, code in self._codes.items():
             self._write(code, text)
-        self._sweep_bytes_above = max(SWEEP_BYTES_MIN, 2 * self._top)
 
-    def _add(self, text: str) -> int:
-        if self._free:
-            code = self._free.pop()
-            self.texts[code] = text
-        else:
-            code = len(self.texts)
-            self.texts.append(text)
-        self._codes[text] = code
-        self._write(code, text)
-        return code
+    def _add(self, fresh: Sequence[str]) -> Sequence[int]:
+        codes = super()._add(fresh)
+        self._codes.update(zip(fresh, codes, strict=True))
+        for code, text in zip(codes, fresh, strict=True):
+            self._write(code, text)
+        return codes
 
     def _write(self, code: int, text: str) -> None:
         encoded = text.encode()

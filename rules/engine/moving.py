@@ -64,7 +64,8 @@ class Move:
     """
 
     def __init__(self, old: Sequence[Holding], new: Holding) -> None:
-        self._old = [_Carried(one, new) for one in old]
+        texts = dict[str, int]()
+        self._old = [_Carried(one, new, texts) for one in old]
         self._new = new
 
     def arrivals(self) -> Iterator[tuple[int, Int64s]]:
@@ -94,11 +95,14 @@ class Move:
 
 
 class _Carried:
-    """One engine's holding, as the new engine numbers things."""
+    """One engine's holding, as the new engine numbers things; ``texts`` are the codes there of the
+    ids that were carried over, so that equal ones have one.
+    """
 
-    def __init__(self, old: Holding, new: Holding) -> None:
+    def __init__(self, old: Holding, new: Holding, texts: dict[str, int]) -> None:
         self._old = old
         self._new = new
+        self._texts = texts
         self._places: dict[str, Int64s] = {}  # by type: see ``_moved``
 
     def rules(self) -> Iterator[tuple[Sequence[LinkedRule], Sequence[LinkedRule]]]:
@@ -115,9 +119,7 @@ class _Carried:
             old, new = self._old.writer, self._new.writer
             rows[:, layout.ROW_SOURCE] = _exchanged(rows[:, layout.ROW_SOURCE], self._source)
             is_text = rows[:, layout.ROW_ID] >= 0
-            rows[is_text, layout.ROW_ID] = _exchanged(
-                rows[is_text, layout.ROW_ID], lambda code: new.texts.code(old.texts.text(code))
-            )
+            rows[is_text, layout.ROW_ID] = _exchanged(rows[is_text, layout.ROW_ID], self._text)
             for place, attribute in enumerate(type_.attributes, layout.HEADER):
                 if attribute.kind is Kind.STRING:
                     rows[:, place] = _exchanged(
@@ -128,6 +130,12 @@ class _Carried:
     def _type(self, name: str) -> EventType:
         tables = self._old.linker.tables
         return tables.event_types[tables.type_numbers[name]]
+
+    def _text(self, code: int) -> int:
+        text = self._old.writer.texts.text(code)
+        if text not in self._texts:
+            self._texts[text] = self._new.writer.texts.code(text)
+        return self._texts[text]
 
     def _source(self, number: int) -> int:
         old, new = self._old.writer.sources, self._new.writer.sources

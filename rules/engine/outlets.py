@@ -142,7 +142,7 @@ class Outlets:
         """What codes stand for at present."""
         names, writer = self._names, self._writer
         if (
-            names.texts.strings is not writer.texts.texts
+            names.texts is not writer.texts.texts
             or names.strings.strings is not writer.strings.texts
         ):
             names = self._names = _names_of(writer)
@@ -152,6 +152,6 @@ class Outlets:
 def _names_of(writer: RowWriter) -> Names:
     return Names(
         Dictionary(writer.sources.names),
-        Dictionary(writer.texts.texts),
+        writer.texts.texts,
         Dictionary(writer.strings.texts),
     )

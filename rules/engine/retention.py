@@ -9,7 +9,7 @@ have come.
 from __future__ import annotations
 
 from matcher.model import TIME_MAX, TIME_MIN, Kind
-from rules.engine.interner import Interner
+from rules.engine.interner import Interner, Texts
 from rules.engine.kernels import layout
 from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.memory import sweep
@@ -28,7 +28,7 @@ class Retention:
     ``due`` is how many events will have entered when it is to be looked at again.
     """
 
-    def __init__(self, linker: Linker, pending: Pending, strings: Interner, texts: Interner):
+    def __init__(self, linker: Linker, pending: Pending, strings: Interner, texts: Texts):
         self.horizon = TIME_MIN
         self.due = HORIZON_EVENTS
         self._linker = linker

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from matcher.identity import RULE_SOURCE, event_key, source_hash
+from matcher.identity import RULE_SOURCE, source_hash
 from matcher.model import AnyArray, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
-from rules.engine.interner import Interner
+from rules.engine.interner import Interner, Texts
 from rules.engine.kernels.layout import (
     COLUMN_IS_BYTES,
     COLUMN_IS_CODES,
@@ -24,6 +24,7 @@ from rules.engine.kernels.layout import (
     ID_IS_DIGEST,
     ID_IS_SEQUENCE,
 )
+from rules.engine.naming import keys_of
 
 
 class Sources:
@@ -131,7 +132,7 @@ class RowWriter:
 
     def __init__(self, strings: Interner) -> None:
         self.strings = strings
-        self.texts = Interner()
+        self.texts = Texts()
         self.sources = Sources()
 
     def parcel(self, type_number: int, batch: EventBatch, seen: Int64s | None) -> Parcel:
@@ -182,6 +183,5 @@ class RowWriter:
         if ids.text is None:
             return ID_IS_SEQUENCE, None, None
         texts = ids.text.compact()
-        pairs = zip(ids.source.tolist(), texts.tolist(), strict=True)
-        keys = np.array([event_key(*pair) for pair in pairs], np.uint64)
+        keys = keys_of(ids.source, texts)
         return 0, self.texts.codes(texts.values)[texts.codes], keys.view(np.int64)

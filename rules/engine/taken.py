@@ -142,9 +142,18 @@ class Dictionary:
         return StringColumn(numbers, self._values(places))
 
     def _values(self, codes: Iterable[int]) -> tuple[str, ...]:
-        values = tuple(map(self.strings.__getitem__, codes))
-        assert None not in values, "a code in use was forgotten"
-        return cast(tuple[str, ...], values)
+        return _read(self.strings, codes)
+
+
+def _named(texts: Sequence[str | None], codes: Iterable[int]) -> StringColumn:
+    """The texts that n codes stand for, of which some may be alike."""
+    return StringColumn.from_strings(_read(texts, codes))
+
+
+def _read(strings: Sequence[str | None], codes: Iterable[int]) -> tuple[str, ...]:
+    values = tuple(map(strings.__getitem__, codes))
+    assert None not in values, "a code in use was forgotten"
+    return cast(tuple[str, ...], values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,7 +161,7 @@ class Names:
     """What codes stand for: names of sources, texts of ids, attributes."""
 
     sources: Dictionary
-    texts: Dictionary
+    texts: Sequence[str | None]
     strings: Dictionary
 
 
@@ -220,7 +229,7 @@ class Part(NamedTuple):
         has_text = kind == layout.CAUSE_IS_TEXT
         text, digest = None, None
         if has_text.any():
-            column = names.texts.column(name[has_text, 1].astype(np.int32))
+            column = _named(names.texts, name[has_text, 1].tolist())
             codes = np.zeros(len(kind), np.int32)
             codes[has_text] = column.codes
             text = StringColumn(codes, column.values)

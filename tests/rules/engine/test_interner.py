@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rules.engine import interner
-from rules.engine.interner import Interner
+from rules.engine.interner import Interner, Texts
 
 TEXTS = ["", "a", "ab", "\u00e9", "e\u0301", "\U0001f600", "x" * 5000]
 
@@ -47,15 +47,26 @@ def test_random_strings_come_and_go():
     assert len(strings.extents) < 2 * 300
 
 
+def test_texts_that_are_alike_need_not_have_one_code():
+    texts = Texts()
+    texts.codes(["a", "b"])
+    codes = texts.codes(["b", "c"]).tolist()
+    assert [texts.text(code) for code in codes] == ["b", "c"]
+    texts.forget([*codes, -1, 99])  # codes that were never given are of no concern
+    assert (len(texts), texts.text(codes[0])) == (2, "b")
+    assert set(texts.codes(["d", "e", "f"]).tolist()).isdisjoint(codes)
+    assert len(texts) == 5
+
+
 @pytest.mark.parametrize(("texts", "length"), [(40, 1), (3, 400)])
 def test_many_strings_and_long_ones_ask_for_a_sweep(
     texts: int, length: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(interner, "SWEEP_MIN", 30)
-    monkeypatch.setattr(interner, "SWEEP_BYTES_MIN", 1000)
+    monkeypatch.setattr(interner, "SWEEP_LENGTH_MIN", 1000)
     strings = Interner()
     strings.codes([f"{number:0{length}}" for number in range(texts - 1)])
-    strings._sweep_above, strings._sweep_bytes_above = 30, 1000
+    strings._sweep_above, strings._sweep_length_above = 30, 1000
     strings.codes([f"{number:0{length}}" for number in range(texts)])
     assert strings.wants_sweep
     strings.forget([])
