@@ -7,6 +7,7 @@ are null. So types may have attributes of one name and different kinds, and noth
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -108,5 +109,6 @@ def write_by_type(composites: DataFrame, folder: str | Path) -> dict[str, int]:
     return {name: counts.get(name, 0) for name in names}
 
 
+@functools.cache
 def _struct(event_type: EventType) -> pa.DataType:
     return pa.struct([(one.name, _ARROW[one.kind]) for one in event_type.attributes])
