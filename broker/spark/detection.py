@@ -276,7 +276,7 @@ def _directly(
         for part in passes
     ]
     count = cells or CELLS_A_CORE * cores
-    work = work_of(files, plain, portions, seen, spans, count, exactly=cells is not None)
+    work = work_of(files, plain, portions, spans, count, exactly=cells is not None)
     return None if work is None else (seen, work.found(session, spark_schema(wanted)))
 
 

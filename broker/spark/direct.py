@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -65,12 +65,21 @@ class Files:
 
     def for_a_look(self) -> Files:
         """The same with just the columns that a first look looks at."""
-        looks = []
-        for rows, packing in zip(self.rows, self.packings, strict=True):
-            keys = {key for portion in packing.portions for key in portion.keys.values()}
-            seen = {TIME, BAD, TYPE, *keys}
-            looks.append(replace(rows, columns=[name for name in rows.columns if name in seen]))
-        return replace(self, rows=looks)
+        keys = [{key for one in own.portions for key in one.keys.values()} for own in self.packings]
+        return self._with([{TYPE, *names} for names in keys])
+
+    def for_pass(self, place: int) -> Files:
+        """The same with just the columns that a pass wants."""
+        portions = [own.portions[place] for own in self.packings]
+        return self._with([{*one.columns, *one.keys.values()} for one in portions])
+
+    def _with(self, wanted: Sequence[Collection[str]]) -> Files:
+        """The same with just these columns of each frame, and those that every row must have."""
+        kept = [
+            replace(rows, columns=[one for one in rows.columns if one in {TIME, BAD, *names}])
+            for rows, names in zip(self.rows, wanted, strict=True)
+        ]
+        return replace(self, rows=kept)
 
     def tallied(self, number: int) -> Iterator[tuple[pa.RecordBatch, list[Packed]]]:
         """The events of a row group, and the tallies of its rows (``blocks``)."""
@@ -80,6 +89,11 @@ class Files:
     def portion(self, number: int, place: int) -> Portion:
         """What a pass wants of a row group."""
         return self.packings[self.pieces[number][0]].portions[place]
+
+    def may_want(self, number: int, place: int) -> bool:
+        """Whether a pass may want any row of a row group, as far as its frame tells."""
+        row_type = self.packings[self.pieces[number][0]].row_type
+        return row_type is None or row_type in self.portion(number, place).types
 
 
 # --- looking -------------------------------------------------------------------------------------
@@ -159,11 +173,13 @@ def seen_of(rows: Iterable[Mapping[str, Any]]) -> tuple[Look, list[Span]]:
             times = tuple(row["times"])
             spans.append(Span(row["piece"], row["rows"], row["in_order"], times, counts))
     spans.sort(key=lambda span: (span.times[0], span.piece))
-    return Look(_share(spans), bad), spans
+    return Look(share_of(spans), bad), spans
 
 
-def _share(spans: Sequence[Span]) -> Share:
-    """All the events together: of the quantiles of row groups, each with its part of the rows."""
+def share_of(spans: Sequence[Span]) -> Share:
+    """All the events of row groups together: of the quantiles of each, all with their parts of the
+    rows.
+    """
     if not spans:
         return Share(0, ())
     times = np.concatenate([np.array(span.times, np.int64) for span in spans])
@@ -201,6 +217,7 @@ class FileWork:
 
     def _rows(self, own: Own) -> Iterator[pa.RecordBatch]:
         """The batches of the row groups, by their first times."""
+        files = self.files.for_pass(own.part)
         waiting = [(first, place) for place, (_, first, _) in enumerate(own.spans)]
         heapq.heapify(waiting)
         streams = dict[int, tuple[pa.RecordBatch, Iterator[pa.RecordBatch]]]()
@@ -212,29 +229,30 @@ class FileWork:
                 batch, stream = streams.pop(place)
                 yield batch
             else:
-                stream = self._ordered(own, place)
+                stream = _ordered(files, own, place)
             following = next(stream, None)
             if following is not None:
                 streams[place] = following, stream
                 heapq.heappush(waiting, (following.column(TIME)[0].as_py(), place))
 
-    def _ordered(self, own: Own, place: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a row group that are the cell's, in order of time."""
-        number, _, in_order = own.spans[place]
-        portion = self.files.portion(number, own.part)
-        if own.bucket is None:
-            portion = replace(portion, buckets=1)
-        mine = (_of_bucket(portion, good, own.bucket) for good, _ in self.files.tallied(number))
-        if in_order:
-            yield from (one for one in mine if one.num_rows)
-            return
-        held = [one for one in mine if one.num_rows]
-        if held:
-            (rows,) = pa.Table.from_batches(held).combine_chunks().to_batches()
-            order = np.argsort(rows.column(TIME).to_numpy(), kind="stable")
-            rows = rows.take(pa.array(order))
-            for start in range(0, rows.num_rows, READ_TOGETHER):
-                yield rows.slice(start, READ_TOGETHER)
+
+def _ordered(files: Files, own: Own, place: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group that are the cell's, in order of time."""
+    number, _, in_order = own.spans[place]
+    portion = files.portion(number, own.part)
+    if own.bucket is None:
+        portion = replace(portion, buckets=1)
+    mine = (_of_bucket(portion, good, own.bucket) for good, _ in files.tallied(number))
+    if in_order:
+        yield from (one for one in mine if one.num_rows)
+        return
+    held = [one for one in mine if one.num_rows]
+    if held:
+        (rows,) = pa.Table.from_batches(held).combine_chunks().to_batches()
+        order = np.argsort(rows.column(TIME).to_numpy(), kind="stable")
+        rows = rows.take(pa.array(order))
+        for start in range(0, rows.num_rows, READ_TOGETHER):
+            yield rows.slice(start, READ_TOGETHER)
 
 
 def _of_bucket(portion: Portion, good: pa.RecordBatch, number: int | None) -> pa.RecordBatch:
@@ -249,7 +267,6 @@ def work_of(
     files: Files,
     tasks: Sequence[tuple[Pass, Task]],
     portions: Sequence[Portion],
-    seen: Look,
     spans: Sequence[Span],
     count: int,
     *,
@@ -262,7 +279,9 @@ def work_of(
         return None
     made, cells = list[Task](), list[Own]()
     for place, ((part, task), portion) in enumerate(zip(tasks, portions, strict=True)):
-        own = cut(part, place, portion, seen.whole, spans, count, exactly=exactly)
+        # Timers tick where there are no events of a pass too, so that one has cells all the same.
+        wanted = [span for span in spans if files.may_want(span.piece, place)] or spans
+        own = cut(part, place, portion, share_of(wanted), wanted, count, exactly=exactly)
         if own is None:
             return None
         made.append(replace(task, cells=tuple(one.cell for one in own)))

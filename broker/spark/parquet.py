@@ -19,7 +19,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -177,7 +176,7 @@ class WideRows:
 
     def _batches(self, group: Group, names: frozenset[str]) -> Iterator[pa.RecordBatch]:
         """The rows of a row group with the columns of these names."""
-        texts = {self.fields[name] for name in (TYPE, SOURCE, ID) if name in self.fields}
+        texts = {self.fields[name] for name in (TYPE, SOURCE) if name in self.fields}
         texts |= {one.field for one in self.given.values() if one.kind is Kind.STRING}
         if State.of(group.path) != group.state:
             raise FileChanged(f"{group.path} is not what it was when detect looked at it")
@@ -213,8 +212,11 @@ class WideRows:
                 wide[name] = self._source(known, count)
             elif name == BAD:
                 wide[name] = self._reasons(read, known, count)
-            elif name in (TYPE, ID):
+            elif name == TYPE:
                 wide[name] = _text(known[name]) if name in known else pa.nulls(count, _TEXT)
+            elif name == ID:  # all distinct: a dictionary would be of no use
+                held = known[name] if name in known else pa.nulls(count)
+                wide[name] = held.cast(pa.string())
             elif name != TIME:
                 wide[name] = known[name].cast(pa.int64())
         return pa.record_batch([wide[name] for name in self.columns], names=list(self.columns))
@@ -279,7 +281,10 @@ def opened(path: str, texts: Collection[str] = (), size: float = math.inf) -> pq
     """A file, with ``texts`` read as dictionaries; one of a small ``size`` in bytes is fetched as a
     whole, for to fetch each column takes longer. Raises OSError and ArrowException.
     """
-    source = pa.BufferReader(Path(path).read_bytes()) if size <= FETCHED_WHOLE else path
+    source: pa.NativeFile | str = path
+    if size <= FETCHED_WHOLE:
+        with open(path, "rb", buffering=0) as file:
+            source = pa.BufferReader(file.read())
     return pq.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
 
 

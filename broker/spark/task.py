@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.spark import composites
 from broker.spark.blocks import EVENTS
@@ -258,19 +259,18 @@ class _Reader:
 
     def _ids(self, batch: pa.RecordBatch) -> EventIds:
         source = strings_of(batch.column(SOURCE))
-        given = strings_of(batch.column(ID)).tolist() if self._form.has_id else None
+        given = batch.column(ID).cast(pa.string()) if self._form.has_id else None
         if self._form.has_sequence:
             sequence: Int64s = batch.column(SEQUENCE).to_numpy(zero_copy_only=False)
             if given is None:
                 return EventIds(source, sequence)
-            numbers = sequence.tolist()
-            texts = [text or str(number) for text, number in zip(given, numbers, strict=True)]
+            texts = _or_else(given, pa.array(sequence)).to_pylist()
             return EventIds(source, sequence, StringColumn.from_strings(texts))
         sequence = np.arange(self._rows + 1, self._rows + 1 + batch.num_rows, dtype=np.int64)
         self._rows += batch.num_rows
         made = self._made(batch.column(DIGEST).to_pylist())
         if given is not None:
-            made = [text or own for text, own in zip(given, made, strict=True)]
+            made = _or_else(given, pa.array(made)).to_pylist()
         return EventIds(source, sequence, StringColumn.from_strings(made))
 
     def _made(self, digests: list[str]) -> list[str]:
@@ -281,6 +281,12 @@ class _Reader:
             self._digest = digest
             names.append(digest if self._repeats == 1 else f"{digest}-{self._repeats}")
         return names
+
+
+def _or_else(given: pa.Array, own: pa.Array) -> pa.Array:
+    """Ids as texts; those of rows that have none, or an empty one, are their own."""
+    has_none = pc.equal(given, "").fill_null(True)
+    return pc.if_else(has_none, own.cast(pa.string()), given) if pc.any(has_none).as_py() else given
 
 
 def _marked(batches: Iterable[pa.RecordBatch]) -> Iterator[_Marked]:
