@@ -82,7 +82,8 @@ no clock. The thesis's systems, which deliver as things arrive, send no such mar
 has the strategies by arrival, too (`ordering = "arrival"`), and the difference is what exactness
 costs. `rexmq reproduce thesis-7.9 ...
 thesis-7.18` measures anew; `rexmq simulate` runs any other scenario
-([scenarios](../scenarios.md)). A figure without a section here has not been run yet.
+([scenarios](../scenarios.md)). A figure without a section here has not been run yet; those of the
+thesis's size are on [a page of their own](distribution-study-full.md), as far as they have been.
 
 **Going on with the study.** `rexmq reproduce thesis-7.9 ... thesis-7.18 --size full --rows ROWS`
 runs all figures with the thesis's default scenario: {THESIS.brokers} brokers, {6 * THESIS.brokers}
@@ -100,17 +101,17 @@ The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/r
 
 What that takes is about this much CPU time with
 [compiled protocols](../decisions/0018-compiled-core.md): measured for a run of 60 seconds of the
-default scenario with 20 brokers, and for the rest in proportion. Interpreted it is two to three
-times as much.
+default scenario with 20 brokers, for one part in 29 of `thesis-7.9-long`, and for the rest in
+proportion. Interpreted it is two to three times as much.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |
-| `centralized` | 3.2 s | 310: 0.8 h | 29: 1.5 h |
-| `distributed-st` | 4.4 s | 310: 1 h | 29: 2 h |
-| `distributed-mt` | 18 s | 310: 2 h | 29: 9 h |
-| `push-pull-st` | 7.9 s | 310: 1.5 h | 29: 4 h |
-| `push-pull-mt` | 25 s | 310: 3 h | 29: 12 h |
-| `adaptive` | 6.1 s | 310: 1.5 h | 29: 3 h |"""
+| `centralized` | 3.2 s | 310: 0.8 h | 29: 2.5 h |
+| `distributed-st` | 4.4 s | 310: 1 h | 29: 2.5 h |
+| `distributed-mt` | 18 s | 310: 2 h | 29: 13 h |
+| `push-pull-st` | 7.9 s | 310: 1.5 h | 29: 3 h |
+| `push-pull-mt` | 25 s | 310: 3 h | 29: 15 h |
+| `adaptive` | 6.1 s | 310: 1.5 h | 29: 2.2 h |"""
 
 
 FULL_PAGE = f"{PAGE}-full"
