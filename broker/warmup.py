@@ -22,6 +22,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, EventTyp
 from rules import load
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
+from rules.engine.naming import FEW
 
 READING = EventType.of("Reading", area="string", value="float", count="int")
 RULES = f"""
@@ -63,9 +64,10 @@ def warm_up(engine: str) -> None:
         detector.advance((start + 4) * MICROSECONDS)
         detector.switch(dict.fromkeys(detector.marks, incremental))
     detector.push(_readings(8, 1))
-    detector.push(_named(_readings(9, 1)))
-    detector.push(_readings(10, MANY))
-    found = detector.advance((8 + MANY) * MICROSECONDS)
+    detector.push(_named(_readings(9, FEW)))
+    many = 9 + FEW
+    detector.push(_readings(many, MANY))
+    found = detector.advance((many + MANY - 2) * MICROSECONDS)
     assert len(list(found.events())) == len(found)
     detector.choose()
     detector.remove(next(iter(detector.marks)))
