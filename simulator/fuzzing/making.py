@@ -3,8 +3,8 @@
 Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay
 messages, are cut for less time than heartbeats take to notice, brokers are slow, and clocks of
 sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
-are deployed, replaced and removed in mid-stream, by whichever broker; some networks order by
-arrival.
+are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks before
+the change before is through; some networks order by arrival.
 """
 
 from __future__ import annotations
@@ -32,6 +32,10 @@ FAULTS = {
 """The faults on links and brokers, and between what bounds their values are."""
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
+RESTLESS = 0.1
+"""The share of networks whose rules change often."""
+ATTEMPTS_MAX = 50
+"""At many changes in a row that leave no rule waiting for a type."""
 
 
 def random_case(seed: int, strategy: str) -> Case:
@@ -39,10 +43,28 @@ def random_case(seed: int, strategy: str) -> Case:
     for attempt in itertools.count():
         case = _Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
         if case.is_sound:
-            # From a generator of their own, so that seeds are otherwise what they were before.
+            # From generators of their own, so that seeds are otherwise what they were before.
             skews = tuple(_skews(Random(f"{seed}/skew"), [name for name, _ in case.homes]))
-            return replace(case, faults=(*case.faults, *skews))
+            skewed = replace(case, faults=(*case.faults, *skews))
+            random = Random(f"{seed}/restless")
+            return made_restless(skewed, random) if random.random() < RESTLESS else skewed
     raise AssertionError
+
+
+def made_restless(case: Case, random: Random) -> Case:
+    """The case with many changes instead of its own, often in little time; they may also fall
+    together. As it is where none are found that make sense.
+    """
+    maker = _Maker(random)
+    span_s = (case.events[-1].time - case.events[0].time) / MICROSECONDS
+    for _ in range(ATTEMPTS_MAX):
+        begin_s = random.uniform(0.0, span_s)
+        end_s = random.choice((begin_s, begin_s + 0.2, begin_s + 2.0, span_s, span_s))
+        times = sorted(random.uniform(begin_s, end_s) for _ in range(random.randint(3, 8)))
+        changes = tuple(maker.changes(case.brokers, case.rules, case.events, times))
+        if replace(case, changes=changes).is_sound:
+            return replace(case, changes=changes)
+    return case
 
 
 def _skews(random: Random, sources: Sequence[str]) -> Iterator[Fault]:
@@ -69,7 +91,7 @@ class _Maker:
         homes = self._homes(brokers)
         events = tuple(self._events(homes, used(rules), sharp))
         sources = sorted({event.source for event in events})
-        changes = tuple(self._changes(brokers, rules, events)) if random.random() < 0.45 else ()
+        changes = tuple(self._some_changes(brokers, rules, events))
         every = [*rules, *(rule for change in changes for rule in change.rules)]
         faulty = random.random() < 0.5
         return Case(
@@ -106,15 +128,29 @@ class _Maker:
             for place in range(count)
         )
 
-    def _changes(
+    def _some_changes(
         self, brokers: Sequence[str], rules: Sequence[RuleText], events: Sequence[Event]
     ) -> Iterator[Change]:
-        """Some rules more, others in the place of these, and some removed, while events come."""
+        """None in more than half of the networks, in the others while events come."""
+        random = self._random
+        if random.random() < 0.45:
+            span_s = (events[-1].time - events[0].time) / MICROSECONDS
+            count = random.choice((1, 1, 2, 4))
+            times = sorted(random.uniform(0.0, span_s) for _ in range(count))
+            yield from self.changes(brokers, rules, events, times)
+
+    def changes(
+        self,
+        brokers: Sequence[str],
+        rules: Sequence[RuleText],
+        events: Sequence[Event],
+        times_s: Sequence[float],
+    ) -> Iterator[Change]:
+        """Some rules more, others in the place of these, and some removed, at these times."""
         random = self._random
         held = {rule.name: rule for rule in rules}
         published = sorted({event.type for event in events})
-        span_s = (events[-1].time - events[0].time) / MICROSECONDS
-        for at_s in sorted(random.uniform(0.0, span_s) for _ in range(random.choice((1, 1, 2, 4)))):
+        for at_s in times_s:
             broker, place = random.choice(brokers), f"r{random.randrange(len(rules) + 2)}"
             if place in held and random.random() < 0.6:
                 del held[place]

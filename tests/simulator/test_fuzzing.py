@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -12,7 +13,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
-from simulator.fuzzing.making import random_case
+from simulator.fuzzing.making import made_restless, random_case
 from simulator.fuzzing.shrinking import shrink
 from simulator.fuzzing.world import COMPOSITE
 from simulator.oracle import Oracle
@@ -51,6 +52,21 @@ def test_the_networks_have_what_they_are_to_have() -> None:
     assert sum(bool(change.removed) for change in changes) > 2
     assert sum(bool(change.rules) for change in changes) > 8
     assert sum(case.ordering == "arrival" for case in cases) > 2
+    assert sum(len(case.changes) > 4 for case in cases) > 1  # restless
+
+
+def test_a_restless_network_changes_often_and_makes_sense() -> None:
+    """Whatever the case, and with no rule that would wait for a type (``is_sound``)."""
+    restless = 0
+    for seed in range(12):
+        case = random_case(seed, "centralized")
+        found = made_restless(case, Random(seed))
+        assert found.is_sound
+        assert found == replace(case, changes=found.changes)
+        at_s = [change.at_s for change in found.changes]
+        assert at_s == sorted(at_s)
+        restless += found != case and 3 <= len(at_s) <= 8
+    assert restless > 8
 
 
 def test_what_changes_makes_a_difference(tmp_path: Path) -> None:
