@@ -97,7 +97,7 @@ class Requests:
         number = self._petitions.send(link.peer, request)
         ground.send(father, Asked((ground.name,), number, link.name, request))
         if link.peer and isinstance(request, Advertise):
-            self._detection.expect([schema.name for schema in request.types])
+            self._detection.publishers.expect([schema.name for schema in request.types])
 
     # --- from another broker ---
 
@@ -196,7 +196,7 @@ class Requests:
             return
         (peer, request), answer = petition, answered.answer
         if peer and isinstance(request, Advertise):
-            self._detection.expect_no_more([schema.name for schema in request.types])
+            self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         link = ground.links.find(peer)
         if link is not None and isinstance(answer, Confirmed):
             self._carry_out(link, request, answer)
@@ -222,7 +222,7 @@ class Requests:
 
     def lose_root(self) -> None:
         """The way to the root is another, or there is none."""
-        self._detection.expect_nothing()
+        self._detection.publishers.expect_nothing()
         due, self._due = self._due, deque()
         own = [(one, asked) for one, asked in due if isinstance(one, bytes)]
         for peer, request in (*self._petitions.take_lost(), *own):

@@ -67,6 +67,6 @@ class Awaiting:
         ground = self._ground
         now = ground.moment.now
         until = now + ground.config.heartbeat_s  # in which brokers look twice
-        ground.detection.hear_awaited(message.types, now, until)
+        ground.detection.publishers.hear_awaited(message.types, now, until)
         for branch in self._router.children:
             ground.send(branch.neighbour, message)

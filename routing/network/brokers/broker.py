@@ -324,7 +324,7 @@ class Broker(Node):
                 passing.ask_below()
             else:
                 self._openings.ask_below(passing.take_asked())
-        if detection.leaving:
+        if detection.publishers.have_left:
             passing.say_who_left()
         if is_at_work:
             self._surveying.look_at_ledger()

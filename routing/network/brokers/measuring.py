@@ -82,7 +82,7 @@ class Measuring:
 
     def add_to(self, tally: Tally) -> None:
         """Add what this broker has measured to a survey."""
-        for name in self._ground.detection.published:
+        for name in self._ground.detection.publishers.types:
             known = self._ground.advertisements.find(name)
             if known is not None and known.front is not None:
                 tally.count([(name, known.events, known.front)])

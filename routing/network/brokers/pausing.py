@@ -221,7 +221,7 @@ class Pausing:
     def _answer(self, found: Round) -> None:
         """Say how far this broker is, and what it has to do with."""
         ground, detection, name = self._ground, self._detection, self._ground.name
-        published = detection.published
+        published = detection.publishers.types
         found.nodes.append((name, self._router.father or "", tuple(published)))
         fronts = ((one, ground.advertisements.front(one)) for one in published)
         raise_all(found.fronts, ((one, front) for one, front in fronts if front is not None))
@@ -231,7 +231,7 @@ class Pausing:
         found.front = max(found.front, detection.front)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
         if found.pause.introduce:
-            found.sources += [(one, name, types) for one, types in detection.open_sources]
+            found.sources += [(one, name, types) for one, types in detection.publishers.open]
             found.known += [one for one in self._else_known(found) if one not in found.known]
         if self._trees is not None:
             self._trees.answer(found)

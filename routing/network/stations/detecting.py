@@ -115,14 +115,15 @@ class SinkTreesDetection(DividedDetection):
             for name in sorted(wanted & own.wanted):
                 if not own.has_ended(name):
                     yield name, own.mark_of(name)
+        published = self.publishers.types
         for name in self._idle:
             if self._deployments.find(name) is not None:
-                for needed in self._deployments.needs(name).intersection(self._own):
+                for needed in self._deployments.needs(name).intersection(published):
                     yield name, self._said_of(needed)
 
     def _said_of(self, name: str) -> int:
         """What own sources have promised of a type, or had when the last of them closed."""
-        mark = self._own_marks.get(name, TIME_MIN)
+        mark = self.publishers.marks.get(name, TIME_MIN)
         return mark if mark != CLOSED else self.station.type_marks.get(name, TIME_MIN)
 
     def _front_of(self, name: str) -> int:
@@ -246,12 +247,11 @@ class SinkTreesDetection(DividedDetection):
         for tree in self.grove.news:
             tree.push(batches)
 
-    def _say(self, marks: Mapping[str, int]) -> None:
-        before = self._own_marks
-        super()._say(marks)
-        self.grove.touch_users(
-            [name for name in marks.keys() | before.keys() if marks.get(name) != before.get(name)]
-        )
+    def _hear_publishers(self) -> None:
+        before, marks = self.publishers.marks, self.publishers.say()
+        if marks is not None:
+            names = marks.keys() | before.keys()
+            self.grove.touch_users([one for one in names if marks.get(one) != before.get(one)])
 
     def advance(self, now: float) -> Detections | None:
         """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
@@ -262,7 +262,7 @@ class SinkTreesDetection(DividedDetection):
             self.grove.touch_all()
         for tree in self.grove.news:
             if self.is_at_work:
-                own = tree.advance(self._own_marks, self._clock, round(now * MICROSECONDS))
+                own = tree.advance(self.publishers.marks, self._clock, round(now * MICROSECONDS))
             else:
                 own = tree.relay()
             if own is not None:

@@ -18,6 +18,7 @@ from routing.network.recovery.ledger import Ledger
 from routing.network.recovery.needs import horizons
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.ending import EndingDetection
+from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
 from routing.network.tables.outbox import parts_of
@@ -41,21 +42,11 @@ class DividedDetection(EndingDetection):
         kind = ArrivalStation if self._by_arrival else Station
         self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
         self.ledger = Ledger(self._config.retained_events_max)
-        self._own: dict[str, dict[str, Source]] = {}
-        """The local sources that publish a type, or have, by name."""
+        self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
         """What waits for the rules to be divided; None while they are."""
-        self.leaving: list[str] = []
-        """The local sources that have closed, and of which the root has not been told so."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
-        self._own_marks: Mapping[str, int] = {}
-        self._is_said_anew = True
-        """Whether local sources may say something else than ``_own_marks``."""
-        self._expected: list[str] = []
-        """Types that a local source has asked to publish, each once for every request."""
-        self._elsewhere: dict[str, tuple[int, float]] = {}
-        """By type, up to when events of other brokers wait for it, and how long that counts."""
         self._due: Mapping[str, int] = {}
         """From when on composite events of rules have to be found, since they began anew."""
         self.fronts: dict[str, int] = {}
@@ -146,44 +137,10 @@ class DividedDetection(EndingDetection):
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here."""
-        self._is_said_anew = True
+        self.publishers.add(source, names)
         for name in names:
-            self._own.setdefault(name, {})[source.name] = source
             floor = self.station.type_marks.get(name, TIME_MIN)
             source.floors[name] = max(floor, source.floors[name])
-
-    def expect(self, names: Sequence[str]) -> None:
-        """A local source has asked whether it may publish these types; until then they wait."""
-        self._expected += names
-        self._is_said_anew = True
-
-    def expect_no_more(self, names: Sequence[str]) -> None:
-        """It was answered."""
-        self._is_said_anew = True
-        for name in names:
-            self._expected.remove(name)
-
-    def expect_nothing(self) -> None:
-        """No answer will come."""
-        self._expected.clear()
-        self._is_said_anew = True
-
-    @property
-    def published(self) -> Sequence[str]:
-        """The types that local sources publish, or have published."""
-        return sorted(self._own)
-
-    def publishers(self, name: str) -> Iterable[Source]:
-        """The local sources that publish a type, or have."""
-        return self._own.get(name, {}).values()
-
-    @property
-    def open_sources(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """The local sources that publish, and their types."""
-        sources = {name: one for own in self._own.values() for name, one in own.items()}
-        for name, source in sorted(sources.items()):
-            if source.is_open and source.floors:
-                yield name, tuple(sorted(source.floors))
 
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""
@@ -208,24 +165,11 @@ class DividedDetection(EndingDetection):
     def keep_promise(self, source: Source, mark: int | None, now: float) -> None:
         """A source promises."""
         if source.keep_promise(mark, now):
-            self._is_said_anew = True
+            self.publishers.touch()
 
     def is_waited_for(self, source: Source, now: float) -> bool:
         """Whether events wait for a local source's promise."""
-        return any(
-            source.name in self._own.get(name, ())
-            and source.mark(name) <= max(self._front_of(name), self._front_elsewhere(name, now))
-            for name in source.floors
-        )
-
-    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
-        """Events of other brokers wait for these types up to these times; that counts ``until``."""
-        standing = {name: one for name, one in self._elsewhere.items() if one[1] >= now}
-        self._elsewhere = standing | {name: (front, until) for name, front in types}
-
-    def _front_elsewhere(self, name: str, now: float) -> int:
-        front, until = self._elsewhere.get(name, (TIME_MIN, now))
-        return front if now <= until else TIME_MIN
+        return self.publishers.is_waited_for(source, self._front_of, now)
 
     def _front_of(self, name: str) -> int:
         """The greatest time of an event that a type's mark may hold up here."""
@@ -234,32 +178,19 @@ class DividedDetection(EndingDetection):
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)
-        self._is_said_anew = True
+        self.publishers.touch()
         if not self._router.is_root and source.standing is Standing.CLOSED:
-            self.leaving.append(source.name)
+            self.publishers.leave(source)
 
     def take_leaving(self) -> list[str]:
         """The local sources that have closed and of which nothing is held; the root has to hear it
         after the last of their events.
         """
-        if self._held is not None:
-            return []
-        leaving, self.leaving = self.leaving, []
-        return leaving
+        return self.publishers.take_leaving() if self._held is None else []
 
     def _touch(self, source: Source) -> None:
         super()._touch(source)
-        self._is_said_anew = True
-
-    def _marks_said(self) -> Mapping[str, int]:
-        said = dict.fromkeys(self._own, CLOSED)
-        for name, sources in self._own.items():
-            for one in sources.values():
-                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
-                    said[name] = mark
-        for name in self._expected:
-            said[name] = TIME_MIN
-        return said
+        self.publishers.touch()
 
     # --- division ---
 
@@ -364,10 +295,10 @@ class DividedDetection(EndingDetection):
         """What was detected here, and what has come from elsewhere."""
         if not self.is_at_work:
             return self._router.take_detected()
-        if self._held is None and self._is_said_anew:
-            self._is_said_anew = False
-            self._say(self._marks_said())
-        detected = self.station.advance(self._own_marks, self._time(now), round(now * MICROSECONDS))
+        if self._held is None:
+            self._hear_publishers()
+        own = self.publishers.marks
+        detected = self.station.advance(own, self._time(now), round(now * MICROSECONDS))
         if detected is not None:
             marked = not self._by_arrival
             detected = self._router.tell_found(self.station, detected, self._due, marked=marked)
@@ -380,9 +311,9 @@ class DividedDetection(EndingDetection):
         """The mark of Timer; None where the clock does not count."""
         return self.watermarks.mark(TIMER.name, now) if self.watermarks.ticks else None
 
-    def _say(self, marks: Mapping[str, int]) -> None:
-        """Local sources say this from now on."""
-        self._own_marks = marks
+    def _hear_publishers(self) -> None:
+        """Local sources may say something else by now."""
+        self.publishers.say()
 
     @property
     def front(self) -> int:

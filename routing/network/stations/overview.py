@@ -164,7 +164,7 @@ class DividedOverview(Overview):
         for name in self._types_here(deployed, station):
             found += [
                 replace(source_holder(source, [name], now), promise=source.mark(name))
-                for source in self._detection.publishers(name)
+                for source in self._detection.publishers.of(name)
                 if source.is_open and name in source.floors
             ]
             for child, mark in station.said_of(name).items():

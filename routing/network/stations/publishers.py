@@ -1,0 +1,129 @@
+"""The local sources of a broker that evaluates its part of the rules, by what they publish.
+
+Law 1: the mark of a type is the least promise of those who publish it: CLOSED once nobody does, the
+beginning of time while somebody has asked whether they may. It is worked out again only when one of
+them may say something else.
+
+Law 2: a source is waited for where events, here or at other brokers, have come as far as its
+promise of a type. What others say of that counts for a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from matcher.model import TIME_MIN
+from routing.network.tables.router import CLOSED
+from routing.serving.sources import Source
+
+
+class Publishers:
+    """Owner of who publishes what here, and of what they have said of it."""
+
+    def __init__(self) -> None:
+        self.marks: Mapping[str, int] = {}
+        """Of each type that local sources publish, or have published, what was last said."""
+        self._of: dict[str, dict[str, Source]] = {}
+        """Those that publish a type, or have, by name."""
+        self._asked: list[str] = []
+        """Types that a source has asked to publish, each once for every request."""
+        self._leaving: list[str] = []
+        self._awaited: dict[str, tuple[int, float]] = {}
+        """By type, up to when events of other brokers wait for it, and how long that counts."""
+        self._is_said_anew = True
+        """Whether they may say something else than ``marks``."""
+
+    @property
+    def types(self) -> Sequence[str]:
+        """What they publish, or have published."""
+        return sorted(self._of)
+
+    def of(self, name: str) -> Iterable[Source]:
+        """Those that publish a type, or have."""
+        return self._of.get(name, {}).values()
+
+    @property
+    def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
+        """Those that publish, and their types."""
+        sources = {name: one for own in self._of.values() for name, one in own.items()}
+        for name, source in sorted(sources.items()):
+            if source.is_open and source.floors:
+                yield name, tuple(sorted(source.floors))
+
+    # --- coming and going ---
+
+    def expect(self, names: Sequence[str]) -> None:
+        """A source has asked whether it may publish these types; until it is told, they wait."""
+        self._asked += names
+        self.touch()
+
+    def expect_no_more(self, names: Sequence[str]) -> None:
+        """It was answered."""
+        for name in names:
+            self._asked.remove(name)
+        self.touch()
+
+    def expect_nothing(self) -> None:
+        """No answer will come."""
+        self._asked.clear()
+        self.touch()
+
+    def add(self, source: Source, names: Iterable[str]) -> None:
+        """A source publishes these types from now on."""
+        for name in names:
+            self._of.setdefault(name, {})[source.name] = source
+        self.touch()
+
+    def leave(self, source: Source) -> None:
+        """A source has closed, which the root has to be told."""
+        self._leaving.append(source.name)
+
+    @property
+    def have_left(self) -> bool:
+        """Whether ``take_leaving`` has something to give."""
+        return bool(self._leaving)
+
+    def take_leaving(self) -> list[str]:
+        """Those that have closed since this was last asked."""
+        leaving, self._leaving = self._leaving, []
+        return leaving
+
+    def touch(self) -> None:
+        """A source may say something else than before."""
+        self._is_said_anew = True
+
+    # --- what they say ---
+
+    def say(self) -> Mapping[str, int] | None:
+        """Law 1, where it may be news; None where it is not."""
+        if not self._is_said_anew:
+            return None
+        self._is_said_anew = False
+        said = dict.fromkeys(self._of, CLOSED)
+        for name, sources in self._of.items():
+            for one in sources.values():
+                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
+                    said[name] = mark
+        for name in self._asked:
+            said[name] = TIME_MIN
+        self.marks = said
+        return said
+
+    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+        """Events of other brokers wait for these types up to these times; that counts ``until``."""
+        standing = {name: one for name, one in self._awaited.items() if one[1] >= now}
+        self._awaited = standing | {name: (front, until) for name, front in types}
+
+    def is_waited_for(self, source: Source, front_of: Callable[[str], int], now: float) -> bool:
+        """Law 2. ``front_of`` gives the greatest time of an event here that a type's mark may
+        hold up.
+        """
+        return any(
+            source.name in self._of.get(name, ())
+            and source.mark(name) <= max(front_of(name), self._front_elsewhere(name, now))
+            for name in source.floors
+        )
+
+    def _front_elsewhere(self, name: str, now: float) -> int:
+        front, until = self._awaited.get(name, (TIME_MIN, now))
+        return front if now <= until else TIME_MIN

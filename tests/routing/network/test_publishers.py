@@ -1,0 +1,82 @@
+"""What the local sources of a broker say of their types, and whether anybody waits for them."""
+
+from matcher.model import TIME_MIN
+from routing.network.stations.publishers import Publishers
+from routing.network.tables.router import CLOSED
+from routing.serving.sources import FAR, Source, Standing
+
+
+def source(name: str, promise: int, *types: str) -> Source:
+    return Source(name, promise=promise, floors=dict.fromkeys(types, 5))
+
+
+def with_two() -> tuple[Publishers, Source, Source]:
+    publishers, one, other = Publishers(), source("s", 10, "A", "B"), source("t", 20, "B")
+    publishers.add(one, ["A", "B"])
+    publishers.add(other, ["B"])
+    return publishers, one, other
+
+
+def test_a_type_has_the_least_promise_of_those_who_publish_it() -> None:
+    publishers, one, _ = with_two()
+    assert publishers.say() == {"A": 10, "B": 10}
+    one.promise = TIME_MIN
+    publishers.touch()
+    assert publishers.say() == {"A": 5, "B": 5}  # beyond the marks that it found
+
+
+def test_nothing_is_said_unless_it_may_be_news() -> None:
+    publishers, _, _ = with_two()
+    said = publishers.say()
+    assert publishers.say() is None
+    assert publishers.marks is said
+
+
+def test_a_type_that_nobody_publishes_any_more_is_closed() -> None:
+    publishers, one, other = with_two()
+    one.standing = Standing.CLOSED
+    publishers.touch()
+    assert publishers.say() == {"A": CLOSED, "B": 20}
+    other.promise = FAR
+    publishers.touch()
+    assert publishers.say() == {"A": CLOSED, "B": CLOSED}
+    assert list(publishers.open) == []
+    assert publishers.types == ["A", "B"]
+
+
+def test_a_type_that_was_asked_for_waits_until_all_is_answered() -> None:
+    publishers, _, _ = with_two()
+    publishers.expect(["A", "C"])
+    publishers.expect(["A"])
+    assert publishers.say() == {"A": TIME_MIN, "B": 10, "C": TIME_MIN}
+    publishers.expect_no_more(["A", "C"])
+    assert publishers.say() == {"A": TIME_MIN, "B": 10}
+    publishers.expect_nothing()
+    assert publishers.say() == {"A": 10, "B": 10}
+
+
+def test_who_has_closed_is_told_once() -> None:
+    publishers, one, _ = with_two()
+    assert not publishers.have_left
+    publishers.leave(one)
+    assert publishers.have_left
+    assert publishers.take_leaving() == ["s"]
+    assert not publishers.have_left
+
+
+def test_a_source_is_waited_for_where_events_have_come_as_far_as_its_promise() -> None:
+    publishers, one, _ = with_two()
+    fronts = {"A": 9, "B": 9}
+    assert not publishers.is_waited_for(one, fronts.__getitem__, 0.0)
+    fronts["B"] = 10
+    assert publishers.is_waited_for(one, fronts.__getitem__, 0.0)
+
+
+def test_what_waits_elsewhere_counts_for_a_while() -> None:
+    publishers, one, other = with_two()
+    publishers.hear_awaited([("A", 10)], now=1.0, until=3.0)
+    assert publishers.is_waited_for(one, lambda _: TIME_MIN, 3.0)
+    assert not publishers.is_waited_for(one, lambda _: TIME_MIN, 3.1)
+    publishers.hear_awaited([("B", 19)], now=2.0, until=4.0)
+    assert publishers.is_waited_for(one, lambda _: TIME_MIN, 2.5)  # A counts as before
+    assert not publishers.is_waited_for(other, lambda _: TIME_MIN, 2.5)
