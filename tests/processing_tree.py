@@ -14,7 +14,7 @@ from engines import make
 from timeline import batches
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MIN, Event, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
@@ -84,7 +84,7 @@ class Node:
             marks[name] = min(marks.get(name, end), self.engine.mark(rule.name))
         self.given = marks
         forwarded = self.forwarder.advance(marks)
-        answers = self.forwarder.answers(marks, self.pulls.mark)
+        answers = self.forwarder.answers(lambda name: marks.get(name, TIME_MAX), self.pulls.mark)
         self.told.update(forwarded.marks)
         return Message(forwarded.batches, dict(self.told), answers)
 

@@ -135,7 +135,7 @@ class Forwarder:
         released = frozenset[str]()
         if old is not None:
             released = old.fragment.kept & fragment.pushed
-            known = (self._marks.types.get(one, TIME_MIN) for one in old.fragment.types)
+            known = (self._marks.least([one]) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(Leaving(name, old, until))
             if old.gate is not None:
@@ -187,10 +187,11 @@ class Forwarder:
         if evaluation is not None and evaluation.gate is not None:
             self._history.touch(evaluation.gate.ask(spans, horizon))
 
-    def answers(self, marks: Mapping[str, int], below: Callable[[str], int]) -> Answers:
+    def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
         """What is to be answered behind all that ``advance`` has given.
 
-        ``marks``: up to where types are here, those that come only if they are asked for apart;
+        ``here``: up to where a type is here, where it does not come only if it is asked for;
+        TIME_MAX where nothing more is to come;
         ``below``: up to where those below have answered what a rule has asked for.
         """
         if not self._arrangement.gates:
@@ -198,8 +199,7 @@ class Forwarder:
         found = []
         for name, one in self._evaluations.items():
             if one.gate is not None and one.gate.is_open:
-                here = (marks.get(kept, TIME_MAX) for kept in one.fragment.kept)
-                answer = one.gate.answer(min(below(name), *here))
+                answer = one.gate.answer(min(below(name), *map(here, one.fragment.kept)))
                 if answer is not None:
                     found.append((name, *answer))
         return tuple(found)
@@ -314,9 +314,8 @@ class Forwarder:
 
     def _look(self) -> None:
         """Have the fragments look at what their marks have passed."""
-        group_marks = self._marks.groups
         for evaluation in list(self._waiting):
-            mark = group_marks[evaluation.binds]
+            mark = self._marks.least_of(evaluation.binds)
             if evaluation.earliest < mark:
                 self._history.let_pass(evaluation.advance(mark))
                 if evaluation.earliest == TIME_MAX:
@@ -335,9 +334,9 @@ class Forwarder:
 
     def _forget(self) -> None:
         """Drop what no fragment can use any more (Law 3)."""
-        group_marks, horizons = self._marks.groups, dict[str, int]()
+        horizons: dict[str, int] = {}
         for binds, reach in self._arrangement.reach.items():
-            horizon = group_marks.get(binds, TIME_MIN) - reach
+            horizon = self._marks.least_of(binds) - reach
             for name in binds:
                 horizons[name] = min(horizons.get(name, horizon), horizon)
         for gate in self._arrangement.gates:

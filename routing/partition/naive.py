@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from matcher.model import TIME_MAX, TIME_MIN, EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing.partition.asking import Answers, Spans
 from routing.partition.forwarded import Forwarded
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
@@ -63,10 +63,10 @@ class NaiveForwarder:
         """What a rule's fragment keeps around these spans of masters is to be sent."""
         self._asked.setdefault(name, []).append(spans)
 
-    def answers(self, marks: Mapping[str, int], below: Callable[[str], int]) -> Answers:
+    def answers(self, here: Callable[[str], int], below: Callable[[str], int]) -> Answers:
         """What is to be answered: always up to where things are."""
         return tuple(
-            (name, len(asked), min([below(name), *(marks.get(one, TIME_MAX) for one in kept)]))
+            (name, len(asked), min([below(name), *map(here, kept)]))
             for name, asked in self._asked.items()
             if name in self._fragments and (kept := self._fragments[name].kept)
         )

@@ -16,16 +16,18 @@ mark (outlook).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.lingering import Lingering
 from routing.network.stations.said import Said
+from routing.network.stations.standing import UNSAID, Standing, Standings
 from routing.network.tables.ends import Ends
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
 from routing.order import greatest_time
+from routing.partition.forwarder import Forwarder
 from routing.partition.pulls import Pulls
 from rules.engine.engine import Detector
 from rules.pattern import TIMER
@@ -37,12 +39,10 @@ class Progress:
     """
 
     def __init__(self, lingering: Lingering) -> None:
-        self.said = Said()
+        self._standings = Standings()
+        self.said = Said(self._standings)
         self.ends = Ends()
-        self.types: dict[str, int] = {}
-        """The marks of types, which never go back."""
-        self.here: dict[str, int] = {}
-        """Those as of now."""
+        self._clock = self._standings.of(TIMER.name)
         self.rules: dict[str, int] = {}
         """The marks of the rules here since they were last advanced, for who asks after that."""
         self.news: Sequence[str] = ()
@@ -56,6 +56,16 @@ class Progress:
         self._duties = NO_DUTIES
         self._awaited: dict[str, int] = {}
         """For which types events waited when it was last asked, and up to when."""
+
+    @property
+    def types(self) -> dict[str, int]:
+        """The marks of types, which never go back."""
+        return {one.name: one.given for one in self._standings if one.given != UNSAID}
+
+    def open_mark(self, name: str) -> int:
+        """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
+        one = self._standings.of(name)
+        return CLOSED if one.has_ended else min(one.here, CLOSED)
 
     def outlook(self, rule: str) -> int | None:
         """Up to where it is certain that no more of a rule will be found than has been (Law 4);
@@ -79,10 +89,21 @@ class Progress:
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
         self._duties = duties
+        self._arrange_types(duties)
         self.rules.clear()
         self._outlook.arrange({name: one.rule for name, one in duties.rules.items()})
         self.arrange_ends()
         self.said.arrange(published, given_up & duties.used, duties.expected)
+
+    def _arrange_types(self, duties: Duties) -> None:
+        for one in self._standings:
+            one.users, one.defining, one.is_used = (), (), False
+        for name, users in duties.users.items():
+            self._standings.of(name).users = users
+        for name, defining in duties.defining.items():
+            self._standings.of(name).defining = defining
+        for name in duties.used:
+            self._standings.of(name).is_used = True
 
     def arrange_ends(self) -> None:
         """Rules that linger use something else than before."""
@@ -105,7 +126,7 @@ class Progress:
 
     # --- after an input ---
 
-    def hear(self, own: Mapping[str, int], pulls: Pulls | None, *, is_anew: bool) -> set[str]:
+    def hear(self, own: Mapping[str, int], pulls: Pulls | None, *, is_anew: bool) -> set[Standing]:
         """Take in what is said; gives the types that have another mark by that (Laws 1 and 2).
 
         ``pulls``: which types wait below until they are asked for, if any do.
@@ -113,111 +134,133 @@ class Progress:
         said = self.said
         moved = said.hear(own)
         if pulls is not None:
-            pulls.learn({name: said.told[name] for name in moved})
+            pulls.learn({one.name: one.told for one in moved})
             said.bound(pulls.take_limits(), moved)
         if is_anew:
-            moved = set(said.marks)
+            moved = set(said.types)
         beyond = max(said.furthest, self.front + 1 if self.front > TIME_MIN else TIME_MIN)
         if beyond != self._beyond:
             self._beyond = beyond
             moved |= said.closed
-            moved |= self.ends.types
+            moved.update(map(self._standings.of, self.ends.types))
         if pulls is not None:
             pulls.keep(beyond)
         return moved
 
-    def due(self, moved: set[str], clock: int | None) -> dict[str, int]:
+    def due(self, moved: set[Standing], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
         has. ``clock`` as in Station.advance.
         """
-        marks = {name: self._given(name) for name in moved if name in self.said.marks}
+        marks = {one.name: self._brought(one) for one in moved if one.mark != UNSAID}
         if TIMER.name in self._duties.users:
             timer = self._without_clock() if clock is None else clock
             if timer != self._timer:
                 self._timer = timer
-                moved.add(TIMER.name)
+                moved.add(self._clock)
             marks[TIMER.name] = timer
         return marks
 
-    def end(self, moved: set[str], *, is_timed: bool) -> Collection[str]:
+    def end(self, moved: set[Standing], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
-        return self.ends.look(self.said, moved, is_timed=is_timed)
+        types, rules = self.ends.look(self.said, is_timed=is_timed)
+        for one in map(self._standings.of, types):
+            one.has_ended = one.name in self.ends.types
+            if one.mark != UNSAID or one.defining:
+                moved.add(one)
+        return rules
 
     def rise(
         self,
-        moved: set[str],
+        moved: set[Standing],
         changed: Collection[str],
         engine: Detector,
-        looks_at: Callable[[str], bool],
+        forwarder: Forwarder,
         *,
         is_anew: bool,
     ) -> None:
         """Work out the marks of rules, and of types with them; adds those types to ``moved``.
 
-        ``changed``: rules that have ended, or have not any more. ``looks_at``: whether events of a
-        type are used beside the rules here.
+        ``changed``: rules that have ended, or have not any more. ``forwarder``: what uses types
+        beside the rules here.
         """
+        standings, lingering = self._standings, self._lingering
+        rules, marks = self._duties.rules, self.rules
         if is_anew:
-            self.here = {}
-            moved.update(self._duties.defining, self.ends.types)
-        rules, marks, lingering = self._duties.rules, self.rules, self._lingering
+            for one in standings:
+                one.here = UNSAID
+                if one.defining or one.has_ended:
+                    moved.add(one)
         risen: set[str] = set()
         for rule in rules if is_anew else self._touched_by(moved):
             mark = lingering.mark(rule, engine)
             if mark != marks.get(rule):
                 marks[rule] = mark
                 risen.add(rule)
-                moved.add(rules[rule].rule.defines.name)
-        moved.discard(TIMER.name)
-        used, closed = self._duties.used, self.said.closed
-        for name in moved:
-            mark = self.here[name] = self._mark_here(name)
+                moved.add(standings.of(rules[rule].rule.defines.name))
+        moved.discard(self._clock)
+        for one in moved:
+            mark = one.here = self._mark_here(one)
             # What nobody publishes any more and no rule has used may begin anew at any time.
-            if name not in closed or name in used or looks_at(name):
-                self.types[name] = max(mark, self.types.get(name, TIME_MIN))
-        outlook, news = self._outlook, set(rules if is_anew else changed)
-        for rule in rules if is_anew else outlook.concerned(risen, moved):
-            if outlook.rise(rule, marks[rule], self.here):
-                news.add(rule)
-        self.news = sorted(news)
+            if not one.is_closed or one.is_used or forwarder.looks_at(one.name):
+                one.given = mark if one.given == UNSAID else max(mark, one.given)
+        self.news = sorted(self._look_ahead(risen, moved, changed, is_anew=is_anew))
 
-    def _touched_by(self, moved: Iterable[str]) -> Collection[str]:
+    def _touched_by(self, moved: Iterable[Standing]) -> Collection[str]:
         """The rules here whose marks may move with those of these types."""
-        users = self._duties.users
-        return {rule for name in moved for rule in users.get(name, ())} if users else ()
+        return {rule for one in moved for rule in one.users} if self._duties.users else ()
 
-    def _given(self, name: str) -> int:
+    def _look_ahead(
+        self,
+        risen: Collection[str],
+        moved: Iterable[Standing],
+        changed: Collection[str],
+        *,
+        is_anew: bool,
+    ) -> Collection[str]:
+        """Work out the outlooks of rules; gives ``news``."""
+        rules, outlook = self._duties.rules, self._outlook
+        if not rules:
+            return changed
+        news = set(rules if is_anew else changed)
+        moved_types = [one.name for one in moved]
+        for rule in rules if is_anew else outlook.concerned(risen, moved_types):
+            opening = map(self._standings.of, outlook.opening[rule])
+            known = {one.name: one.here for one in opening if one.here != UNSAID}
+            if outlook.rise(rule, self.rules[rule], known):
+                news.add(rule)
+        return news
+
+    def _brought(self, one: Standing) -> int:
         """The mark of a type, but for the rules here (Law 2)."""
-        mark = self.said.marks.get(name, TIME_MIN)
-        return self._beyond if mark == CLOSED else mark
+        return self._beyond if one.is_closed else one.mark
 
-    def _mark_here(self, name: str) -> int:
+    def _mark_here(self, one: Standing) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
-        said = self.said.marks.get(name)
-        mark = TIME_MAX if said is None else self._beyond if said == CLOSED else said
-        rules = self._duties.defining.get(name)
-        if rules is not None:
-            running = self._lingering.running(rules)
-            if not running and said is None:
+        mark = TIME_MAX if one.mark == UNSAID else self._brought(one)
+        if one.defining:
+            running = self._lingering.running(one.defining)
+            if not running and one.mark == UNSAID:
                 mark = self._beyond
             for rule in running:
                 mark = min(mark, self.rules[rule])
-        return max(mark, self._beyond) if name in self.ends.types else mark
+        return max(mark, self._beyond) if one.has_ended else mark
 
     def _without_clock(self) -> int:
         """The mark of Timer where the clock does not count: as far as rules that need it are."""
         found = [
-            min((self._given(name) for name in uses - {TIMER.name}), default=TIME_MIN)
+            min((self._said_of(name) for name in uses - {TIMER.name}), default=TIME_MIN)
             for uses in self._duties.uses.values()
             if TIMER.name in uses
         ]
         return max(found, default=TIME_MIN)
 
+    def _said_of(self, name: str) -> int:
+        one = self._standings.of(name)
+        return TIME_MIN if one.mark == UNSAID else self._brought(one)
+
     def take_awaited(self) -> dict[str, int]:
         """Up to when events have waited for types that rules here use, since it was last asked."""
-        before, here = self._awaited.items(), self.here
-        waited = {name: front for name, front in before if here.get(name, CLOSED) <= front}
-        self._awaited = {
-            name: self.front for name in self._duties.used if here.get(name, CLOSED) <= self.front
-        }
+        of, before, front = self._standings.of, self._awaited.items(), self.front
+        waited = {name: until for name, until in before if of(name).here <= until}
+        self._awaited = {name: front for name in self._duties.used if of(name).here <= front}
         return waited

@@ -16,42 +16,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
+from routing.network.stations.standing import UNSAID, Sayer, Standing, Standings
 from routing.network.tables.router import CLOSED
 
-Table = dict[str, int]
-"""The marks that one child has told, by type."""
+Table = dict[str, Sayer]
+"""What one child has said, by type."""
 
 
 class Said:
-    """Owner of what was said; ``marks`` is what follows, ``closed`` which of them are CLOSED."""
+    """Owner of what was said, in the records of types."""
 
-    def __init__(self) -> None:
-        self.children: dict[str, Table] = {}
-        self.told: dict[str, int] = {}
-        """Law 1 alone."""
-        self.marks: dict[str, int] = {}
-        self.closed: set[str] = set()
+    def __init__(self, standings: Standings) -> None:
+        self._standings = standings
+        self.closed: set[Standing] = set()
+        """The types whose marks are CLOSED."""
         self.closings = 0
         """Counts up whenever ``closed`` changes."""
+        self._children: dict[str, Table] = {}
         self._own: Mapping[str, int] = {}
-        self._published: frozenset[str] = frozenset()
-        self._given_up: frozenset[str] = frozenset()
-        self._tables: dict[str, list[Table]] = {}
-        """By type, those of the children that forward it."""
-        self._touched: set[str] = set()
-        self._bounds: dict[str, int] = {}
+        self._touched: set[Standing] = set()
+        """The types of which somebody has said something else."""
         self._is_anew = True
         """Whether all bounds are to be looked at."""
-        self._furthest: int | None = TIME_MIN
+        self._furthest = TIME_MIN
+        self._is_furthest_known = True
+
+    @property
+    def types(self) -> list[Standing]:
+        """The types of which something is said."""
+        return [one for one in self._standings if one.mark != UNSAID]
 
     @property
     def furthest(self) -> int:
         """The greatest mark of a type that is not closed; TIME_MIN for none."""
-        if self._furthest is None:
-            self._furthest = max(
-                (mark for mark in self.marks.values() if mark != CLOSED), default=TIME_MIN
-            )
+        if not self._is_furthest_known:
+            self._is_furthest_known = True
+            still_open = [one.mark for one in self.types if not one.is_closed]
+            self._furthest = max(still_open, default=TIME_MIN)
         return self._furthest
+
+    def by_child(self, name: str) -> dict[str, int]:
+        """What each child that forwards a type has said of it."""
+        tables = self._children.items()
+        return {child: table[name].mark for child, table in tables if name in table}
 
     def arrange(
         self,
@@ -63,109 +70,106 @@ class Said:
         those of ``expected``. What a child has said stays said, but for an end: what has ended may
         begin anew; if it does not, the child says so again.
         """
-        before = self.children
-        self.children = {
-            child: {name: _open(before.get(child, {}).get(name, TIME_MIN)) for name in names}
-            for child, names in expected.items()
-        }
-        self._published = published
-        self._tables = {}
-        for table in self.children.values():
-            for name in table:
-                self._tables.setdefault(name, []).append(table)
-        self._bounds = {}
+        before, self._children = self._children, {}
+        for one in self._standings:
+            one.sayers = []
+            one.bound = UNSAID
+            one.is_published = False
+        for name in published:
+            self._standings.of(name).is_published = True
+        for child, names in expected.items():
+            table = before.get(child, {})
+            self._children[child] = {
+                name: Sayer(self._standings.of(name), _open(table.get(name))) for name in names
+            }
         self.give_up(given_up)
 
     def give_up(self, names: frozenset[str]) -> None:
         """These types are brought by nobody, whoever might have."""
-        self._given_up = names
-        self._touched = {*self._published, *names, *self._tables}
-        self.told, self.marks, self._is_anew = {}, {}, True
+        for one in self._standings:
+            one.is_given_up = False
+            one.told = one.mark = UNSAID
+        for name in names:
+            self._standings.of(name).is_given_up = True
+        self._touched = {one for one in self._standings if one.least() != UNSAID}
+        self._is_anew, self._is_furthest_known = True, False
         self.closed.clear()
         self.closings += 1
-        self._furthest = None
 
     def doubt(self, child: str, names: Iterable[str]) -> None:
         """What a child has said of these types counts no more; ``arrange`` must come next."""
-        table = self.children.get(child, {})
+        table = self._children.get(child, {})
         for name in names:
             table.pop(name, None)
 
     def forget(self) -> None:
         """What children have said counts no more."""
-        self.children = {}
+        self._children = {}
 
     def take(self, child: str, marks: Iterable[tuple[str, int]]) -> bool:
         """A child speaks of types; whether it says anything new."""
-        table = self.children.get(child)
+        table = self._children.get(child)
         if table is None:
             return False
         is_news = False
         for name, mark in marks:
-            if mark > table.get(name, CLOSED):
-                table[name] = mark
-                self._touched.add(name)
+            sayer = table.get(name)
+            if sayer is not None and mark > sayer.mark:
+                sayer.mark = mark
+                self._touched.add(sayer.standing)
                 is_news = True
         return is_news
 
-    def hear(self, own: Mapping[str, int]) -> set[str]:
+    def hear(self, own: Mapping[str, int]) -> set[Standing]:
         """Local sources say this now; gives the types of which ``told`` is another than before."""
         before, self._own = self._own, own
         if own is not before and own != before:
             for name in own.keys() | before.keys():
                 if own.get(name) != before.get(name):
-                    self._touched.add(name)
-        moved: set[str] = set()
+                    one = self._standings.of(name)
+                    one.own = own.get(name, TIME_MIN)
+                    self._touched.add(one)
+        moved: set[Standing] = set()
         if not self._touched:
             return moved
         touched, self._touched = self._touched, set()
-        for name in touched:
-            mark = self._least(name)
-            if mark is not None and self.told.get(name) != mark:
-                self.told[name] = mark
-                self._set(name, mark)
-                moved.add(name)
+        for one in touched:
+            mark = one.least()
+            if mark != one.told:
+                one.told = mark
+                self._set(one, mark)
+                moved.add(one)
         return moved
 
-    def bound(self, limits: Mapping[str, int], moved: set[str]) -> None:
+    def bound(self, limits: Mapping[str, int], moved: set[Standing]) -> None:
         """Law 2: no mark is beyond these limits, and beyond those that were given before for other
         types, until ``arrange`` is called. ``moved`` is what ``hear`` gave; adds to it what is
         another than before.
         """
-        bounds = self._bounds
-        bounds.update(limits)
-        names = bounds.keys() if self._is_anew else {*limits, *(moved & bounds.keys())}
+        looked_at = set(self._standings) if self._is_anew else set(moved)
         self._is_anew = False
-        for name in names:
-            bound = min(bounds[name], self.told.get(name, CLOSED))
-            if self.marks.get(name) != bound:
-                self._set(name, bound)
-                moved.add(name)
+        for name, limit in limits.items():
+            one = self._standings.of(name)
+            one.bound = limit
+            looked_at.add(one)
+        for one in looked_at:
+            if one.bound != UNSAID:
+                mark = min(one.bound, one.told)
+                if mark != one.mark:
+                    self._set(one, mark)
+                    moved.add(one)
 
-    def _least(self, name: str) -> int | None:
-        """Law 1; None for a type of which nobody is expected to say anything."""
-        least = None
-        if name in self._given_up:
-            least = CLOSED
-        elif name in self._published:
-            least = self._own.get(name, TIME_MIN)
-        for table in self._tables.get(name, ()):
-            mark = table[name]
-            if least is None or mark < least:
-                least = mark
-        return least
-
-    def _set(self, name: str, mark: int) -> None:
-        before = self.marks.get(name, TIME_MIN)
-        self.marks[name] = mark
+    def _set(self, one: Standing, mark: int) -> None:
+        before, one.mark = one.mark, mark
         if mark == CLOSED or mark < before:
-            self._furthest = None  # the furthest may have been this one
-        elif self._furthest is not None and mark > self._furthest:
+            # The furthest may have been this one; or it was UNSAID, and says so for the first time.
+            self._is_furthest_known = False
+        elif mark > self._furthest:
             self._furthest = mark
-        if (mark == CLOSED) != (name in self.closed):
-            (self.closed.add if mark == CLOSED else self.closed.discard)(name)
+        if (mark == CLOSED) != (one in self.closed):
+            (self.closed.add if mark == CLOSED else self.closed.discard)(one)
             self.closings += 1
 
 
-def _open(mark: int) -> int:
-    return TIME_MIN if mark == CLOSED else mark
+def _open(said: Sayer | None) -> int:
+    return TIME_MIN if said is None or said.mark == CLOSED else said.mark

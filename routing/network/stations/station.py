@@ -30,6 +30,7 @@ from routing.network.stations.duties import NO_DUTIES, duties_of
 from routing.network.stations.lingering import Lingering
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
+from routing.network.stations.standing import Standing
 from routing.network.tables.outbox import Outbox
 from routing.network.tables.router import CLOSED
 from routing.network.ways.places import Division as Division
@@ -134,9 +135,7 @@ class Station:
 
     def said_of(self, name: str) -> Mapping[str, int]:
         """The marks of a type, by the child that forwards it, or has yet to answer (Law 4)."""
-        tables = self._progress.said.children
-        said = {child: marks[name] for child, marks in tables.items() if name in marks}
-        return {**self._pulls.awaited(name), **said}
+        return {**self._pulls.awaited(name), **self._progress.said.by_child(name)}
 
     def has_ended(self, rule: str) -> bool:
         """Whether nobody publishes anything any more that a rule evaluated here uses."""
@@ -282,7 +281,7 @@ class Station:
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
         while self._lingering.is_pending and self._finish():
-            is_anew, moved = True, set(progress.said.marks)
+            is_anew, moved = True, set(progress.said.types)
             detections = joined((detections, self._engine.advance({})))
         if detections.batches:
             if self._lingering.have_been:
@@ -293,8 +292,7 @@ class Station:
                     self._forwarder.push(numbered(batch, self._duties.ranks))
         ended = progress.ends.types
         changed = progress.end(moved, is_timed=clock is not None)
-        looks_at = self._forwarder.looks_at
-        progress.rise(moved, changed, self._engine, looks_at, is_anew=is_anew)
+        progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
         return detections
 
@@ -312,7 +310,7 @@ class Station:
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self._progress.see(batch)
 
-    def _evaluate(self, moved: set[str], clock: int | None) -> Detections:
+    def _evaluate(self, moved: set[Standing], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""
         marks = self._progress.due(moved, clock)
         if not (moved or self._is_fed):
@@ -328,19 +326,18 @@ class Station:
         """What is to be asked for (Law 4), by child."""
         return self._pulls.take_asked()
 
-    def _forward(self, moved: Iterable[str], *, is_anew: bool) -> None:
+    def _forward(self, moved: Iterable[Standing], *, is_anew: bool) -> None:
         """Raise the marks of the types that have moved; ``is_anew``: all are to be told."""
         forwarder, progress = self._forwarder, self._progress
         if forwarder.is_idle:
             return
-        here, ended = progress.here, progress.ends.types
-        forwarded = forwarder.advance({name: here[name] for name in moved})
+        ended = progress.ends.types
+        forwarded = forwarder.advance({one.name: one.here for one in moved})
         up = forwarder.marks if is_anew else forwarded.marks
         over = [name for name in up if name in ended and forwarder.binding(name) <= ended]
         if over:
             up = {**up, **dict.fromkeys(over, CLOSED)}
         answers: Answers = ()
         if forwarder.is_asked:
-            closed = {**here, **dict.fromkeys(ended, CLOSED)}
-            answers = forwarder.answers(closed, self._pulls.mark)
+            answers = forwarder.answers(progress.open_mark, self._pulls.mark)
         self.outbox.post(forwarded, self.outbox.news(up), answers)

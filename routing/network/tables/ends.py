@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from rules.pattern import TIMER
@@ -11,18 +11,28 @@ Uses = Mapping[str, frozenset[str]]
 """By rule, the types that it uses."""
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
+NEVER = -1
+
+
+class Named(Protocol):
+    """A type."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
 
 
 class Closings(Protocol):
     """What is said of the types of which nothing is published any more."""
 
     @property
-    def marks(self) -> Mapping[str, int]:
+    def types(self) -> Iterable[Named]:
         """The types of which something is said."""
         ...
 
     @property
-    def closed(self) -> Set[str]:
+    def closed(self) -> Iterable[Named]:
         """Those of which nothing is published any more."""
         ...
 
@@ -41,27 +51,26 @@ class Ends:
         """The rules all of whose types have ended."""
         self._uses: Uses = {}
         self._defining: Defining = {}
-        self._looked_at: tuple[int, bool] | None = None
-        """The closings that were looked at last, and whether the clock counted."""
+        self._looked_at = NEVER
+        """The closings that were looked at last."""
+        self._was_timed = False
+        """Whether the clock counted then."""
 
     def arrange(self, uses: Uses, defining: Defining) -> None:
         """There are these rules from now on."""
-        self._uses, self._defining, self._looked_at = uses, defining, None
+        self._uses, self._defining, self._looked_at = uses, defining, NEVER
 
-    def look(self, said: Closings, moved: set[str], *, is_timed: bool) -> Collection[str]:
-        """See what has ended, if that may have changed. Adds types that have ended, or have not any
-        more, to ``moved``; gives such rules. ``is_timed``: the clock counts.
+    def look(self, said: Closings, *, is_timed: bool) -> tuple[Collection[str], Collection[str]]:
+        """See what has ended, if that may have changed. Gives the types that have ended, or have
+        not any more, and such rules. ``is_timed``: the clock counts.
         """
-        closings = said.closings, is_timed
-        if self._looked_at == closings:
-            return ()
-        self._looked_at = closings
-        defining = self._defining
-        names = said.marks.keys() | defining.keys()
-        gone = said.closed | (defining.keys() - said.marks.keys())
-        types, rules = ended(gone, self._uses, defining, is_timed=is_timed)
-        moved |= (types ^ self.types) & names
-        changed = (rules ^ self.rules).intersection(self._uses)
+        if self._looked_at == said.closings and self._was_timed == is_timed:
+            return (), ()
+        self._looked_at, self._was_timed = said.closings, is_timed
+        gone = {one.name for one in said.closed}
+        gone.update(self._defining.keys() - {one.name for one in said.types})
+        types, rules = ended(gone, self._uses, self._defining, is_timed=is_timed)
+        changed = types ^ self.types, (rules ^ self.rules).intersection(self._uses)
         self.types, self.rules = types, rules
         return changed
 

@@ -28,7 +28,7 @@ class Outlook:
     """Owner of what waits to be evaluated, and of the outlooks of some rules."""
 
     def __init__(self) -> None:
-        self._opening: dict[str, tuple[str, ...]] = {}
+        self.opening: dict[str, tuple[str, ...]] = {}
         """By rule, the types of its terminators."""
         self._waiting: dict[str, list[tuple[int, int]]] = {}
         """By type of terminators, the least and the greatest time of batches that have come."""
@@ -40,9 +40,9 @@ class Outlook:
 
     def arrange(self, rules: Mapping[str, Rule]) -> None:
         """These are the rules from now on; their marks are to be told anew."""
-        self._opening = {name: tuple(one.name for one in r.opening) for name, r in rules.items()}
+        self.opening = {name: tuple(one.name for one in r.opening) for name, r in rules.items()}
         self._opened = {}
-        for rule, names in self._opening.items():
+        for rule, names in self.opening.items():
             for name in names:
                 self._opened.setdefault(name, []).append(rule)
         self._waiting = {name: self._waiting.get(name, []) for name in self._opened}
@@ -77,11 +77,11 @@ class Outlook:
     def rise(self, rule: str, mark: int, types: Mapping[str, int]) -> bool:
         """A rule has been evaluated up to a mark; whether its outlook is another by that.
 
-        ``types``: the marks of types.
+        ``types``: the marks of the types of its terminators.
         """
         self._marks[rule] = mark
-        bound = min([types.get(name, TIME_MIN) for name in self._opening[rule]])
-        for name in self._opening[rule] if bound > mark else ():
+        bound = min([types.get(name, TIME_MIN) for name in self.opening[rule]])
+        for name in self.opening[rule] if bound > mark else ():
             self._let_go(name)
             for least, greatest in self._waiting[name]:
                 if greatest >= mark:

@@ -6,6 +6,7 @@ import pytest
 
 from matcher.model import TIME_MIN
 from routing.network.stations.said import Said
+from routing.network.stations.standing import UNSAID, Standings
 from routing.network.tables.ends import ended, users_of
 from routing.network.tables.router import CLOSED
 
@@ -47,7 +48,8 @@ def a_mark(random: Random) -> int:
 @pytest.mark.parametrize("seed", range(60))
 def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
     random = Random(seed)
-    said, anew = Said(), Anew()
+    standings, anew = Standings(), Anew()
+    said = Said(standings)
     seen: dict[str, int] = {}
     limits: dict[str, int] = {}
     is_anew = True
@@ -89,12 +91,15 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
         news = {name: a_mark(random) for name in limits if is_anew or random.random() < 0.5}
         limits.update(news)
         is_anew = False
-        moved = said.hear(dict(anew.own))
-        said.bound(news, moved)
+        heard = said.hear(dict(anew.own))
+        said.bound(news, heard)
+        moved = {one.name for one in heard}
         marks = anew.marks(limits)
-        assert said.told == anew.told(), f"seed {seed}"
-        assert said.marks == marks, f"seed {seed}"
-        assert said.closed == {name for name, mark in marks.items() if mark == CLOSED}
+        told = {one.name: one.told for one in standings if one.told != UNSAID}
+        assert told == anew.told(), f"seed {seed}"
+        assert {one.name: one.mark for one in said.types} == marks, f"seed {seed}"
+        closed = {one.name for one in said.closed}
+        assert closed == {name for name, mark in marks.items() if mark == CLOSED}
         still_open = (mark for mark in marks.values() if mark != CLOSED)
         assert said.furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
         changed = {name for name, mark in marks.items() if seen.get(name) != mark}

@@ -192,7 +192,7 @@ def slave() -> Forwarder:
 
 
 def answers(node: Forwarder, second: int) -> tuple[tuple[str, int, int], ...]:
-    found = node.answers({"C": second * MICROSECONDS}, lambda rule: TIME_MAX)
+    found = node.answers(lambda name: second * MICROSECONDS, lambda rule: TIME_MAX)
     return tuple((rule, number, mark // MICROSECONDS) for rule, number, mark in found)
 
 

@@ -1,0 +1,96 @@
+"""How far one type is at one station: all that is known of it, in one record.
+
+Marks move with nearly every message, one broker is in many trees, and each has a hundred types or
+thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
+
+Law: each field has one owner, which alone sets it: ``Said`` what is said of the type, ``Progress``
+the rest. Records stay for as long as their station, whatever rules there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matcher.model import TIME_MAX, TIME_MIN
+from routing.network.tables.router import CLOSED
+
+UNSAID = TIME_MAX + 1
+"""In place of a mark: nobody says anything."""
+
+
+class Standing:
+    """One type; marks are in microseconds."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        # Said
+        self.sayers: list[Sayer] = []
+        """The children that forward the type, with what they have said."""
+        self.own = TIME_MIN
+        """What the local sources say."""
+        self.is_published = False
+        """Whether local sources publish it."""
+        self.is_given_up = False
+        self.told = UNSAID
+        """The least that is said."""
+        self.bound = UNSAID
+        """No mark is beyond that."""
+        self.mark = UNSAID
+        """What follows from both."""
+        # Progress
+        self.users: Sequence[str] = ()
+        """The rules here whose marks it bears on, through other rules here too."""
+        self.defining: Sequence[str] = ()
+        """The rules here that define it."""
+        self.is_used = False
+        """Whether rules here use it."""
+        self.has_ended = False
+        """Whether nothing more will come of it, from sources or from rules."""
+        self.here = UNSAID
+        """The mark, the rules here included, as of now."""
+        self.given = UNSAID
+        """The greatest such mark that counts, which never goes back."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody brings anything of it any more."""
+        return self.mark == CLOSED
+
+    def least(self) -> int:
+        """The least of what is said; UNSAID where nobody is expected to say anything."""
+        if self.is_given_up:
+            least = CLOSED
+        elif self.is_published:
+            least = self.own
+        else:
+            least = UNSAID
+        for sayer in self.sayers:
+            if sayer.mark < least:
+                least = sayer.mark
+        return least
+
+
+class Sayer:
+    """A child that forwards a type, and the mark that it has said."""
+
+    def __init__(self, standing: Standing, mark: int) -> None:
+        self.standing = standing
+        self.mark = mark
+        standing.sayers.append(self)
+
+
+class Standings:
+    """The types of one station, by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Standing] = {}
+
+    def __iter__(self) -> Iterator[Standing]:
+        return iter(self._found.values())
+
+    def of(self, name: str) -> Standing:
+        """The record of a type, which is made if need be."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = Standing(name)
+        return found
