@@ -3,8 +3,8 @@
 Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay
 messages, are cut for less time than heartbeats take to notice, brokers are slow, and clocks of
 sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
-are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks before
-the change before is through; some networks order by arrival.
+are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
+before the change before is through; some networks order by arrival.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def made_restless(case: Case, random: Random) -> Case:
     together. As it is where none are found that make sense.
     """
     maker = _Maker(random)
-    span_s = (case.events[-1].time - case.events[0].time) / MICROSECONDS
+    span_s = _span_s(case.events)
     for _ in range(ATTEMPTS_MAX):
         begin_s = random.uniform(0.0, span_s)
         end_s = random.choice((begin_s, begin_s + 0.2, begin_s + 2.0, span_s, span_s))
@@ -65,6 +65,10 @@ def made_restless(case: Case, random: Random) -> Case:
         if replace(case, changes=changes).is_sound:
             return replace(case, changes=changes)
     return case
+
+
+def _span_s(events: Sequence[Event]) -> float:
+    return (events[-1].time - events[0].time) / MICROSECONDS
 
 
 def _skews(random: Random, sources: Sequence[str]) -> Iterator[Fault]:
@@ -134,7 +138,7 @@ class _Maker:
         """None in more than half of the networks, in the others while events come."""
         random = self._random
         if random.random() < 0.45:
-            span_s = (events[-1].time - events[0].time) / MICROSECONDS
+            span_s = _span_s(events)
             count = random.choice((1, 1, 2, 4))
             times = sorted(random.uniform(0.0, span_s) for _ in range(count))
             yield from self.changes(brokers, rules, events, times)

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
-from routing.network.stations.lingering import Lingering
+from routing.network.stations.finishing import Finishing
 from routing.network.stations.said import Said
 from routing.network.stations.standing import UNSAID, Standing, Standings
 from routing.network.tables.ends import Ends
@@ -38,7 +38,7 @@ class Progress:
     order, each with the types that have moved so far.
     """
 
-    def __init__(self, lingering: Lingering) -> None:
+    def __init__(self, finishing: Finishing) -> None:
         self._standings = Standings()
         self.said = Said(self._standings)
         self.ends = Ends()
@@ -52,7 +52,7 @@ class Progress:
         """The greatest time of an event that is or was here; TIME_MIN for none."""
         self._beyond = self._timer = TIME_MIN
         self._outlook = Outlook()
-        self._lingering = lingering
+        self._finishing = finishing
         self._duties = NO_DUTIES
         self._awaited: dict[str, int] = {}
         """For which types events waited when it was last asked, and up to when."""
@@ -108,7 +108,7 @@ class Progress:
     def arrange_ends(self) -> None:
         """Rules that linger use something else than before."""
         duties = self._duties
-        self.ends.arrange(self._lingering.uses(duties.uses), duties.defining)
+        self.ends.arrange(self._finishing.uses(duties.uses), duties.defining)
 
     def give_up(self, names: frozenset[str]) -> None:
         """These types are brought by nobody, whoever might have."""
@@ -183,7 +183,7 @@ class Progress:
         ``changed``: rules that have ended, or have not any more. ``forwarder``: what uses types
         beside the rules here.
         """
-        standings, lingering = self._standings, self._lingering
+        standings, finishing = self._standings, self._finishing
         rules, marks = self._duties.rules, self.rules
         if is_anew:
             for one in standings:
@@ -192,7 +192,7 @@ class Progress:
                     moved.add(one)
         risen: set[str] = set()
         for rule in rules if is_anew else self._touched_by(moved):
-            mark = lingering.mark(rule, engine)
+            mark = finishing.mark(rule, engine)
             if mark != marks.get(rule):
                 marks[rule] = mark
                 risen.add(rule)
@@ -238,7 +238,7 @@ class Progress:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = TIME_MAX if one.mark == UNSAID else self._brought(one)
         if one.defining:
-            running = self._lingering.running(one.defining)
+            running = self._finishing.running(one.defining)
             if not running and one.mark == UNSAID:
                 mark = self._beyond
             for rule in running:

@@ -27,7 +27,7 @@ from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined, with_batches
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
-from routing.network.stations.lingering import Lingering
+from routing.network.stations.finishing import Finishing
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
 from routing.network.stations.standing import Standing
@@ -65,8 +65,8 @@ class Station:
         """Whether the engine was given events since it was last advanced."""
         self._is_anew = True
         """Whether everything is to be looked at, after another plan."""
-        self._lingering = Lingering()
-        self._progress = Progress(self._lingering)
+        self._finishing = Finishing()
+        self._progress = Progress(self._finishing)
         self.outbox = Outbox()
         """What is to be sent to the father."""
         self._own: Mapping[str, int] = {}
@@ -126,7 +126,7 @@ class Station:
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         mark = self._progress.rules.get(rule)
-        return self._lingering.mark(rule, self._engine) if mark is None else mark
+        return self._finishing.mark(rule, self._engine) if mark is None else mark
 
     def outlook(self, rule: str) -> int:
         """Up to where it is certain that no more of a rule will be found than has been."""
@@ -150,7 +150,7 @@ class Station:
         """
         wanted, demands = self._forwarder.wanted, self._forwarder.demands
         self._engine = self._engine.fresh()
-        self._lingering.forget()
+        self._finishing.forget()
         self._progress.forget()
         self._forwarder = Forwarder()
         self._forwarder.want(wanted, demands)
@@ -174,15 +174,15 @@ class Station:
     def follow(self, division: Division) -> None:
         """Rules are divided in another way."""
         before, duties = self._duties.rules, duties_of(self._name, division)
-        lingering = self._lingering
+        finishing = self._finishing
         here = duties.rules
         for gone in [rule for rule, was in before.items() if here.get(rule) != was]:
-            if gone not in lingering:
+            if gone not in finishing:
                 self._engine.remove(gone)
         new = [one for rule, one in here.items() if before.get(rule) != one]
         names = [one.rule.name for one in new]
-        lingering.follow(division.rules, here, names, anew=self._begins_anew)
-        self._install([one for one in new if one.rule.name not in lingering], division)
+        finishing.follow(division.rules, here, names, anew=self._begins_anew)
+        self._install([one for one in new if one.rule.name not in finishing], division)
         self._duties = duties
         self.missing.arrange(here.values(), division)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
@@ -280,11 +280,11 @@ class Station:
         progress = self._progress
         moved = progress.hear(own, self._pulls if self.is_pulling else None, is_anew=is_anew)
         detections = self._evaluate(moved, clock) if self._duties.rules else NOTHING
-        while self._lingering.is_pending and self._finish():
+        while self._finishing.is_pending and self._finish():
             is_anew, moved = True, set(progress.said.types)
             detections = joined((detections, self._engine.advance({})))
         if detections.batches:
-            if self._lingering.have_been:
+            if self._finishing.have_been:
                 detections = with_batches(detections, told_causes(detections.batches))
             self._note_found(detections)
             for batch in detections.batches:
@@ -298,7 +298,7 @@ class Station:
 
     def _finish(self) -> bool:
         """Whether rules that linger have come to their ends by now (Law 5)."""
-        if not self._lingering.finish(self._engine):
+        if not self._finishing.finish(self._engine):
             return False
         self._progress.arrange_ends()
         return True

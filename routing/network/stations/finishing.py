@@ -15,7 +15,7 @@ from routing.serving.ended import until_of
 from rules.engine.engine import Detector
 
 
-class Lingering:
+class Finishing:
     """Owner of which rules are waited for, and which are done."""
 
     def __init__(self) -> None:
