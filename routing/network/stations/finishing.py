@@ -7,7 +7,7 @@ engine; its mark is its end, and it uses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from routing.network.tables.ends import Uses
 from routing.serving.deployment import Deployed
@@ -70,10 +70,6 @@ class Finishing:
         if not self._done:
             return uses
         return {rule: frozenset() if rule in self._done else of for rule, of in uses.items()}
-
-    def running(self, rules: Sequence[str]) -> Sequence[str]:
-        """Those that are not done."""
-        return [one for one in rules if one not in self._done] if self._done else rules
 
     @property
     def is_pending(self) -> bool:

@@ -16,13 +16,13 @@ mark (outlook).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.finishing import Finishing
 from routing.network.stations.said import Said
-from routing.network.stations.standing import UNSAID, Standing, Standings
+from routing.network.stations.standing import UNSAID, Evaluated, Standing, Standings
 from routing.network.tables.ends import Ends
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
@@ -30,7 +30,7 @@ from routing.order import greatest_time
 from routing.partition.forwarder import Forwarder
 from routing.partition.pulls import Pulls
 from rules.engine.engine import Detector
-from rules.pattern import TIMER
+from rules.pattern import TIMER, Rule
 
 
 class Progress:
@@ -43,8 +43,7 @@ class Progress:
         self.said = Said(self._standings)
         self.ends = Ends()
         self._clock = self._standings.of(TIMER.name)
-        self.rules: dict[str, int] = {}
-        """The marks of the rules here since they were last advanced, for who asks after that."""
+        self._rules: dict[str, Evaluated] = {}
         self.news: Sequence[str] = ()
         """The rules here that have another outlook by the last ``rise``, or have ended, or have
         not any more; all, after another plan."""
@@ -71,14 +70,21 @@ class Progress:
         """Up to where it is certain that no more of a rule will be found than has been (Law 4);
         None for one that is not here, or before the first ``rise``.
         """
-        return self._outlook.marks.get(rule)
+        return self._outlook.of(rule)
+
+    def mark(self, rule: str) -> int | None:
+        """Up to where a rule was evaluated when it was last advanced, for who asks after that; None
+        as for ``outlook``.
+        """
+        found = self._rules.get(rule)
+        return None if found is None or found.mark == UNSAID else found.mark
 
     # --- deployment ---
 
     def forget(self) -> None:
         """Rules begin anew: what has come, and what children have said, counts no more."""
         self._duties = NO_DUTIES
-        self.rules.clear()
+        self._rules = {}
         self._outlook.forget()
         self.said.forget()
 
@@ -90,20 +96,22 @@ class Progress:
             self.said.doubt(child, released)
         self._duties = duties
         self._arrange_types(duties)
-        self.rules.clear()
         self._outlook.arrange({name: one.rule for name, one in duties.rules.items()})
         self.arrange_ends()
         self.said.arrange(published, given_up & duties.used, duties.expected)
 
     def _arrange_types(self, duties: Duties) -> None:
+        of = self._standings.of
         for one in self._standings:
-            one.users, one.defining, one.is_used = (), (), False
-        for name, users in duties.users.items():
-            self._standings.of(name).users = users
-        for name, defining in duties.defining.items():
-            self._standings.of(name).defining = defining
+            one.users, one.defining, one.opened, one.is_used = [], [], [], False
         for name in duties.used:
-            self._standings.of(name).is_used = True
+            of(name).is_used = True
+        self._rules = {
+            name: Evaluated(name, of(deployed.rule.defines.name), _opening(deployed.rule, of))
+            for name, deployed in duties.rules.items()
+        }
+        for name, users in duties.users.items():
+            of(name).users = [self._rules[rule] for rule in users]
 
     def arrange_ends(self) -> None:
         """Rules that linger use something else than before."""
@@ -183,20 +191,19 @@ class Progress:
         ``changed``: rules that have ended, or have not any more. ``forwarder``: what uses types
         beside the rules here.
         """
-        standings, finishing = self._standings, self._finishing
-        rules, marks = self._duties.rules, self.rules
+        finishing = self._finishing
         if is_anew:
-            for one in standings:
+            for one in self._standings:
                 one.here = UNSAID
                 if one.defining or one.has_ended:
                     moved.add(one)
-        risen: set[str] = set()
-        for rule in rules if is_anew else self._touched_by(moved):
-            mark = finishing.mark(rule, engine)
-            if mark != marks.get(rule):
-                marks[rule] = mark
+        risen: set[Evaluated] = set()
+        for rule in self._rules.values() if is_anew else self._touched_by(moved):
+            mark = finishing.mark(rule.name, engine)
+            if mark != rule.mark:
+                rule.mark = mark
                 risen.add(rule)
-                moved.add(standings.of(rules[rule].rule.defines.name))
+                moved.add(rule.defined)
         moved.discard(self._clock)
         for one in moved:
             mark = one.here = self._mark_here(one)
@@ -205,29 +212,29 @@ class Progress:
                 one.given = mark if one.given == UNSAID else max(mark, one.given)
         self.news = sorted(self._look_ahead(risen, moved, changed, is_anew=is_anew))
 
-    def _touched_by(self, moved: Iterable[Standing]) -> Collection[str]:
+    def _touched_by(self, moved: Iterable[Standing]) -> Collection[Evaluated]:
         """The rules here whose marks may move with those of these types."""
-        return {rule for one in moved for rule in one.users} if self._duties.users else ()
+        return {rule for one in moved for rule in one.users} if self._rules else ()
 
     def _look_ahead(
         self,
-        risen: Collection[str],
+        risen: set[Evaluated],
         moved: Iterable[Standing],
         changed: Collection[str],
         *,
         is_anew: bool,
     ) -> Collection[str]:
         """Work out the outlooks of rules; gives ``news``."""
-        rules, outlook = self._duties.rules, self._outlook
-        if not rules:
+        if not self._rules:
             return changed
-        news = set(rules if is_anew else changed)
-        moved_types = [one.name for one in moved]
-        for rule in rules if is_anew else outlook.concerned(risen, moved_types):
-            opening = map(self._standings.of, outlook.opening[rule])
-            known = {one.name: one.here for one in opening if one.here != UNSAID}
-            if outlook.rise(rule, self.rules[rule], known):
-                news.add(rule)
+        news = set(self._rules if is_anew else changed)
+        if is_anew:
+            risen.update(self._rules.values())
+        for one in moved:
+            risen.update(one.opened)
+        for rule in risen:
+            if self._outlook.rise(rule.name, rule.mark, rule.bound()):
+                news.add(rule.name)
         return news
 
     def _brought(self, one: Standing) -> int:
@@ -238,11 +245,11 @@ class Progress:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
         mark = TIME_MAX if one.mark == UNSAID else self._brought(one)
         if one.defining:
-            running = self._finishing.running(one.defining)
+            running = [rule for rule in one.defining if rule.name not in self._finishing]
             if not running and one.mark == UNSAID:
                 mark = self._beyond
             for rule in running:
-                mark = min(mark, self.rules[rule])
+                mark = min(mark, rule.mark)
         return max(mark, self._beyond) if one.has_ended else mark
 
     def _without_clock(self) -> int:
@@ -264,3 +271,7 @@ class Progress:
         waited = {name: until for name, until in before if of(name).here <= until}
         self._awaited = {name: front for name in self._duties.used if of(name).here <= front}
         return waited
+
+
+def _opening(rule: Rule, of: Callable[[str], Standing]) -> list[Standing]:
+    return [of(used.name) for used in rule.opening]

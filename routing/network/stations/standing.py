@@ -1,15 +1,15 @@
-"""How far one type is at one station: all that is known of it, in one record.
+"""How far one type is at one station, or one rule: all that is known of it, in one record.
 
 Marks move with nearly every message, one broker is in many trees, and each has a hundred types or
 thousands. What bears on a mark that moves is therefore in one place, and is found by its name once.
 
-Law: each field has one owner, which alone sets it: ``Said`` what is said of the type, ``Progress``
-the rest. Records stay for as long as their station, whatever rules there are.
+Law: each field has one owner, which alone sets it: ``Said`` what is said of a type, ``Progress``
+the rest. Records of types stay for as long as their station, those of rules for one division.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from matcher.model import TIME_MAX, TIME_MIN
 from routing.network.tables.router import CLOSED
@@ -38,10 +38,12 @@ class Standing:
         self.mark = UNSAID
         """What follows from both."""
         # Progress
-        self.users: Sequence[str] = ()
+        self.users: list[Evaluated] = []
         """The rules here whose marks it bears on, through other rules here too."""
-        self.defining: Sequence[str] = ()
+        self.defining: list[Evaluated] = []
         """The rules here that define it."""
+        self.opened: list[Evaluated] = []
+        """The rules here of whose terminators it is a type."""
         self.is_used = False
         """Whether rules here use it."""
         self.has_ended = False
@@ -68,6 +70,24 @@ class Standing:
             if sayer.mark < least:
                 least = sayer.mark
         return least
+
+
+class Evaluated:
+    """A rule that is evaluated here."""
+
+    def __init__(self, name: str, defined: Standing, opening: list[Standing]) -> None:
+        self.name = name
+        self.defined = defined
+        self.mark = UNSAID
+        """Up to where it was evaluated when the station was last advanced."""
+        self._opening = opening
+        defined.defining.append(self)
+        for one in opening:
+            one.opened.append(self)
+
+    def bound(self) -> int:
+        """The least mark of the types of its terminators; TIME_MIN where one is not known."""
+        return min([TIME_MIN if one.here == UNSAID else one.here for one in self._opening])
 
 
 class Sayer:

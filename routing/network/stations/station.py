@@ -125,7 +125,7 @@ class Station:
 
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
-        mark = self._progress.rules.get(rule)
+        mark = self._progress.mark(rule)
         return self._finishing.mark(rule, self._engine) if mark is None else mark
 
     def outlook(self, rule: str) -> int:
@@ -283,13 +283,8 @@ class Station:
         while self._finishing.is_pending and self._finish():
             is_anew, moved = True, set(progress.said.types)
             detections = joined((detections, self._engine.advance({})))
-        if detections.batches:
-            if self._finishing.have_been:
-                detections = with_batches(detections, told_causes(detections.batches))
-            self._note_found(detections)
-            for batch in detections.batches:
-                if self._forwarder.looks_at(batch.type.name):
-                    self._forwarder.push(numbered(batch, self._duties.ranks))
+        if detections is not NOTHING:
+            detections = self._take_found(detections)
         ended = progress.ends.types
         changed = progress.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
@@ -303,12 +298,18 @@ class Station:
         self._progress.arrange_ends()
         return True
 
-    def _note_found(self, detections: Detections) -> None:
+    def _take_found(self, detections: Detections) -> Detections:
+        """Give what was found to whom it concerns here; gives it as it is told to others."""
+        if self._finishing.have_been and detections.batches:
+            detections = with_batches(detections, told_causes(detections.batches))
         for batch in detections.batches:
             for source in batch.ids.source.values:
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self._progress.see(batch)
+            if self._forwarder.looks_at(batch.type.name):
+                self._forwarder.push(numbered(batch, self._duties.ranks))
+        return detections
 
     def _evaluate(self, moved: set[Standing], clock: int | None) -> Detections:
         """Give the engine the marks; adds Timer to the types that have moved, if it has."""

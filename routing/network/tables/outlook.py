@@ -15,7 +15,7 @@ has no outlook beyond its mark, as any event of the batch may be next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.order import greatest_time, least_time
@@ -28,71 +28,90 @@ class Outlook:
     """Owner of what waits to be evaluated, and of the outlooks of some rules."""
 
     def __init__(self) -> None:
-        self.opening: dict[str, tuple[str, ...]] = {}
-        """By rule, the types of its terminators."""
-        self._waiting: dict[str, list[tuple[int, int]]] = {}
-        """By type of terminators, the least and the greatest time of batches that have come."""
-        self._opened: dict[str, list[str]] = {}
-        """By type, the rules whose terminators are of it."""
-        self._marks: dict[str, int] = {}
-        self.marks: dict[str, int] = {}
-        """The outlooks, of rules that ``rise`` was called for."""
+        self._rules: dict[str, _Rule] = {}
+        self._types: dict[str, _Type] = {}
+        """The types of terminators."""
+
+    def of(self, rule: str) -> int | None:
+        """The outlook of a rule; None for one that ``rise`` was not called for."""
+        found = self._rules.get(rule)
+        return found.outlook if found is not None and found.is_known else None
 
     def arrange(self, rules: Mapping[str, Rule]) -> None:
         """These are the rules from now on; their marks are to be told anew."""
-        self.opening = {name: tuple(one.name for one in r.opening) for name, r in rules.items()}
-        self._opened = {}
-        for rule, names in self.opening.items():
-            for name in names:
-                self._opened.setdefault(name, []).append(rule)
-        self._waiting = {name: self._waiting.get(name, []) for name in self._opened}
-        self._marks = dict.fromkeys(rules, TIME_MIN)
-        self.marks = {}
+        before, self._types = self._types, {}
+        self._rules = {}
+        for name, rule in rules.items():
+            opening = []
+            for used in rule.opening:
+                one = self._types.setdefault(used.name, _Type())
+                if used.name in before:
+                    one.waiting = before[used.name].waiting
+                opening.append(one)
+            self._rules[name] = _Rule(opening)
 
     def forget(self) -> None:
         """What has come counts no more."""
-        self._waiting = {name: [] for name in self._opened}
+        for one in self._types.values():
+            one.waiting = []
 
     def see(self, batch: EventBatch) -> None:
         """Events have come that may be terminators."""
-        waiting = self._waiting.get(batch.type.name)
-        if waiting is None:
-            return
-        extent = least_time(batch), greatest_time(batch)
-        if len(waiting) >= EXTENTS_MAX:
-            self._let_go(batch.type.name)
-            waiting = self._waiting[batch.type.name]
-        if len(waiting) >= EXTENTS_MAX:
-            least, greatest = waiting.pop()
-            extent = min(least, extent[0]), max(greatest, extent[1])
-        waiting.append(extent)
+        one = self._types.get(batch.type.name)
+        if one is not None:
+            one.add(least_time(batch), greatest_time(batch))
 
-    def concerned(self, risen: Iterable[str], moved: Iterable[str]) -> set[str]:
-        """The rules that may have another outlook once the marks of these rules have risen, and
-        those of these types are others.
-        """
-        opened = self._opened
-        return {*risen, *[rule for name in moved for rule in opened.get(name, ())]}
-
-    def rise(self, rule: str, mark: int, types: Mapping[str, int]) -> bool:
+    def rise(self, rule: str, mark: int, bound: int) -> bool:
         """A rule has been evaluated up to a mark; whether its outlook is another by that.
 
-        ``types``: the marks of the types of its terminators.
+        ``bound``: the least mark of the types of its terminators.
         """
-        self._marks[rule] = mark
-        bound = min([types.get(name, TIME_MIN) for name in self.opening[rule]])
-        for name in self.opening[rule] if bound > mark else ():
-            self._let_go(name)
-            for least, greatest in self._waiting[name]:
-                if greatest >= mark:
-                    bound = min(bound, max(least, mark))
-        before = self.marks.get(rule)
-        found = self.marks[rule] = max(mark, bound, TIME_MIN if before is None else before)
-        return found != before
+        one = self._rules[rule]
+        one.mark = mark
+        if bound > mark:
+            for opened in one.opening:
+                opened.let_go()
+                for least, greatest in opened.waiting:
+                    if greatest >= mark:
+                        bound = min(bound, max(least, mark))
+        bound = max(bound, mark)
+        if one.is_known and bound <= one.outlook:
+            return False
+        one.outlook, one.is_known = bound, True
+        return True
 
-    def _let_go(self, name: str) -> None:
+
+class _Rule:
+    """One rule: the types of its terminators, up to where it is evaluated, and its outlook."""
+
+    def __init__(self, opening: list[_Type]) -> None:
+        self.opening = opening
+        self.mark = TIME_MIN
+        self.outlook = TIME_MIN
+        self.is_known = False
+        for one in opening:
+            one.rules.append(self)
+
+
+class _Type:
+    """A type of terminators: the least and the greatest time of batches that have come."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[int, int]] = []
+        self.rules: list[_Rule] = []
+        """Those whose terminators are of it."""
+
+    def add(self, least: int, greatest: int) -> None:
+        """A batch has come (Law 2)."""
+        if len(self.waiting) >= EXTENTS_MAX:
+            self.let_go()
+        if len(self.waiting) >= EXTENTS_MAX:
+            first, last = self.waiting.pop()
+            least, greatest = min(first, least), max(last, greatest)
+        self.waiting.append((least, greatest))
+
+    def let_go(self) -> None:
         """Forget what all rules have evaluated."""
-        waiting = self._waiting[name]
-        if waiting:
-            passed = min([self._marks[rule] for rule in self._opened[name]])
-            self._waiting[name] = [extent for extent in waiting if extent[1] >= passed]
+        if self.waiting:
+            passed = min([one.mark for one in self.rules])
+            self.waiting = [extent for extent in self.waiting if extent[1] >= passed]
