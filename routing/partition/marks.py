@@ -135,10 +135,11 @@ class _Group:
 
     def __init__(self, types: list[_Type]) -> None:
         self._types = types
-        self.mark = min([one.mark for one in types], default=TIME_MIN)
+        self.mark = TIME_MIN
         self.led: list[_Type] = []
         for one in types:
             one.groups.append(self)
+        self.rise()
 
     def rise(self) -> bool:
         """Work out the mark; whether it is another than before."""

@@ -12,6 +12,7 @@ Uses = Mapping[str, frozenset[str]]
 Defining = Mapping[str, Sequence[str]]
 """By type, the rules that define it."""
 NEVER = -1
+"""In place of how often closings have changed: they have not been looked at."""
 
 
 class Named(Protocol):
