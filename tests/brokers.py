@@ -30,7 +30,7 @@ class Network:
 
     strategy = "centralized"
 
-    def __init__(self, count: int, **options: int) -> None:
+    def __init__(self, count: int, **options: object) -> None:
         self.mesh = Mesh(Random(0))
         self.mesh.after = self._note
         self.brokers: dict[str, Broker] = {}

@@ -4,7 +4,9 @@ Law 1: a text is deployed whole or not at all, and everything that could refuse 
 anything is changed.
 
 Law 2: a rule holds from an instant beyond all that has been published of what it needs; from the
-beginning, when that is nothing yet, so that a live run equals a recorded one.
+beginning, when that is nothing yet, so that a live run equals a recorded one. One that ticks by the
+clock holds from now at the earliest: where the input begins is known in a recording alone (S13),
+and a broker that has seen an old event must not tick through all the years since.
 
 Law 3: a rule ends at its mark. What it has not been evaluated for by then, because a source lags
 say, it will never say; where it is replaced, neither will the new one, which holds from an instant

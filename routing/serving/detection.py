@@ -19,6 +19,7 @@ from routing.serving.deployment import Deployed, Deployments, Ended
 from routing.serving.sources import Source, Standing
 from routing.serving.watermark import Watermarks
 from rules.engine.engine import Detections, Detector
+from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
 from rules.language import load
 from rules.pattern import TIMER, RuleSet
@@ -231,13 +232,18 @@ class Detection:
         """The instants from which new rules hold (S15; Law 2 of routing.serving.deployment).
 
         One for all that need published events, so that hierarchies start whole; rules over the
-        clock alone have their own.
+        clock alone have their own, and one that ticks holds from now at the earliest.
         """
         needs = self._deployments.needs_of_new(rules, self._published())
         published = frozenset[str]().union(*needs.values()) - {TIMER.name}
         since = self._beyond(published)
         clock = round(now * MICROSECONDS) if self._config.wall_clock else None
-        return {name: since if own - {TIMER.name} else clock for name, own in needs.items()}
+        found = {name: since if own - {TIMER.name} else clock for name, own in needs.items()}
+        if clock is not None:
+            for rule in filter(uses_timer, rules.rules):
+                known = found[rule.name]
+                found[rule.name] = clock if known is None else max(clock, known)
+        return found
 
     def _beyond(self, names: Iterable[str]) -> int | None:
         """An instant beyond all events and marks of these types; None when there is no event."""

@@ -20,6 +20,7 @@ as closed. It is given at whole seconds only, when something can tick.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from matcher.model import MICROSECONDS, TIME_MIN
@@ -176,4 +177,4 @@ class Watermarks:
 
     def _clock(self, now: float) -> int:
         # Just beyond the last whole second: nothing ticks between two of them.
-        return int(now - self._config.timer_slack_s) * MICROSECONDS + 1
+        return math.floor(now - self._config.timer_slack_s) * MICROSECONDS + 1

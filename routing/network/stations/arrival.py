@@ -128,8 +128,9 @@ class ArrivalStation(Station):
         return self._passed - 1 if self._passed > TIME_MIN else TIME_MIN
 
     def _install(self, rules: Sequence[Deployed], division: Division) -> None:
-        since = None if self._passed == TIME_MIN else self._passed
-        super()._install([replace(one, since=since) for one in rules], division)
+        if self._passed > TIME_MIN:
+            rules = [replace(one, since=self._passed) for one in rules]
+        super()._install(rules, division)
 
 
 def stamped(batches: Sequence[EventBatch], first: int) -> list[EventBatch]:

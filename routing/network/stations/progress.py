@@ -5,7 +5,8 @@ each child that forwards it (said), and the rules evaluated here that define it.
 
 Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing (see
 routing.serving.watermark): it has the mark of the type that is furthest, or lies just beyond the
-last event.
+last event. Timer is furthest where it is, for the types that rules need beside it: others may be of
+recordings, whose sources come back and publish what is long past by the clock.
 
 Law 3: after an input only what it may have changed is looked at: the types of which somebody has
 said something else, and the rules that use them. After another plan that is everything.
@@ -103,15 +104,19 @@ class Progress:
     def _arrange_types(self, duties: Duties) -> None:
         of = self._standings.of
         for one in self._standings:
-            one.users, one.defining, one.opened, one.is_used = [], [], [], False
+            one.users, one.defining, one.opened = [], [], []
+            one.is_used = one.is_timed = False
         for name in duties.used:
             of(name).is_used = True
         self._rules = {
             name: Evaluated(name, of(deployed.rule.defines.name), _opening(deployed.rule, of))
             for name, deployed in duties.rules.items()
         }
+        timed = frozenset(duties.users.get(TIMER.name, ()))
         for name, users in duties.users.items():
-            of(name).users = [self._rules[rule] for rule in users]
+            one = of(name)
+            one.users = [self._rules[rule] for rule in users]
+            one.is_timed = not timed.isdisjoint(users)
 
     def arrange_ends(self) -> None:
         """Rules that linger use something else than before."""
@@ -149,8 +154,7 @@ class Progress:
         beyond = max(said.furthest, self.front + 1 if self.front > TIME_MIN else TIME_MIN)
         if beyond != self._beyond:
             self._beyond = beyond
-            moved |= said.closed
-            moved.update(map(self._standings.of, self.ends.types))
+            moved.update(self._gone)
         if pulls is not None:
             pulls.keep(beyond)
         return moved
@@ -159,14 +163,23 @@ class Progress:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
         has. ``clock`` as in Station.advance.
         """
-        marks = {one.name: self._brought(one) for one in moved if one.mark != UNSAID}
-        if TIMER.name in self._duties.users:
+        ticks = TIMER.name in self._duties.users
+        timer = self._timer
+        if ticks:
             timer = self._without_clock() if clock is None else clock
-            if timer != self._timer:
-                self._timer = timer
-                moved.add(self._clock)
+        if timer != self._timer:
+            self._timer = timer
+            moved.add(self._clock)
+            moved.update(one for one in self._gone if one.is_timed)
+        marks = {one.name: self._brought(one) for one in moved if one.mark != UNSAID}
+        if ticks:
             marks[TIMER.name] = timer
         return marks
+
+    @property
+    def _gone(self) -> set[Standing]:
+        """The types of which nothing is published any more, or nothing at all will come."""
+        return self.said.closed.union(map(self._standings.of, self.ends.types))
 
     def end(self, moved: set[Standing], *, is_timed: bool) -> Collection[str]:
         """See what has ended; adds to the types that have moved, and gives rules (Ends.look)."""
@@ -239,7 +252,10 @@ class Progress:
 
     def _brought(self, one: Standing) -> int:
         """The mark of a type, but for the rules here (Law 2)."""
-        return self._beyond if one.is_closed else one.mark
+        return self._beyond_gone(one) if one.is_closed else one.mark
+
+    def _beyond_gone(self, one: Standing) -> int:
+        return max(self._beyond, self._timer) if one.is_timed else self._beyond
 
     def _mark_here(self, one: Standing) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""
@@ -247,10 +263,10 @@ class Progress:
         if one.defining:
             running = [rule for rule in one.defining if rule.name not in self._finishing]
             if not running and one.mark == UNSAID:
-                mark = self._beyond
+                mark = self._beyond_gone(one)
             for rule in running:
                 mark = min(mark, rule.mark)
-        return max(mark, self._beyond) if one.has_ended else mark
+        return max(mark, self._beyond_gone(one)) if one.has_ended else mark
 
     def _without_clock(self) -> int:
         """The mark of Timer where the clock does not count: as far as rules that need it are."""

@@ -46,6 +46,8 @@ class Standing:
         """The rules here of whose terminators it is a type."""
         self.is_used = False
         """Whether rules here use it."""
+        self.is_timed = False
+        """Whether any of ``users`` depends on Timer too."""
         self.has_ended = False
         """Whether nothing more will come of it, from sources or from rules."""
         self.here = UNSAID

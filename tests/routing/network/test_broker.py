@@ -12,7 +12,7 @@ from timeline import batches
 import rules
 import rules.engine
 from matcher.model import TIME_MAX, Event
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.effects import Log
 from routing.messages import (
@@ -753,3 +753,83 @@ def test_timers_tick_by_the_clock_wherever_their_rule_is_evaluated(rule: str) ->
         f"k: Tick@{second}({second}) <- timer#timer/{second}" for second in range(first, first + 4)
     ]
     assert network.take_lines() == ticks
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "rule tick: define Tick(s: int) from Timer() as t and not Temp() within 1 s from t "
+        "where s = t.S",
+        "rule beat: define Beat(s: int) from Timer() as t where s = t.S\n"
+        "rule tick: define Tick(s: int) from Beat() as b and not Temp() within 1 s from b "
+        "where s = b.s",
+    ],
+)
+def test_timers_tick_on_when_all_sources_have_closed(rules: str) -> None:
+    """The clock goes on where nothing else does (seed 30266)."""
+    network = Network(3, wall_clock=True)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("k", "b3").subscribe("Tick()")
+    network.connect("m", "b2").deploy(rules)
+    network.run(0.5)
+    network.publish("t", 'Temp@1("a", 50)')
+    network.clients["t"].close(network.mesh.now)
+    network.run(0.5)
+    first = math.ceil(network.mesh.now)
+    network.take_lines()
+    network.run(first + 3.5 - network.mesh.now)
+    seconds = [line.partition("(")[0] for line in network.take_lines()]
+    assert seconds == [f"k: Tick@{second}" for second in range(first, first + 4)]
+
+
+@pytest.mark.parametrize("ordering", list(Ordering))
+@pytest.mark.parametrize("times", [(), (1.0, 2.0)])
+def test_a_rule_that_ticks_holds_from_now(times: tuple[float, ...], ordering: Ordering) -> None:
+    """Whatever was published of its types, or of others, and however long ago."""
+    network = Network(3, wall_clock=True, ordering=ordering)
+    for name, schema, broker in (("s", SMOKE, "b3"), ("t", TEMP, "b1")):
+        network.connect(name, broker).advertise([schema])
+    network.connect("k", "b3").subscribe("Tick()")
+    network.run(0.5)
+    for time in times:
+        network.publish("t", f'Temp@{time}("a", 50)')
+    network.connect("m", "b2")
+    network.run(5.3 - network.mesh.now)
+    network.take_lines()
+    first = math.ceil(network.mesh.now)
+    ticks = "rule tick: define Tick(s: int) from Timer() as t and not Smoke() within 1 s from t"
+    network.clients["m"].deploy(f"{ticks} where s = t.S")
+    network.run(0.3)
+    network.clients["s"].close(network.mesh.now)
+    network.run(first + 1.5 - network.mesh.now)
+    network.publish("t", f'Temp@{first}("a", 50)')
+    network.run(first + 4.5 - network.mesh.now)  # a broker looks at its clock once a second
+    seconds = [line.partition("(")[0] for line in network.take_lines() if "Tick" in line]
+    assert seconds[:4] == [f"k: Tick@{second}" for second in range(first, first + 4)]
+
+
+def test_the_clock_makes_nothing_late_that_no_rule_uses_with_it() -> None:
+    """A recording may be published in several goes, long past by the clock."""
+    network = Network(3, wall_clock=True)
+    for name, schema, broker in (("s", SMOKE, "b3"), ("t1", TEMP, "b1")):
+        network.connect(name, broker).advertise([schema])
+    network.run(0.2)
+    ticks = "rule tick: define Tick(s: int) from Timer() as t and not Smoke() within 1 s from t"
+    network.connect("m", "b2").deploy(f"{ticks} where s = t.S\n{HOT}")
+    network.connect("k", "b3").subscribe("Tick()")
+    network.connect("h", "b3").subscribe("Hot()")
+    network.run(0.2)
+    network.clients["s"].close(network.mesh.now)
+    network.publish("t1", 'Temp@1("a", 50)', 1)
+    network.clients["t1"].close(network.mesh.now)
+    network.run(2)
+    network.connect("t2", "b1").advertise([TEMP])
+    network.run(0.2)
+    network.publish("t2", 'Temp@2("a", 50)', 2)
+    network.clients["t2"].close(network.mesh.now)
+    network.run(2)
+    lines = network.take_lines()
+    assert not [line for line in lines if "late" in line]
+    assert [line for line in lines if "Tick" in line]
+    hot = [line for line in lines if "Hot" in line]
+    assert hot == ['h: Hot@1("a") <- t1#1', 'h: Hot@2("a") <- t2#1']
