@@ -10,12 +10,14 @@ import math
 from collections.abc import Iterator, Sequence
 
 import networkx as nx
+import numpy as np
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, Event
+from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
+from routing.messages import Code, Refused, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
-from simulator.clients import Sink
+from simulator.clients import Client, Sink, Source
 from simulator.experiment import Experiment, Outcome
 from simulator.oracle import Answer, Oracle, delivered, differences
 
@@ -26,7 +28,9 @@ def check(outcome: Outcome) -> list[str]:
 
 
 def check_results(outcome: Outcome) -> Iterator[str]:
-    """Every sink got exactly what the centralised oracle gives it, and nothing was refused.
+    """Every sink got exactly what the centralised oracle gives it, and nothing was refused; but for
+    what a source that comes in mid-stream brings too late for the others of its types, which the
+    oracle does not see either.
 
     Of events whose times are those of their arrival only the published ones are compared; of
     composite ones it is asked that they can be true.
@@ -37,7 +41,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         if not manager.is_done:
             yield f"{manager.name}: it has had no answer"
     by_arrival = experiment.scenario.ordering == "arrival"
-    oracle = Oracle(() if by_arrival else experiment.book.held, experiment.batches)
+    oracle = Oracle(() if by_arrival else experiment.book.held, list(_taken(experiment)))
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
         expected = _due(experiment, sink, oracle.answer(sink.filters), got)
@@ -54,26 +58,68 @@ def refusals(experiment: Experiment) -> Iterator[str]:
     """What brokers refused of what clients asked for or published, and why."""
     for client in experiment.clients:
         for refusal in client.refusals:
-            yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
+            if not _is_late(experiment, client, refusal):
+                yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
+
+
+def _is_late(experiment: Experiment, client: Client, refusal: Refused | Rejected) -> bool:
+    """Whether a source that came in mid-stream brought this too late for others of its types."""
+    if not isinstance(client, Source) or experiment.comes_s(client.name) is None:
+        return False
+    others = {
+        one.name for source in experiment.sources if source is not client for one in source.types
+    }
+    is_shared = all(one.name in others for one in client.types)
+    return is_shared and isinstance(refusal, Rejected) and refusal.code is Code.LATE
+
+
+def _taken(experiment: Experiment) -> Iterator[EventBatch]:
+    """The events that are published, but for those that came too late."""
+    late = {
+        source.name: [
+            run
+            for refusal in source.refusals
+            if isinstance(refusal, Rejected) and _is_late(experiment, source, refusal)
+            for run in refusal.sequences
+        ]
+        for source in experiment.sources
+    }
+    for source, recording in zip(experiment.sources, experiment.recordings, strict=True):
+        for batch in recording[1].batches:
+            numbers = batch.ids.sequence
+            gone = np.zeros(len(batch), dtype=np.bool_)
+            for first, last in late[source.name]:
+                gone |= (numbers >= first) & (numbers <= last)
+            yield batch.take(~gone) if gone.any() else batch
 
 
 def _due(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:
-    """Without published events that did not come, and may have been published before what the sink
-    subscribes to was in force: where clocks are ahead, and messages are lost, that happens.
+    """Without what did not come, and may have been published, or found, before what the sink
+    subscribes to was in force: where the sink comes in mid-stream, or where clocks are ahead and
+    messages are lost, that happens. What one that has left got may end anywhere.
     """
-    if sink.confirmed_at is None:
+    if sink.confirmed_at is None and not sink.has_left:
         return expected
-    came = {(event.source, event.id) for event in got.published}
+    confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
     begins = {
-        source.name: (sink.confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
+        source.name: (confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
         for source in experiment.sources
     }
-    published = tuple(
-        event
-        for event in expected.published
-        if event.time >= begins[event.source] or (event.source, event.id) in came
+    found_from = max(begins.values(), default=0.0)
+    last = max((event.time for event in got.composite), default=TIME_MIN)
+
+    def is_due(event: Event) -> bool:
+        if event.source in begins:
+            return event.time >= begins[event.source] and not sink.has_left
+        return event.time >= found_from and not (sink.has_left and event.time >= last)
+
+    came = {(event.source, event.id) for event in (*got.composite, *got.published)}
+    return Answer(
+        *(
+            tuple(one for one in events if is_due(one) or (one.source, one.id) in came)
+            for events in (expected.composite, expected.published)
+        )
     )
-    return Answer(expected.composite, published)
 
 
 def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:

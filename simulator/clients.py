@@ -155,12 +155,14 @@ class Source(Client):
         self._next = next(publications, None)
         self._queue: deque[Publication] = deque()
         self._ahead_s = 0.0
+        self._is_here = False
         self._waits = 0
         """How often it has begun to wait: only what was armed last counts."""
 
     def start(self) -> None:
-        """Connect, advertise, and publish what is due when it is due."""
+        """Connect, advertise, and publish what is due when it is due; at once, what was."""
         super().start()
+        self._is_here = True
         self.session.advertise(self.types)
         self._driver.settle()
         self._wait()
@@ -171,7 +173,7 @@ class Source(Client):
         self._wait()
 
     def _wait(self) -> None:
-        if self._next is not None:
+        if self._is_here and self._next is not None:
             self._waits += 1
             rest_s = self._next.moment - self._ahead_s - self._simulation.now
             self._simulation.after(max(0.0, rest_s), self._come_due, self._waits)
@@ -230,6 +232,7 @@ class Sink(Client):
         self.filters = tuple(filters)
         self.confirmed_at: float | None = None
         """When all that it subscribes to was in force for the first time; None before."""
+        self.has_left = False
         self._unconfirmed = len(self.filters)
         self.arrivals: list[Arrival] = []
         self.moments = Moments()
@@ -240,6 +243,12 @@ class Sink(Client):
         super().start()
         for text in self.filters:
             self.session.subscribe(text)
+        self._driver.settle()
+
+    def leave(self) -> None:
+        """Subscribe to nothing any more."""
+        self.has_left = True
+        self.session.close(self._simulation.now)
         self._driver.settle()
 
     def take(self, result: Result) -> None:

@@ -92,12 +92,14 @@ class Experiment:
             for link in scenario.links
         }
         self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
+        self._comes_s = {one.name: one.at_s for one in scenario.sources}
         self._refuse_faults_of_nobody()
+        self._subscribers = (*scenario.sinks, *_subscribers(made))
         self.sinks = {
             sink.name: Sink(
                 self._place(sink.broker), sink.name, sink.subscribe, keeps=keeps_deliveries
             )
-            for sink in (*scenario.sinks, *_subscribers(made))
+            for sink in self._subscribers
         }
         self.managers = list(self._managers())
 
@@ -132,6 +134,10 @@ class Experiment:
         """By how many seconds the clock of the source that events name is ahead at most."""
         return ahead_s(self.scenario.faults, self._names.get(source, source))
 
+    def comes_s(self, source: str) -> float | None:
+        """When the source that events name comes; None: before the first event."""
+        return self._comes_s.get(self._names.get(source, source))
+
     # --- running ---
 
     @collector_patient()
@@ -141,9 +147,13 @@ class Experiment:
         for host in self.brokers.values():
             simulation.at(start, host.start)
         self._begin(0)
-        for share, clients in ((SOURCES_AT, self.sources), (SINKS_AT, self.sinks.values())):
-            for client in clients:
-                simulation.at(start + share * self.scenario.lead_s, client.start)
+        for source in self.sources:
+            simulation.at(self._moment(self.comes_s(source.name), SOURCES_AT), source.start)
+        for one in self._subscribers:
+            simulation.at(self._moment(one.at_s, SINKS_AT), self.sinks[one.name].start)
+            if one.for_s is not None:
+                gone_s = (one.at_s or 0.0) + one.for_s
+                simulation.at(self.first_time + gone_s, self.sinks[one.name].leave)
         if self.scenario.warm_up_s:
             simulation.at(self.measured_from, self._count_anew)
         arrange(self.scenario.faults, simulation, self.first_time, self._places())
@@ -155,11 +165,14 @@ class Experiment:
     def _begin(self, place: int) -> None:
         """Let a step come that changes the rules, when its time has come."""
         if place < len(self._steps):
-            at_s = self._steps[place].at_s
-            moment = self.first_time + (at_s or 0.0)
-            if at_s is None:
-                moment = self.simulation.start + RULES_AT * self.scenario.lead_s
+            moment = self._moment(self._steps[place].at_s, RULES_AT)
             self.simulation.at(moment, self.managers[place].start)
+
+    def _moment(self, at_s: float | None, share: float) -> float:
+        """So many seconds after the first event's time; or at a share of the time before it."""
+        if at_s is None:
+            return self.simulation.start + share * self.scenario.lead_s
+        return self.first_time + at_s
 
     def _answer(self, place: int, answer: Confirmed | None) -> None:
         """A step is done, or refused."""
@@ -176,6 +189,8 @@ class Experiment:
         simulation = self.simulation
         due = [fault.at_s + (fault.for_s or 0.0) for fault in self.scenario.faults]
         due += [change.at_s for change in self.scenario.changes]
+        due += [one.at_s or 0.0 for one in self.scenario.sources]
+        due += [(one.at_s or 0.0) + (one.for_s or 0.0) for one in self.scenario.sinks]
         last = self.last_time + behind_s(self.scenario.faults)
         end = max(last, self.first_time + max(due, default=0.0))
         simulation.run(max(end, self.first_time))

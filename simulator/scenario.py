@@ -52,21 +52,27 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Publishes the events of a file at a broker; their own sources say under which names."""
+    """Publishes the events of a file at a broker; their own sources say under which names.
+
+    ``at_s``: comes so many seconds after the first event's time; None: before it.
+    """
 
     name: str
     broker: str
     events: Path
     type_name: str | None = None
+    at_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Subscribes at a broker."""
+    """Subscribes at a broker. ``at_s`` as of a Source; ``for_s``: goes after so many seconds."""
 
     name: str
     broker: str
     subscribe: tuple[str, ...]
+    at_s: float | None = None
+    for_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,13 +280,18 @@ class _Reader:
 
     def _source(self, place: int, table: SourceTable, brokers: tuple[str, ...]) -> Source:
         _known(f"source[{place}].broker", table.broker, brokers)
-        return Source(table.name, table.broker, self._path(table.events), table.type)
+        _not_negative(f"source[{place}].at_s", table.at_s)
+        return Source(table.name, table.broker, self._path(table.events), table.type, table.at_s)
 
     def _sink(self, place: int, table: SinkTable, brokers: tuple[str, ...]) -> Sink:
         earlier = {one.name for one in self._table.sink[: place - 1]}
         _named(f"sink[{place}].name", table.name, earlier)
         _known(f"sink[{place}].broker", table.broker, brokers)
-        return Sink(table.name, table.broker, table.subscribe)
+        _not_negative(f"sink[{place}].at_s", table.at_s)
+        _positive(f"sink[{place}].for_s", table.for_s)
+        if table.for_s is not None and table.at_s is None:
+            raise ValueError(f"sink[{place}].for_s: expected at_s beside it")
+        return Sink(table.name, table.broker, table.subscribe, table.at_s, table.for_s)
 
     def _change(self, place: int, table: ChangeTable, brokers: tuple[str, ...]) -> Change:
         _known(f"change[{place}].broker", table.broker, brokers)
@@ -317,8 +328,8 @@ def _positive(place: str, value: float | None) -> None:
         raise ValueError(f"{place}: expected a positive number, found {value}")
 
 
-def _not_negative(place: str, value: float) -> None:
-    if value < 0:
+def _not_negative(place: str, value: float | None) -> None:
+    if value is not None and value < 0:
         raise ValueError(f"{place}: expected 0 or more, found {value}")
 
 

@@ -35,6 +35,7 @@ class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     broker: str
     events: str
     type: str | None = None
+    at_s: float | None = None
 
 
 class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -43,6 +44,8 @@ class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: str
     broker: str
     subscribe: tuple[str, ...]
+    at_s: float | None = None
+    for_s: float | None = None
 
 
 class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

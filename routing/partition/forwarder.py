@@ -11,7 +11,9 @@ Law 3: what no fragment can use any more is forgotten: events further behind the
 fragments reach.
 
 Law 4: a fragment that takes the place of another starts with the events that are still there, and
-the other stays for as long as the fragment reaches. To send more than is needed is never wrong.
+the other stays for as long as the fragment reaches. What is of types that the other did not look at
+passes meanwhile: it may belong with events that the other has sent and not kept. To send more than
+is needed is never wrong.
 
 Law 5: of rules that are pulled (7.3.7) slaves wait until they are asked for, in windows around
 masters. They are given no marks, since nobody knows before what will be asked for; the network has
@@ -138,6 +140,10 @@ class Forwarder:
             known = (self._marks.least([one]) for one in old.fragment.types)
             until = max(self._front, *known) + fragment.reach + 1
             self._leaving.append(Leaving(name, old, until))
+            unseen = fragment.types - old.fragment.types
+            if unseen:
+                passing = Evaluation(fragment.whole(None, unseen), since)
+                self._leaving.append(Leaving(name, passing, until))
             if old.gate is not None:
                 self._history.touch(old.gate.release(old.fragment.kept - fragment.kept))
         self._evaluations[name] = new

@@ -21,7 +21,7 @@ Its *roles* say what is forwarded (4.4):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -120,10 +120,13 @@ class Fragment:
     reach: int
     pull: Pull | None = None
 
-    def whole(self, pull: Pull | None) -> Fragment:
-        """What passes if nothing but static conditions counts, and being asked for."""
+    def whole(self, pull: Pull | None, names: Container[str] | None = None) -> Fragment:
+        """What passes if nothing but static conditions counts, and being asked for; of the types of
+        these names, or of all.
+        """
         predicates = dict.fromkeys(self.predicate_of(role) for role in self.roles)
-        return Fragment((), (), tuple(map(Plain, predicates)), 0, pull)
+        chosen = [one for one in predicates if names is None or one.type.name in names]
+        return Fragment((), (), tuple(map(Plain, chosen)), 0, pull)
 
     @property
     def plain(self) -> tuple[Predicate, ...]:

@@ -90,15 +90,19 @@ class Detection:
 
     def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:
         """Take checked advertisements over; gives the types' floors."""
-        marks = self.marks
+        floors = self._floors([schema.name for schema in types])
         for schema in types:
-            floor = self.watermarks.floor(schema.name, marks)
-            self._advertisements.advertise(source, schema, floor)
+            self._advertisements.advertise(source, schema, floors[schema.name])
         if any(self._advertisements[schema.name].mentions for schema in types):
             self._rearrange()  # a defined type may be published from now on (S12)
         self._touch(source)
         self._on_types()
         return {schema.name: source.floors[schema.name] for schema in types}
+
+    def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
+        """Up to where types have been evaluated: what is earlier, and comes now, is late."""
+        marks = self.marks
+        return {name: self.watermarks.floor(name, marks) for name in names}
 
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more."""

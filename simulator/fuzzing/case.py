@@ -20,11 +20,13 @@ LEAD_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Who subscribes where to what."""
+    """Who subscribes where to what; as in a scenario file, when, and for how long."""
 
     name: str
     broker: str
     filters: tuple[str, ...]
+    at_s: float | None = None
+    for_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Change:
 class Case:
     """All of a scenario; ``homes`` are the sources' brokers; links have their delay in ms.
 
-    ``changes`` are in the order of their times.
+    ``changes`` are in the order of their times. ``coming``: the sources that come in mid-stream,
+    with how many seconds after the first event's time.
     """
 
     seed: int
@@ -68,6 +71,7 @@ class Case:
     message_cost_us: float
     changes: tuple[Change, ...] = ()
     ordering: str = "watermark"
+    coming: tuple[tuple[str, float], ...] = ()
 
     @property
     def is_sound(self) -> bool:
@@ -108,12 +112,16 @@ class Case:
             yield f"[[broker]]\nname = {_text(name)}\n"
         for one, other, delay_ms in self.links:
             yield f"[[link]]\nbetween = {_list((one, other))}\ndelay_ms = {delay_ms}\n"
+        coming = dict(self.coming)
         for source, broker in self.homes:
             yield f"[[source]]\nname = {_text(source)}\nbroker = {_text(broker)}\n"
             yield f'events = "{source}.jsonl"\n'
+            yield f"at_s = {coming[source]}\n" if source in coming else ""
         for sink in self.sinks:
             yield f"[[sink]]\nname = {_text(sink.name)}\nbroker = {_text(sink.broker)}\n"
             yield f"subscribe = {_list(sink.filters)}\n"
+            yield "" if sink.at_s is None else f"at_s = {sink.at_s}\n"
+            yield "" if sink.for_s is None else f"for_s = {sink.for_s}\n"
         for number, change in enumerate(self.changes, 1):
             yield f"[[change]]\nat_s = {change.at_s}\nbroker = {_text(change.broker)}\n"
             yield f'rules = "change{number}.tesla"\n' if change.rules else ""

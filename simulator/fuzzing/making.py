@@ -4,7 +4,8 @@ Faults are such as the protocols promise to survive: links lose, repeat, reorder
 messages, are cut for less time than heartbeats take to notice, brokers are slow, and clocks of
 sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
-before the change before is through; some networks order by arrival.
+before the change before is through; some networks order by arrival. In open networks sources and
+sinks come in mid-stream, and sinks go.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
 RESTLESS = 0.1
 """The share of networks whose rules change often."""
+OPEN = 0.25
+"""The share of networks where clients come in mid-stream, and sinks go."""
 ATTEMPTS_MAX = 50
 """At many changes in a row that leave no rule waiting for a type."""
 
@@ -46,9 +49,34 @@ def random_case(seed: int, strategy: str) -> Case:
             # From generators of their own, so that seeds are otherwise what they were before.
             skews = tuple(_skews(Random(f"{seed}/skew"), [name for name, _ in case.homes]))
             skewed = replace(case, faults=(*case.faults, *skews))
+            random = Random(f"{seed}/open")
+            opened = made_open(skewed, random) if random.random() < OPEN else skewed
             random = Random(f"{seed}/restless")
-            return made_restless(skewed, random) if random.random() < RESTLESS else skewed
+            return made_restless(opened, random) if random.random() < RESTLESS else opened
     raise AssertionError
+
+
+def made_open(case: Case, random: Random) -> Case:
+    """The case with some of its sources and sinks coming in mid-stream, and some sinks going."""
+    span_s = _span_s(case.events)
+    names = [name for name, _ in case.homes]
+    coming = random.sample(names, random.randint(0, len(names)))
+    sinks = tuple(
+        replace(
+            sink,
+            at_s=_moment_s(random, span_s),
+            for_s=random.choice((None, None, round(random.uniform(0.1, span_s), 3))),
+        )
+        if random.random() < 0.5
+        else sink
+        for sink in case.sinks
+    )
+    late = tuple((name, _moment_s(random, span_s)) for name in coming)
+    return replace(case, sinks=sinks, coming=late)
+
+
+def _moment_s(random: Random, span_s: float) -> float:
+    return round(random.uniform(0.0, span_s), 3)
 
 
 def made_restless(case: Case, random: Random) -> Case:

@@ -54,6 +54,13 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, message_cost_us=0.0)
     for changes in without_some(case.changes):
         yield replace(case, changes=changes)
+    for coming in without_some(case.coming):
+        yield replace(case, coming=coming)
+    for place, sink in enumerate(case.sinks):
+        if sink.for_s is not None:
+            yield replace(case, sinks=_put(case.sinks, place, replace(sink, for_s=None)))
+        elif sink.at_s is not None:
+            yield replace(case, sinks=_put(case.sinks, place, replace(sink, at_s=None)))
     if case.ordering != "watermark":
         yield replace(case, ordering="watermark")
     for sinks in without_some(case.sinks):
@@ -102,6 +109,7 @@ def _with_events(case: Case, events: tuple[object, ...]) -> Case:
         events=kept,
         faults=faults,
         homes=tuple(home for home in case.homes if home[0] in sources),
+        coming=tuple(one for one in case.coming if one[0] in sources),
     )
 
 

@@ -13,8 +13,8 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
-from simulator.fuzzing.making import made_restless, random_case
-from simulator.fuzzing.shrinking import shrink
+from simulator.fuzzing.making import made_open, made_restless, random_case
+from simulator.fuzzing.shrinking import shrink, smaller_cases
 from simulator.fuzzing.world import COMPOSITE
 from simulator.oracle import Oracle
 
@@ -67,6 +67,20 @@ def test_a_restless_network_changes_often_and_makes_sense() -> None:
         assert at_s == sorted(at_s)
         restless += found != case and 3 <= len(at_s) <= 8
     assert restless > 8
+
+
+def test_clients_of_an_open_network_come_in_mid_stream() -> None:
+    came = gone = late = 0
+    for seed in range(12):
+        case = random_case(seed, "centralized")
+        found = made_open(case, Random(seed))
+        assert replace(found, coming=case.coming, sinks=case.sinks) == case
+        assert {name for name, _ in found.coming} <= {name for name, _ in case.homes}
+        came += sum(sink.at_s is not None for sink in found.sinks)
+        gone += sum(sink.for_s is not None for sink in found.sinks)
+        late += len(found.coming)
+        assert all(smaller != found for smaller in smaller_cases(found))
+    assert min(came, gone, late) > 2
 
 
 def test_what_changes_makes_a_difference(tmp_path: Path) -> None:

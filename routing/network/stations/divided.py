@@ -127,13 +127,11 @@ class DividedDetection(EndingDetection):
 
     # --- local sources ---
 
-    def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:
-        """At the root: take a source's types over; gives their floors, beyond all marks."""
-        super().advertise(source, types)
-        floors = {one.name: self.type_marks.get(one.name, TIME_MIN) for one in types}
-        for name, floor in floors.items():
-            source.floors[name] = max(floor, source.floors[name])
-        return {name: source.floors[name] for name in floors}
+    def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
+        """At the root: as was last found in the whole network. Of rules no more is known here than
+        their outlooks, and what comes before one may still be evaluated (stations.progress).
+        """
+        return {name: self.type_marks.get(name, TIME_MIN) for name in names}
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here."""

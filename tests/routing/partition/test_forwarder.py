@@ -192,6 +192,24 @@ def test_a_fragment_that_binds_more_leaves_time_to_warm_up():
     assert ids(node.advance(30 * MICROSECONDS)) == []
 
 
+def test_what_is_of_a_new_type_passes_while_it_may_belong_with_what_has_passed():
+    """A@3 was sent when there was no source of B, and is not kept; B@2 may come all the same."""
+    rule = rules.load(f"event {A} event {B} event {C} define X() from {JOIN}").rules[0]
+    alone, both = (fragment_of(rule, frozenset(one), frozenset(one)) for one in ("A", "AB"))
+    assert alone is not None
+    assert both is not None
+    node = Forwarder()
+    node.deploy("X", alone)
+    node.push(events_of(A, 1, [3], [7]))
+    assert ids(node.advance({"A": 4 * MICROSECONDS})) == ["A#1"]
+    node.deploy("X", both)
+    node.push(events_of(B, 1, [2], [8]))
+    assert ids(node.advance(5 * MICROSECONDS)) == ["B#1"]
+    node.advance(20 * MICROSECONDS)
+    node.push(events_of(B, 2, [21], [8]))
+    assert ids(node.advance(30 * MICROSECONDS)) == []
+
+
 def test_a_fragment_that_binds_less_sends_what_was_held_back():
     """A@4 has no B here; a source of B elsewhere may still have had one."""
     loose, tight = fragments(JOIN, "A", "AB")

@@ -1,0 +1,123 @@
+"""Clients that come in mid-stream, and sinks that go: what they miss, and what nobody does."""
+
+import json
+
+import pytest
+from networks import run
+from simulator_text import SMALL
+
+from routing.network import strategy
+from simulator import scenario
+from simulator.checkers import check
+from simulator.experiment import Outcome
+from simulator.oracle import delivered
+from simulator.scenario import ScenarioError
+
+APART = SMALL.replace(
+    "[[sink]]", '[[source]]\nname = "s2"\nbroker = "b2"\nevents = "s2.jsonl"\n[[sink]]'
+)
+"""The small scenario, with another source at the other broker."""
+
+
+def events(type_name: str, *times: float) -> str:
+    data = {"area": "a"} | ({"value": 50.0} if type_name == "Temp" else {})
+    return "".join(
+        json.dumps({"type": type_name, "time": time, "data": data}) + "\n" for time in times
+    )
+
+
+def coming(text: str, name: str, at_s: float, lasts: str = "") -> str:
+    """The scenario with a client that comes so late."""
+    return text.replace(f'name = "{name}"\n', f'name = "{name}"\nat_s = {at_s}\n{lasts}')
+
+
+def came(outcome: Outcome, sink: str = "k1") -> list[tuple[str, float]]:
+    """Types and times, in seconds, of what was delivered."""
+    found = delivered(outcome.experiment.sinks[sink].arrivals)
+    return [(one.type, one.time / 1e6) for one in (*found.composite, *found.published)]
+
+
+@pytest.mark.parametrize("late", ["Temp", "Smoke"])
+@pytest.mark.parametrize("name", strategy.names())
+def test_rules_wait_for_a_source_that_comes_later(written, name: str, late: str) -> None:
+    """Nothing that it brings is late, however long ago that was: no rule has gone on without it,
+    though it is certain that none fires before the first Smoke.
+    """
+    text = f'strategy = "{name}"\n{coming(APART, "s2", 30.0)}'
+    temps, smokes = events("Temp", 10.0, 14.0), events("Smoke", 12.0, 13.0)
+    early, later = (smokes, temps) if late == "Temp" else (temps, smokes)
+    outcome = run(written(text, **{"s1.jsonl": early, "s2.jsonl": later}))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert came(outcome)[:2] == [("Fire", 12.0), ("Fire", 13.0)]
+    assert outcome.experiment.sources[1].refusals == []
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_a_source_brings_too_late_for_others_of_its_types_is_left_out(
+    written, name: str
+) -> None:
+    """It is refused by name, nothing comes of it, and it is no difference."""
+    text = f'strategy = "{name}"\n{coming(APART, "s2", 20.0)}'
+    temps = events("Temp", 10.0) + events("Smoke", 12.0, 25.0)
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": events("Smoke", 11.0, 26.0)}))
+    assert check(outcome) == []
+    assert [time for type_name, time in came(outcome) if type_name == "Fire"] == [12.0, 25.0, 26.0]
+    (refusal,) = outcome.experiment.sources[1].refusals
+    assert "late" in refusal.reason
+
+
+def test_what_is_late_for_no_others_is_a_difference(written) -> None:
+    """Were a source refused that alone has its type, or that was there from the first."""
+    text = coming(APART, "s2", 20.0)
+    temps, both = events("Temp", 10.0), events("Temp", 10.0) + events("Smoke", 12.0, 40.0)
+    files = {"s1.jsonl": both, "s2.jsonl": events("Smoke", 11.0)}
+    for others in ({"s1.jsonl": temps}, {"scenario.toml": APART}):
+        late = run(written(text, **files)).experiment.sources[1].refusals
+        assert len(late) == 1
+        outcome = run(written(**{"text": text, **files, **others}))
+        assert check(outcome) == []
+        outcome.experiment.sources[1].refusals += late
+        assert any("rejected: 1 late Smoke" in line for line in check(outcome))
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_sink_gets_what_is_found_once_its_subscriptions_are_in_force(written, name: str) -> None:
+    text = f'strategy = "{name}"\n{coming(APART, "k1", 6.0)}'
+    files = {"s1.jsonl": events("Temp", 10.0, 14.0), "s2.jsonl": events("Smoke", 12.0, 20.0)}
+    outcome = run(written(text, **files))
+    assert check(outcome) == []
+    assert [one for one in came(outcome) if one[0] == "Fire"] == [("Fire", 20.0)]
+    outcome.experiment.sinks["k1"].arrivals.clear()
+    assert any("missing: Fire" in line for line in check(outcome))
+
+
+def test_a_sink_that_goes_gets_nothing_any_more_and_misses_nothing_before(written) -> None:
+    text = coming(APART, "k1", 1.0, "for_s = 9.0\n")
+    smokes = events("Smoke", 12.0, 14.0, 16.0, 24.0)
+    outcome = run(written(text, **{"s1.jsonl": events("Temp", 10.0), "s2.jsonl": smokes}))
+    assert outcome.settled
+    assert check(outcome) == []
+    fires = [time for type_name, time in came(outcome) if type_name == "Fire"]
+    assert fires == [12.0, 14.0, 16.0]
+    sink = outcome.experiment.sinks["k1"]
+    first = next(one for one in sink.arrivals if "Fire" in str(delivered([one]).composite))
+    sink.arrivals.remove(first)
+    assert any("missing: Fire" in line for line in check(outcome))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "message"),
+    [
+        ("s1", "at_s = -1.0", "source[1].at_s: expected 0 or more, found -1"),
+        ("s1", 'at_s = "now"', "source[1].at_s: expected `float | null`"),
+        ("k1", "at_s = -0.5", "sink[1].at_s: expected 0 or more, found -0.5"),
+        ("k1", "at_s = 1.0\nfor_s = 0.0", "sink[1].for_s: expected a positive number, found 0"),
+        ("k1", "for_s = 2.0", "sink[1].for_s: expected at_s beside it"),
+    ],
+)
+def test_bad_times_are_refused(written, name: str, keys: str, message: str) -> None:
+    text = SMALL.replace(f'name = "{name}"\n', f'name = "{name}"\n{keys}\n')
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(text))
+    assert message in str(caught.value)
