@@ -146,9 +146,14 @@ class DividedRouter(Router):
                 branch.tell_all()
 
     def repeat_marks(self) -> None:
-        """Tell what others have told to those who have not wanted it before."""
-        for sender in sorted(set(self._origins.values())):
-            names = {name for name, origin in self._origins.items() if origin == sender}
+        """Tell what others have told to those who have not wanted it before, be it that nothing
+        was told since rules were divided anew.
+        """
+        known = self._told.keys() | self.ended
+        ways = ((name, side) for name, side in self._ways.items() if name in known)
+        origins = {**{name: side for name, side in ways if side is not None}, **self._origins}
+        for sender in sorted(set(origins.values())):
+            names = {name for name, origin in origins.items() if origin == sender}
             self._pass_told(names, sender)
 
     def follow_division(self, division: Division, company: Collection[str] = ()) -> None:

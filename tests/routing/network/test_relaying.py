@@ -181,6 +181,29 @@ def test_a_mark_says_nothing_of_what_comes_to_a_broker_another_way() -> None:
     assert net.known("b2", "C0") == MICROSECONDS, "it is passed on"
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_who_wants_something_later_is_told_what_does_not_move_any_more(ends: bool) -> None:
+    """Nor was anything told since rules were divided anew (fuzz seed 52062, in a restless network
+    with clients that come in mid-stream): what comes of C0 waits for C1 for ever otherwise.
+    """
+    net, random = chain("b0", "b0", "b0", "b0", wants={"b1": {"C0", "C1"}, "b2": set()}), Random(0)
+    net.rise("C0", 1)
+    marks = {"C1": 9 * MICROSECONDS}
+    net.routers["b0"].route_found(NOTHING, marks, marks if ends else ())
+    net._take("b0")
+    settle(net, random)
+    b1 = net.routers["b1"]
+    for router in net.routers.values():
+        router.follow_division(net.division)
+    b1.want("b2", Want(("C0", "C1")))
+    b1.index(SCHEMAS, DEFINING)
+    b1.repeat_marks()
+    net._take("b1")
+    settle(net, random)
+    assert net.routers["b2"].marks == {"C0": MICROSECONDS, "C1": 9 * MICROSECONDS}
+    assert net.routers["b2"].ended == ({"C1"} if ends else set())
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_waits_is_told_what_it_waits_for(seed: int) -> None:
     random = Random(seed)
