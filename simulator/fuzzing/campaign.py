@@ -18,6 +18,8 @@ from simulator.fuzzing.making import random_case
 from simulator.fuzzing.shrinking import shrink
 from simulator.processes import Processes
 
+AGAIN_S = 60.0
+"""What was lost below a link may be sent again so late."""
 AT_ONCE = 8
 """Cases that a process takes at a time."""
 
@@ -83,6 +85,7 @@ def differences(case: Case) -> list[str]:
             outcome = Experiment(scenario.read(path)).run()
             if not outcome.settled:
                 return ["it did not settle"]
+            outcome.experiment.simulation.run(outcome.ended_at + AGAIN_S)
             return check(outcome)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]

@@ -13,7 +13,7 @@ from matcher.model import MICROSECONDS, Event
 from simulator.fuzzing.world import SCHEMAS, RuleText
 
 HEARTBEAT_S = 20.0
-"""So long that no fault makes a neighbour seem lost."""
+"""So long that no fault makes a neighbour seem lost; but for cuts of torn networks."""
 LEAD_S = 60.0
 """So long that the slowest network is ready when the first event comes."""
 
@@ -56,7 +56,7 @@ class Case:
     """All of a scenario; ``homes`` are the sources' brokers; links have their delay in ms.
 
     ``changes`` are in the order of their times. ``coming``: the sources that come in mid-stream,
-    with how many seconds after the first event's time.
+    with how many seconds after the first event's time. ``heartbeat_s``: of all.
     """
 
     seed: int
@@ -72,6 +72,7 @@ class Case:
     changes: tuple[Change, ...] = ()
     ordering: str = "watermark"
     coming: tuple[tuple[str, float], ...] = ()
+    heartbeat_s: float = HEARTBEAT_S
 
     @property
     def is_sound(self) -> bool:
@@ -105,7 +106,7 @@ class Case:
     def _tables(self) -> Iterator[str]:
         yield f'seed = {self.seed}\nstrategy = {_text(self.strategy)}\nengine = "naive"\n'
         yield f"ordering = {_text(self.ordering)}\n"
-        yield f'rules = "rules.tesla"\n[protocol]\nheartbeat_s = {HEARTBEAT_S}\n'
+        yield f'rules = "rules.tesla"\n[protocol]\nheartbeat_s = {self.heartbeat_s}\n'
         yield f"lead_s = {LEAD_S}\n"
         yield f"message_cost_us = {self.message_cost_us}\n"
         for name in self.brokers:

@@ -5,7 +5,8 @@ messages, are cut for less time than heartbeats take to notice, brokers are slow
 sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
-sinks come in mid-stream, and sinks go.
+sinks come in mid-stream, and sinks go. In torn networks links are cut for so long that trees are
+built anew, or that the network falls apart for a while.
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ RESTLESS = 0.1
 """The share of networks whose rules change often."""
 OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
+TORN = 0.1
+"""The share of networks that are torn. Their rules do not change, since the answer to who changes
+them may be lost with a tree; nor do they order by arrival, since then events may be."""
+TORN_HEARTBEAT_S = 2.0
+"""So short that a long cut is noticed."""
 ATTEMPTS_MAX = 50
 """At many changes in a row that leave no rule waiting for a type."""
 
@@ -51,9 +57,39 @@ def random_case(seed: int, strategy: str) -> Case:
             skewed = replace(case, faults=(*case.faults, *skews))
             random = Random(f"{seed}/open")
             opened = made_open(skewed, random) if random.random() < OPEN else skewed
+            random = Random(f"{seed}/torn")
+            if random.random() < TORN:
+                return made_torn(opened, random)
             random = Random(f"{seed}/restless")
             return made_restless(opened, random) if random.random() < RESTLESS else opened
     raise AssertionError
+
+
+def made_torn(case: Case, random: Random) -> Case:
+    """The case with some links cut for seconds, so that neighbours seem lost. All sinks are there
+    from the first: what is sent again may be from before a subscription, and come behind the rest.
+    """
+    span_s = _span_s(case.events)
+    some = random.sample(case.links, random.randint(1, min(4, len(case.links))))
+    cuts = [
+        Fault(
+            "cut",
+            round(random.uniform(0.0, span_s), 3),
+            round(random.uniform(0.2, 40.0), 3),
+            None,
+            ((one, other),),
+        )
+        for one, other, _ in some
+    ]
+    others = [fault for fault in case.faults if fault.kind != "cut"]
+    return replace(
+        case,
+        sinks=tuple(replace(sink, at_s=None, for_s=None) for sink in case.sinks),
+        changes=(),
+        ordering="watermark",
+        heartbeat_s=TORN_HEARTBEAT_S,
+        faults=(*others, *cuts),
+    )
 
 
 def made_open(case: Case, random: Random) -> Case:

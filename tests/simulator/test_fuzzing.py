@@ -13,7 +13,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
-from simulator.fuzzing.making import made_open, made_restless, random_case
+from simulator.fuzzing.making import made_open, made_restless, made_torn, random_case
 from simulator.fuzzing.shrinking import shrink, smaller_cases
 from simulator.fuzzing.world import COMPOSITE
 from simulator.oracle import Oracle
@@ -81,6 +81,19 @@ def test_clients_of_an_open_network_come_in_mid_stream() -> None:
         late += len(found.coming)
         assert all(smaller != found for smaller in smaller_cases(found))
     assert min(came, gone, late) > 2
+
+
+def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:
+    long = 0
+    for seed in range(12):
+        case = random_case(seed, "centralized")
+        found = made_torn(case, Random(seed))
+        assert found.is_sound
+        cuts = [fault for fault in found.faults if fault.kind == "cut"]
+        assert len({fault.links for fault in cuts}) == len(cuts) > 0
+        assert (found.ordering, found.changes) == ("watermark", ())
+        long += sum(fault.for_s > 3 * found.heartbeat_s for fault in cuts)
+    assert long > 8
 
 
 def test_what_changes_makes_a_difference(tmp_path: Path) -> None:

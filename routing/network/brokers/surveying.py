@@ -4,7 +4,8 @@ Law 1: a broker that keeps many events of its own sources asks the root for a su
 the tree, the answers come back up, and what they say together is told to all as committed: a
 survey that is begun after an event came follows it on every way, and so does what is committed.
 
-Law 2: while brokers are out of reach there is no survey, for they may need everything.
+Law 2: while brokers are out of reach there is no survey, for they may need everything. So nobody
+whose link to a child was just lost answers one, until there is another plan.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Surveying:
             self._survey(survey)
 
     def _survey(self, survey: Survey) -> None:
+        if not self._router.partners <= self._router.branches.keys():
+            return
         ground, detection = self._ground, self._detection
         detection.ledger.survey()
         children = [branch.neighbour for branch in self._router.children]
