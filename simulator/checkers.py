@@ -14,7 +14,7 @@ import numpy as np
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
-from routing.messages import Code, Refused, Rejected
+from routing.messages import Code, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.clients import Client, Sink, Source
@@ -57,38 +57,33 @@ def check_results(outcome: Outcome) -> Iterator[str]:
 def refusals(experiment: Experiment) -> Iterator[str]:
     """What brokers refused of what clients asked for or published, and why."""
     for client in experiment.clients:
+        late = _late(experiment, client)
         for refusal in client.refusals:
-            if not _is_late(experiment, client, refusal):
+            if refusal not in late:
                 yield f"{client.name}: {type(refusal).__name__.lower()}: {refusal.reason}"
 
 
-def _is_late(experiment: Experiment, client: Client, refusal: Refused | Rejected) -> bool:
-    """Whether a source that came in mid-stream brought this too late for others of its types."""
+def _late(experiment: Experiment, client: Client) -> list[Rejected]:
+    """What a source that came in mid-stream brought too late for others of its types."""
     if not isinstance(client, Source) or experiment.comes_s(client.name) is None:
-        return False
+        return []
     others = {
         one.name for source in experiment.sources if source is not client for one in source.types
     }
-    is_shared = all(one.name in others for one in client.types)
-    return is_shared and isinstance(refusal, Rejected) and refusal.code is Code.LATE
+    if not all(one.name in others for one in client.types):
+        return []
+    rejected = [one for one in client.refusals if isinstance(one, Rejected)]
+    return [one for one in rejected if one.code is Code.LATE]
 
 
 def _taken(experiment: Experiment) -> Iterator[EventBatch]:
     """The events that are published, but for those that came too late."""
-    late = {
-        source.name: [
-            run
-            for refusal in source.refusals
-            if isinstance(refusal, Rejected) and _is_late(experiment, source, refusal)
-            for run in refusal.sequences
-        ]
-        for source in experiment.sources
-    }
-    for source, recording in zip(experiment.sources, experiment.recordings, strict=True):
-        for batch in recording[1].batches:
+    for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
+        late = [run for refusal in _late(experiment, source) for run in refusal.sequences]
+        for batch in recording.batches:
             numbers = batch.ids.sequence
             gone = np.zeros(len(batch), dtype=np.bool_)
-            for first, last in late[source.name]:
+            for first, last in late:
                 gone |= (numbers >= first) & (numbers <= last)
             yield batch.take(~gone) if gone.any() else batch
 

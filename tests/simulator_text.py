@@ -1,5 +1,7 @@
 """A small scenario: its rules, its events and its file."""
 
+import json
+
 RULES = """
 event Temp(area: string, value: float)
 event Smoke(area: string)
@@ -33,3 +35,15 @@ name = "k1"
 broker = "b1"
 subscribe = ["Fire(temp > 45)", "Temp()"]
 """
+TWO = SMALL.replace(
+    "[[sink]]", '[[source]]\nname = "s2"\nbroker = "b2"\nevents = "s2.jsonl"\n[[sink]]'
+)
+"""The same with another source, at the other broker."""
+
+
+def events(type_name: str, *times: float) -> str:
+    """Lines of such a file: events of one type."""
+    data = {"area": "a"} | ({"value": 50.0} if type_name == "Temp" else {})
+    return "".join(
+        json.dumps({"type": type_name, "time": time, "data": data}) + "\n" for time in times
+    )

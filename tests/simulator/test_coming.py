@@ -1,10 +1,8 @@
 """Clients that come in mid-stream, and sinks that go: what they miss, and what nobody does."""
 
-import json
-
 import pytest
 from networks import run
-from simulator_text import SMALL
+from simulator_text import SMALL, TWO, events
 
 from routing.network import strategy
 from simulator import scenario
@@ -12,18 +10,6 @@ from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.oracle import delivered
 from simulator.scenario import ScenarioError
-
-APART = SMALL.replace(
-    "[[sink]]", '[[source]]\nname = "s2"\nbroker = "b2"\nevents = "s2.jsonl"\n[[sink]]'
-)
-"""The small scenario, with another source at the other broker."""
-
-
-def events(type_name: str, *times: float) -> str:
-    data = {"area": "a"} | ({"value": 50.0} if type_name == "Temp" else {})
-    return "".join(
-        json.dumps({"type": type_name, "time": time, "data": data}) + "\n" for time in times
-    )
 
 
 def coming(text: str, name: str, at_s: float, lasts: str = "") -> str:
@@ -43,7 +29,7 @@ def test_rules_wait_for_a_source_that_comes_later(written, name: str, late: str)
     """Nothing that it brings is late, however long ago that was: no rule has gone on without it,
     though it is certain that none fires before the first Smoke.
     """
-    text = f'strategy = "{name}"\n{coming(APART, "s2", 30.0)}'
+    text = f'strategy = "{name}"\n{coming(TWO, "s2", 30.0)}'
     temps, smokes = events("Temp", 10.0, 14.0), events("Smoke", 12.0, 13.0)
     early, later = (smokes, temps) if late == "Temp" else (temps, smokes)
     outcome = run(written(text, **{"s1.jsonl": early, "s2.jsonl": later}))
@@ -58,7 +44,7 @@ def test_what_a_source_brings_too_late_for_others_of_its_types_is_left_out(
     written, name: str
 ) -> None:
     """It is refused by name, nothing comes of it, and it is no difference."""
-    text = f'strategy = "{name}"\n{coming(APART, "s2", 20.0)}'
+    text = f'strategy = "{name}"\n{coming(TWO, "s2", 20.0)}'
     temps = events("Temp", 10.0) + events("Smoke", 12.0, 25.0)
     outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": events("Smoke", 11.0, 26.0)}))
     assert check(outcome) == []
@@ -69,10 +55,10 @@ def test_what_a_source_brings_too_late_for_others_of_its_types_is_left_out(
 
 def test_what_is_late_for_no_others_is_a_difference(written) -> None:
     """Were a source refused that alone has its type, or that was there from the first."""
-    text = coming(APART, "s2", 20.0)
+    text = coming(TWO, "s2", 20.0)
     temps, both = events("Temp", 10.0), events("Temp", 10.0) + events("Smoke", 12.0, 40.0)
     files = {"s1.jsonl": both, "s2.jsonl": events("Smoke", 11.0)}
-    for others in ({"s1.jsonl": temps}, {"scenario.toml": APART}):
+    for others in ({"s1.jsonl": temps}, {"scenario.toml": TWO}):
         late = run(written(text, **files)).experiment.sources[1].refusals
         assert len(late) == 1
         outcome = run(written(**{"text": text, **files, **others}))
@@ -83,7 +69,7 @@ def test_what_is_late_for_no_others_is_a_difference(written) -> None:
 
 @pytest.mark.parametrize("name", strategy.names())
 def test_a_sink_gets_what_is_found_once_its_subscriptions_are_in_force(written, name: str) -> None:
-    text = f'strategy = "{name}"\n{coming(APART, "k1", 6.0)}'
+    text = f'strategy = "{name}"\n{coming(TWO, "k1", 6.0)}'
     files = {"s1.jsonl": events("Temp", 10.0, 14.0), "s2.jsonl": events("Smoke", 12.0, 20.0)}
     outcome = run(written(text, **files))
     assert check(outcome) == []
@@ -93,7 +79,7 @@ def test_a_sink_gets_what_is_found_once_its_subscriptions_are_in_force(written, 
 
 
 def test_a_sink_that_goes_gets_nothing_any_more_and_misses_nothing_before(written) -> None:
-    text = coming(APART, "k1", 1.0, "for_s = 9.0\n")
+    text = coming(TWO, "k1", 1.0, "for_s = 9.0\n")
     smokes = events("Smoke", 12.0, 14.0, 16.0, 24.0)
     outcome = run(written(text, **{"s1.jsonl": events("Temp", 10.0), "s2.jsonl": smokes}))
     assert outcome.settled

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from networks import apart, run, sharp, write
-from simulator_text import RULES, SMALL
+from simulator_text import RULES, SMALL, TWO, events
 
 from matcher.model import MICROSECONDS
 from routing.network import strategy
@@ -19,18 +19,6 @@ from simulator.fuzzing.making import random_case
 from simulator.fuzzing.shrinking import smaller_cases
 from simulator.oracle import delivered
 from simulator.scenario import ScenarioError
-
-TWO = SMALL.replace(
-    "[[sink]]", '[[source]]\nname = "s2"\nbroker = "b2"\nevents = "s2.jsonl"\n[[sink]]'
-)
-"""The small scenario, with Temp from one source and Smoke from another."""
-
-
-def events(type_name: str, *times: float) -> str:
-    data = {"area": "a"} | ({"value": 50.0} if type_name == "Temp" else {})
-    return "".join(
-        json.dumps({"type": type_name, "time": time, "data": data}) + "\n" for time in times
-    )
 
 
 def skew(value: float, at_s: float = -10.0, for_s: float | None = None, *sources: str) -> str:

@@ -40,8 +40,6 @@ class DividedRouter(Router):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._origins: dict[str, str] = {}
-        """The neighbour from whose side each rule's marks come."""
         self._told: dict[str, int] = {}
         self._ways: Mapping[str, str | None] = {}
         """By rule, the neighbour on whose side it is evaluated; None for here."""
@@ -119,7 +117,6 @@ class DividedRouter(Router):
         """Marks have come from a neighbour, behind the events that they follow."""
         self.has_news = True
         for name, mark in marks:
-            self._origins[name] = sender
             if mark == CLOSED:
                 self.ended.add(name)
                 continue
@@ -146,14 +143,10 @@ class DividedRouter(Router):
                 branch.tell_all()
 
     def repeat_marks(self) -> None:
-        """Tell what others have told to those who have not wanted it before, be it that nothing
-        was told since rules were divided anew.
-        """
+        """Tell what others have told to those who have not wanted it before."""
         known = self._told.keys() | self.ended
-        ways = ((name, side) for name, side in self._ways.items() if name in known)
-        origins = {**{name: side for name, side in ways if side is not None}, **self._origins}
-        for sender in sorted(set(origins.values())):
-            names = {name for name, origin in origins.items() if origin == sender}
+        for sender in sorted({side for side in self._ways.values() if side is not None}):
+            names = {name for name in known if self._ways.get(name) == sender}
             self._pass_told(names, sender)
 
     def follow_division(self, division: Division, company: Collection[str] = ()) -> None:
@@ -165,7 +158,6 @@ class DividedRouter(Router):
         sides: dict[str, str | None] = {}
         for broker in {*division.partition.places.values(), *company}:
             sides[broker] = division.side(self._name, broker)
-        self._origins.clear()
         self._ways = {name: sides[place] for name, place in division.partition.places.items()}
         self._has_others.clear()
         self._company = frozenset(sides[broker] for broker in company)
