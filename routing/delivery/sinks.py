@@ -31,7 +31,7 @@ from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed, Deployments
-from routing.serving.ended import told
+from routing.serving.ended import outlasted, told
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
@@ -264,6 +264,8 @@ class Sinks:
         """Work out anew which rules a sink follows: its subscriptions have changed, too."""
         self.version += 1
         names = sink.interests.type_names
+        if sink.held:
+            self._set_apart(sink)
         sink.rules = tuple(
             deployed for name in names for deployed in self._deployments.defining(name)
         )
@@ -278,6 +280,15 @@ class Sinks:
             sink.mark = TIME_MAX  # nothing is left to wait for
             sink.release()
             self.touch(sink)
+
+    def _set_apart(self, sink: Sink) -> None:
+        """What is held of rules that are gone is not of those that bear their names from now on."""
+        find = self._deployments.find
+        for one in sink.rules:
+            name = one.rule.name
+            if find(name) != one and not one.has_ended:
+                sink.has_ended_rules = True
+                sink.rename({RULE_SOURCE + name: RULE_SOURCE + outlasted(name, one.version)})
 
     def _end(self, sink: Sink, number: int) -> None:
         ended = sink.interests.remove(number)

@@ -200,10 +200,14 @@ class Deployments:
         rules: Iterable[Deployed],
         published: Iterable[str],
         ended: Iterable[tuple[str, int]] = (),
-    ) -> None:
-        """Have exactly these rules in force, as another broker says (Law 1 was kept there)."""
+    ) -> tuple[str, ...]:
+        """Have exactly these rules in force, as another broker says (Law 1 was kept there).
+
+        Gives the names that mean no rule any more, or another than before.
+        """
         before = self._rules, self._lingering
         named = {deployed.rule.name: deployed for deployed in rules}
+        gone = tuple(one.rule.name for one in self._all if named.get(one.rule.name) != one)
         self._lingering = {name: one for name, one in named.items() if one.has_ended}
         self._rules = {name: one for name, one in named.items() if not one.has_ended}
         self._versions.update(ended)
@@ -214,6 +218,7 @@ class Deployments:
             self._defining
         ) != self._published:
             self.rearrange(advertised)
+        return gone
 
     def restart(self, name: str, since: int) -> None:
         """Have a rule hold from another instant: the place that evaluates it has changed."""

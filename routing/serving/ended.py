@@ -34,6 +34,11 @@ def has_ended(name: str) -> bool:
     return ENDED in name
 
 
+def outlasted(name: str, version: int) -> str:
+    """What it is called by those who keep what it found, and do not know that it lingers."""
+    return f"{name}{ENDED}{version}"
+
+
 def until_of(name: str) -> int:
     """When a rule of that name ended."""
     return int(name.rpartition(ENDED)[2])

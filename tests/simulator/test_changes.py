@@ -401,3 +401,122 @@ def test_what_a_tree_of_sinks_has_is_held_while_the_single_tree_begins_anew(
     assert check(outcome) == []
     found = delivered(outcome.experiment.sinks["near"].arrivals).composite
     assert [one.time // SECOND for one in found if one.type == "X"] == [3, 5, 9]
+
+
+RENEWED = """
+seed = 54507
+engine = "naive"
+rules = "rules.tesla"
+broker = [{name = "n1"}, {name = "n2"}, {name = "n3"}]
+link = [
+    {between = ["n1", "n2"], delay_ms = 40.0},
+    {between = ["n2", "n3"], delay_ms = 40.0},
+]
+source = [
+    {name = "A0", broker = "n1", events = "A0.jsonl"},
+    {name = "B0", broker = "n3", events = "B0.jsonl"},
+    {name = "C0", broker = "n1", events = "C0.jsonl"},
+]
+sink = [
+    {name = "near", broker = "n1", subscribe = ["Y", "Z"]},
+    {name = "far", broker = "n3", subscribe = ["Y", "Z"]},
+]
+change = [
+    %s
+    {at_s = 4.0, broker = "n1", rules = "later.tesla"},
+]
+[protocol]
+lead_s = 60.0
+"""
+
+
+@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "replaced"])
+def test_a_rule_is_not_taken_for_its_namesake_of_before(
+    tmp_path: Path, name: str, is_removed: bool
+) -> None:
+    """That one would have found nothing before the next B, which is promised. With the new one s
+    moves, so rules begin anew (fuzz seed 54507).
+    """
+    first = '{at_s = 2.0, broker = "n1", remove = "r"},' if is_removed else ""
+    files = {
+        "rules.tesla": "rule r: define Y() from B() as b and last C() as c within 2 s from b\n"
+        "rule s: define Z() from A()",
+        "later.tesla": "rule r: define Z() from A() as a consuming a",
+        "A0.jsonl": events("A", 6.0),
+        "B0.jsonl": events("B", 0.0, 20.0),
+        "C0.jsonl": events("C", 1.0, 5.0),
+    }
+    outcome = outcome_of(tmp_path, name, RENEWED % first, files)
+    assert check(outcome) == []
+    if is_removed or not name.startswith("push-pull"):  # there it ends where it finds no more
+        for sink in outcome.experiment.sinks.values():
+            found = [one for one in delivered(sink.arrivals).composite if one.source[-2:] == "/r"]
+            assert [one.time for one in found] == [6 * SECOND]
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_is_held_of_a_rule_does_not_come_again_with_its_namesake(
+    tmp_path: Path, name: str
+) -> None:
+    """What r found before it was removed waits for w; then s moves, and another r begins anew."""
+    changes = '{at_s = 2.0, broker = "n1", remove = "r"},\n'
+    changes += '{at_s = 3.0, broker = "n3", rules = "again.tesla"},'
+    network = RENEWED.replace('"Y", "Z"', '"W", "Y", "Z"') % changes
+    network = network.replace(
+        "source = [", 'source = [\n{name = "D0", broker = "n2", events = "D0.jsonl"},'
+    )
+    files = {
+        "rules.tesla": "rule r: define Y() from B()\nrule s: define Z() from A()\n"
+        "rule w: define W() from D()",
+        "again.tesla": "rule r: define Y() from A()",
+        "later.tesla": "rule t: define Z() from A() as a consuming a",
+        "A0.jsonl": events("A", 6.0),
+        "B0.jsonl": events("B", 0.0, 1.0, 20.0),
+        "C0.jsonl": events("C", 1.0, 5.0),
+        "D0.jsonl": events("D", 30.0),
+    }
+    outcome = outcome_of(tmp_path, name, network, files)
+    assert check(outcome) == []
+    for sink in outcome.experiment.sinks.values():
+        found = [one for one in delivered(sink.arrivals).composite if one.source[-2:] == "/r"]
+        assert [one.time // SECOND for one in found] == [0, 1, 6]
+
+
+CUT = """
+heartbeat_s = 0.2
+[[fault]]
+kind = "cut"
+at_s = 2.0
+for_s = 4.0
+links = [["n2", "n3"]]
+"""
+
+
+@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize("is_removed", [True, False], ids=["removed", "replaced"])
+def test_who_was_away_does_not_take_a_rule_for_its_namesake(
+    tmp_path: Path, name: str, is_removed: bool
+) -> None:
+    """As above, where all who want either one do not hear of it before they are back. When q comes,
+    they are told that r will find nothing before the next B.
+    """
+    first = '{at_s = 1.3, broker = "n1", rules = "more.tesla"},'
+    first += '{at_s = 3.5, broker = "n1", remove = "r"},' if is_removed else ""
+    network = (RENEWED % first).replace('name = "near", broker = "n1"', 'name = "k", broker = "n3"')
+    network = network.replace('broker = "n3", events', 'broker = "n2", events')
+    files = {
+        "rules.tesla": "rule r: define Y() from B() as b and last C() as c within 2 s from b\n"
+        "rule s: define Z() from A()",
+        "more.tesla": "rule q: define X() from D()",
+        "later.tesla": "rule r: define Z() from A() as a consuming a",
+        "A0.jsonl": events("A", 5.0),
+        "B0.jsonl": events("B", 0.0, 20.0),
+        "C0.jsonl": events("C", 1.0, 4.5),
+    }
+    outcome = outcome_of(tmp_path, name, network + CUT, files)
+    assert check(outcome) == []
+    if is_removed or not name.startswith("push-pull"):
+        for sink in outcome.experiment.sinks.values():
+            found = [one for one in delivered(sink.arrivals).composite if one.source[-2:] == "/r"]
+            assert [one.time // SECOND for one in found] == [5]

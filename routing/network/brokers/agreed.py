@@ -6,7 +6,7 @@ next. Every broker works out from it the same division.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from routing.config import Ordering
 from routing.messages import Known, Plan, SinkTree
@@ -18,7 +18,7 @@ from routing.network.ways.places import Division
 
 
 class Agreed:
-    """What is known in the network, the plan, and how far composite events have arrived."""
+    """What is known in the network, and the plan."""
 
     def __init__(self, strategy: type[Strategy], ordering: Ordering, router: Router) -> None:
         self.strategy = strategy
@@ -29,8 +29,6 @@ class Agreed:
         self.plan: Plan | None = None
         self.choice = NOTHING
         """What the last plan went by, or the next one will."""
-        self.committed: Mapping[str, int] = {}
-        """By rule, up to where composite events have arrived everywhere (surveying)."""
         self._planned_for: tuple[str, int] | None = None
         """The tree for which the last plan was made."""
         self._last_number = 0

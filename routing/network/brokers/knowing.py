@@ -24,6 +24,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
+from routing.serving.deployment import Deployed
 
 
 class Knowing:
@@ -138,9 +139,15 @@ class Knowing:
         gone = [one for one in self._adopted.values() if not _is_among(one, after)]
         come = [one for one in known.types if not _is_among(one, self._adopted)]
         self._learn_types(known, gone, come)
-        self._lingering.learn(rules)
-        self._deployments.adopt(rules, self._adopted, known.ended)
+        self._follow_rules(rules, self._adopted, known)
         self._named = frozenset(schema.name for one in rules for schema in one.mentions)
+
+    def _follow_rules(
+        self, rules: Sequence[Deployed], published: Iterable[str], known: Known
+    ) -> None:
+        self._lingering.learn(rules)
+        gone = self._deployments.adopt(rules, published, known.ended)
+        self._ground.detection.forget(gone)
 
     def _learn_types(self, known: Known, gone: list[EventType], come: list[EventType]) -> None:
         """Know that: these types no more, but those as well, where they fit."""
@@ -195,8 +202,7 @@ class Knowing:
         lent = self._fitting(known.types)
         self._advertisements.exchange(before, [*after, *lent])
         self._lent += lent
-        self._lingering.learn(rules)
-        self._deployments.adopt(rules, [schema.name for schema in known.types], known.ended)
+        self._follow_rules(rules, [schema.name for schema in known.types], known)
         self._hopeless = set(known.given_up)
         self._ground.desk.check_interests()
 

@@ -27,7 +27,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.recovery.needs import starts
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
-from routing.serving.ended import until_of
+from routing.serving.ended import outlasted, until_of, version_of
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
 
@@ -123,8 +123,10 @@ class Lingering:
     def _take_over(self, name: str, reached: int) -> None:
         """Law 3."""
         self._ground.router.reach(name, reached)
-        for sink in self._ground.sinks:
-            sink.rename({RULE_SOURCE + plain_name(name): RULE_SOURCE + name})
+        plain = plain_name(name)
+        for was in (plain, outlasted(plain, version_of(name))):
+            for sink in self._ground.sinks:
+                sink.rename({RULE_SOURCE + was: RULE_SOURCE + name})
 
 
 def _ends(ended: Iterable[Deployed]) -> dict[str, int]:

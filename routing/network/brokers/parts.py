@@ -81,7 +81,7 @@ def parts_of(
     """The parts of a broker with this strategy. ``moved`` as in Passing."""
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
-    wanting = Wanting(ground, agreed, agenda)
+    wanting = Wanting(ground, agenda)
     lingering = Lingering(ground, by_arrival=agreed.by_arrival)
     knowing = Knowing(ground, agreed, agenda, needs, visiting, lingering)
     requests = Requests(ground, agenda, visiting)

@@ -18,11 +18,11 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.identity import RULE_SOURCE, plain_name
-from routing.messages import Plan
+from routing.messages import Known, Plan
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
@@ -35,6 +35,7 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.ways.places import Division
+from routing.serving.deployment import Deployed
 
 
 class Planning:
@@ -79,8 +80,9 @@ class Planning:
         homes = {name: set(types) for name, _, types in found.nodes}
         due = self._due_in(found)
         self._lingering.let_go(due)
+        before_that = self._ground.deployments.rules
         self._do_what_was_asked(homes)
-        due = {**self._due_in(found), **self._lingering.keep(due)}
+        due = {**self._still_due(due, before_that), **self._lingering.keep(due)}
         remembered = {state.origin for state in self._ground.overlay.states}
         absent = tuple(
             one for one in agreed.known.homes if one[0] not in homes and one[0] in remembered
@@ -108,14 +110,16 @@ class Planning:
         detection, knowing = self._detection, self._knowing
         raise_all(detection.fronts, found.fronts.items())
         raise_all(detection.type_marks, found.marks.items())
-        raise_all(detection.rule_marks, found.rules.items())
         lent = knowing.take_lent()
         if found.pause.introduce:
+            others = (self._agreed.known, *found.known)
             knowing.learn(found.known)
+            self._set_apart(found, others)
             for name, home, types in found.sources:
                 schemas = self._ground.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
                 self._visiting.introduce(name, home, known)
+        raise_all(detection.rule_marks, found.rules.items())
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
 
@@ -133,10 +137,32 @@ class Planning:
         due = {}
         for one in self._ground.deployments.rules:
             name = one.rule.name
-            bounds = [table[name] for table in (found.due, self._agreed.committed) if name in table]
+            tables = found.due, self._detection.committed
+            bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)
         return due
+
+    def _still_due(self, due: Mapping[str, int], before: Sequence[Deployed]) -> dict[str, int]:
+        """The dues of those of the rules before that are in force still, in the same version."""
+        find = self._ground.deployments.find
+        still = {one.rule.name for one in before if find(one.rule.name) == one}
+        return {name: time for name, time in due.items() if name in still}
+
+    def _set_apart(self, found: Round, knew: Sequence[Known]) -> None:
+        """What was said of a rule by those who knew another version of it says nothing of this one,
+        but is true of the one that lingers.
+        """
+        deployments = self._ground.deployments
+        lingering = [one.rule.name for one in deployments.lingering]
+        for facts in (one for known in knew for one in known.rules):
+            one = deployments.find(facts.name)
+            if one is None or one.version != facts.version:
+                found.rules.pop(facts.name, None)
+                due = found.due.pop(facts.name, None)
+                if due is not None:
+                    also = (name for name in lingering if plain_name(name) == facts.name)
+                    found.need(tuple((name, due) for name in also))
 
     # --- everywhere ---
 

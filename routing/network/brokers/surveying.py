@@ -95,8 +95,7 @@ class Surveying:
 
     def _commit(self, message: Committed) -> None:
         self._has_asked = False
-        committed = self._agreed.committed = dict(message.due)
-        self._detection.commit(committed)
+        self._detection.commit(dict(message.due))
         for branch in self._router.children:
             self._ground.send(branch.neighbour, message)
 

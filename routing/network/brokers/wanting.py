@@ -12,7 +12,6 @@ from dataclasses import replace
 from routing.messages import Confirmed, Want, Wanted
 from routing.network.agreement.confirmations import Client, Confirmations, Neighbour, Reply, Waiter
 from routing.network.brokers.agenda import Agenda
-from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.tables.branch import Branch
 from routing.serving.deployment import Deployed
@@ -22,10 +21,9 @@ from routing.serving.link import Link
 class Wanting:
     """Tells, and hears, what is wanted."""
 
-    def __init__(self, ground: Ground, agreed: Agreed, agenda: Agenda) -> None:
+    def __init__(self, ground: Ground, agenda: Agenda) -> None:
         self._ground = ground
         self._router = ground.router
-        self._agreed = agreed
         self._agenda = agenda
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
@@ -112,4 +110,4 @@ class Wanting:
                 ground.send(waiter.name, Wanted(waiter.number))
         if has_begun:
             # What they get begins here, though nothing may have been told of it yet.
-            ground.detection.count_on(ground.wanted_rules, self._agreed.committed)
+            ground.detection.count_on(ground.wanted_rules)

@@ -47,12 +47,16 @@ class DividedDetection(EndingDetection):
         """What waits for the rules to be divided; None while they are."""
         self.is_at_work = False
         """Whether there is a plan for the tree as it is, and no other one is under way."""
-        self._due: Mapping[str, int] = {}
+        self._due: dict[str, int] = {}
         """From when on composite events of rules have to be found, since they began anew."""
         self.fronts: dict[str, int] = {}
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
         """At the root, what was last found in the whole network: see messages.Paused."""
+        self.committed: dict[str, int] = {}
+        """By rule, up to where composite events have arrived everywhere (surveying)."""
+        self._outdated: set[str] = set()
+        """The rules of the station that are not in force any more, until the next plan."""
 
     @property
     def stations(self) -> Sequence[Station]:
@@ -99,14 +103,18 @@ class DividedDetection(EndingDetection):
         if self._by_arrival:
             return CLOSED  # nothing waits
         name = deployed.rule.name
-        here = name in self.station.rules
+        here = self._has(name)
         if self.station.has_ended(name) if here else name in self._router.ended:
             return CLOSED
         return self._mark_of(name)
 
     def _mark_of(self, name: str) -> int:
         before = self._router.marks.get(name, TIME_MIN)
-        return max(before, self.station.outlook(name)) if name in self.station.rules else before
+        return max(before, self.station.outlook(name)) if self._has(name) else before
+
+    def _has(self, name: str) -> bool:
+        """Whether a rule is evaluated here, on the single tree."""
+        return name in self.station.rules and name not in self._outdated
 
     def due_of(self, wanted: Iterable[str]) -> dict[str, int]:
         """Up to where this broker has the composite events of rules that are evaluated or wanted
@@ -121,9 +129,20 @@ class DividedDetection(EndingDetection):
         """Up to where this broker has a rule's composite events."""
         return self._mark_of(rule)
 
-    def count_on(self, names: Iterable[str], marks: Mapping[str, int]) -> None:
-        """These rules' composite events are due here, from these times on where they are known."""
-        self._router.count_on(names, marks)
+    def count_on(self, names: Iterable[str]) -> None:
+        """These rules' composite events are due here, from where they have come to."""
+        self._router.count_on(names, self.committed)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """These names mean no rule any more, or another than before: nothing that was said or found
+        under them counts.
+        """
+        for name in names:
+            self._router.forget(name)
+            for known in (self._due, self.rule_marks, self.committed):
+                known.pop(name, None)
+            if name in self.station.rules:
+                self._outdated.add(name)
 
     # --- local sources ---
 
@@ -205,6 +224,7 @@ class DividedDetection(EndingDetection):
     def _follow(self, division: Division) -> None:
         self._router.follow_division(division, self._company)
         self.station.follow(division)
+        self._outdated.clear()
 
     @property
     def _company(self) -> Collection[str]:
@@ -240,7 +260,7 @@ class DividedDetection(EndingDetection):
 
     def _keep_reached(self) -> None:
         """What was found here of rules that begin anew, this broker has."""
-        for name in self.station.rules:
+        for name in filter(self._has, self.station.rules):
             self._router.reach(name, self.station.outlook(name))
 
     def _release(self, held: Iterable[Sequence[EventBatch]]) -> None:
@@ -263,6 +283,7 @@ class DividedDetection(EndingDetection):
 
     def commit(self, due: Mapping[str, int]) -> None:
         """Composite events have arrived up to these times: what nobody needs can go."""
+        self.committed = dict(due)
         self.ledger.commit(horizons(self._deployments.rules, due))
 
     def beyond(self, names: Sequence[str]) -> int | None:

@@ -26,18 +26,23 @@ class EndingDetection(Detection):
         """Up to where this broker has a rule's composite events."""
         raise NotImplementedError
 
+    def forget(self, names: Iterable[str]) -> None:
+        """These names mean no rule any more, or another than before."""
+        raise NotImplementedError
+
     def take_ended(self) -> list[tuple[Ended, int]]:
         """The rules that have ended since this was last asked, and ``reached`` of each."""
         ended, self._ended = self._ended, []
         return ended
 
-    def linger(self, new: Iterable[Deployed], gone: Iterable[str]) -> None:
+    def linger(self, new: Iterable[Deployed], gone: Sequence[str]) -> None:
         """Let rules that have ended linger, and others no more."""
         for one in map(self._deployments.let_go, gone):
             self._advertisements.exchange(one.mentions, ())
         for one in new:
             self._advertisements.exchange((), one.mentions)
             self._deployments.keep(one)
+        self.forget(gone)
         self._rules_changed()
 
     def _beyond_ends(
@@ -49,4 +54,5 @@ class EndingDetection(Detection):
         reached = [self.reached(one.rule.name) for one in gone]
         ended = super()._take_out(gone, rules)
         self._ended += zip(ended, reached, strict=True)
+        self.forget([one.rule.name for one in gone])
         return ended

@@ -136,6 +136,14 @@ class DividedRouter(Router):
         for name in names:
             self.marks.setdefault(name, marks.get(name, TIME_MIN))
 
+    def forget(self, name: str) -> None:
+        """A name means no rule any more, or another than before."""
+        for known in (self.marks, self._told, self._due):
+            known.pop(name, None)
+        self.ended.discard(name)
+        for branch in self.branches.values():
+            branch.owed.forget(name)
+
     def tell_all(self) -> None:
         """Tell all marks, whether anybody waits for them or not."""
         for branch in self.branches.values():

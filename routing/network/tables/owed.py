@@ -46,6 +46,13 @@ class Owed:
         self._told = {name: self._told.get(name, TIME_MIN) for name in names}
         self._owed = {name: mark for name, mark in self._owed.items() if name in self._told}
 
+    def forget(self, name: str) -> None:
+        """A name means no rule any more, or another than before; there, too."""
+        if name in self._told:
+            self._told[name] = TIME_MIN
+        self._owed.pop(name, None)
+        self._ended.discard(name)
+
     def begin_anew(self, front: int) -> None:
         """Rules begin anew, and what was said is forgotten there (Law 4)."""
         self._told = dict.fromkeys(self._told, TIME_MIN)
