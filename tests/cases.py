@@ -40,7 +40,12 @@ class Advance:
     marks: int | Mapping[str, int]
 
 
-Step = Deploy | Remove | Push | Advance
+@dataclass(frozen=True, slots=True)
+class ForgetMarks:
+    pass
+
+
+Step = Deploy | Remove | Push | Advance | ForgetMarks
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +104,8 @@ def run(case: Case, engine: Detector) -> Outcome:
             case Advance():
                 outcome.advances.append(list(engine.advance(step.marks).events()))
                 outcome.marks.append(engine.marks)
+            case ForgetMarks():
+                engine.forget_marks()
     outcome.duplicates = engine.duplicates
     return outcome
 
@@ -218,6 +225,8 @@ def _by_type(random: Random, texts: tuple[RuleText, ...], events: list[Event]) -
         marks = {one: queues[one][0].time if queues[one] else TIME_MAX for one in named}
         if random.random() < 0.5:
             marks["Timer"] = random.choice(events).time
+        if random.random() < 0.3:
+            yield ForgetMarks()
         yield Advance(marks)
     yield Advance(TIME_MAX)
 
@@ -324,3 +333,5 @@ def _told(step: Step) -> str:
             )
         case Advance():
             return f"advance {step.marks}"
+        case ForgetMarks():
+            return "forget marks"

@@ -11,9 +11,9 @@ one type come into being in their order.
 
 Law 3: marks never go back. A rule's mark is the least of those of the types that it uses, through
 the rules that define these too; rules that use the same types are a *group* and share it, above
-each rule's own floor. A type that is defined by a rule, and for which no mark was ever named,
-counts as not published: its mark is that of its rules. ``Timer`` is a type like others, with the
-mark of the clock.
+each rule's own floor. A type that is defined by a rule, and for which no mark is named, counts as
+not published: its mark is that of its rules. ``Timer`` is a type like others, with the mark of the
+clock.
 
 Law 4: a rule that comes or goes without closing or opening a cycle concerns only the rules over
 its composite events, and these only if its type stands elsewhere then (:mod:`standings`): it
@@ -220,6 +220,11 @@ class Catalogue:
                 continue
             named[name] = mark
             groups.raise_type(name, mark)
+
+    def forget_named(self) -> None:
+        """Types have no marks of their own until they are named again; rules keep theirs."""
+        self._named.clear()
+        self._follow_groups()
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""

@@ -324,6 +324,10 @@ class CdpEngine:
         self.evaluate()
         return self.finish()
 
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
+        self._catalogue.forget_named()
+
     def begin(self, marks: int | Mapping[str, int], *, may_wait: bool = False) -> bool:
         """The first of the three steps of an advance: raise the marks; whether the others, to
         ``evaluate`` and then ``finish``, must follow, before anything else is done.

@@ -74,6 +74,10 @@ class Detector(Protocol):
     through the rules that define them too; it is evaluated at every instant before it. Marks
     never go back: an older one changes nothing. ``TIME_MAX`` for all types ends the input:
     everything pushed is evaluated, and timers tick up to its greatest time (S13).
+
+    A type that a rule defines, and for which no mark is named, comes from its rules alone. After
+    ``forget_marks`` that is every such type, until marks are named again: others bring events than
+    before. What rules have been evaluated up to stays.
     """
 
     @property
@@ -117,4 +121,8 @@ class Detector(Protocol):
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark."""
+        ...
+
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
         ...

@@ -139,6 +139,10 @@ class NaiveEngine:
                     found += self._run(rule, instant, tuple(events))
         return detections(sorted(found, key=lambda event: event.moment))  # E4
 
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
+        self._catalogue.forget_named()
+
     def _ticks(self, deployed: Deployed, start: int, end: int) -> Mapping[int, Occurrence]:
         """The timer events of a rule by time, from ``start`` to before ``end`` (S13)."""
         if not timers.uses_timer(deployed.rule):

@@ -220,6 +220,12 @@ class PartedEngine:
         is_in_order = len(some) == 1 and _is_rising(some[0][1])
         return some[0][0] if is_in_order else Merged(some)
 
+    def forget_marks(self) -> None:
+        """Take the marks of types as not named."""
+        self._catalogue.forget_named()
+        for part in self._parts:
+            part.engine.forget_marks()
+
     def _forget(self) -> None:
         """Forget pending events that a mark has passed, and ids that nothing can see."""
         for name, batches in self._pending.items():

@@ -520,3 +520,29 @@ def test_who_was_away_does_not_take_a_rule_for_its_namesake(
         for sink in outcome.experiment.sinks.values():
             found = [one for one in delivered(sink.arrivals).composite if one.source[-2:] == "/r"]
             assert [one.time // SECOND for one in found] == [5]
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_type_that_a_rule_has_waited_for_in_vain_may_be_defined_later(
+    tmp_path: Path, name: str
+) -> None:
+    """First by s, where A comes from, which has none yet; then where r has waited for that (fuzz
+    seed 54507).
+    """
+    changes = '{at_s = 1.0, broker = "n1", remove = "r"},'
+    changes += '{at_s = 2.0, broker = "n1", rules = "more.tesla"},'
+    files = {
+        "rules.tesla": "rule s: define D(p: int) from A() as a where p = 1\n"
+        "rule r: define Y() from B() as b and last C() as c within 2 s from b "
+        "and last D() as d within 4 s from b",
+        "more.tesla": "rule s: define X() from C()",
+        "later.tesla": "rule q: define D(p: int) from A() as a and each A() as e within 5 s from a "
+        "and not D() between e and a where p = 1 consuming a",
+        "A0.jsonl": events("A", 7.0, 8.0),
+        "B0.jsonl": events("B", 0.0),
+        "C0.jsonl": events("C", 0.0),
+    }
+    outcome = outcome_of(tmp_path, name, RENEWED.replace('"Y", "Z"', '"D"') % changes, files)
+    assert check(outcome) == []
+    for sink in outcome.experiment.sinks.values():
+        assert [one.time // SECOND for one in delivered(sink.arrivals).composite] == [8]

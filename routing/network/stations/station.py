@@ -183,6 +183,7 @@ class Station:
         names = [one.rule.name for one in new]
         finishing.follow(division.rules, here, names, anew=self._begins_anew)
         self._install([one for one in new if one.rule.name not in finishing], division)
+        self._engine.forget_marks()  # all are named anew: it may be others who bring a type
         self._duties = duties
         self.missing.arrange(here.values(), division)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}

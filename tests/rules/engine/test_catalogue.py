@@ -104,6 +104,28 @@ def test_a_rule_waits_for_every_type_that_it_uses_through_other_rules_too():
     assert catalogue.marks == {"low": 30, "top": 12}
 
 
+def test_a_type_whose_mark_was_forgotten_is_that_of_its_rules_until_one_is_named():
+    catalogue = Catalogue()
+    deploy(catalogue, "event L() rule top: define T() from L() and not B() within 1 s from L")
+    catalogue.advance({"A": 9, "B": 9, "L": 4})
+    deploy(catalogue, "event L() rule low: define L() from A()")
+    assert catalogue.advance({"A": 12, "B": 12}) == {"low": (TIME_MIN, 12)}
+    catalogue.forget_named()
+    assert catalogue.marks == {"low": 12, "top": 4}
+    assert catalogue.advance({"A": 7, "B": 7}) == {"top": (4, 7)}
+    assert catalogue.advance({"A": 20, "B": 20, "L": 8}) == {"low": (12, 20), "top": (7, 8)}
+
+
+def test_one_mark_for_all_types_counts_again_where_named_ones_were_forgotten():
+    catalogue = Catalogue()
+    deploy(catalogue, "rule one: define O() from A() rule two: define P() from B()")
+    catalogue.advance({"A": 9, "B": 4})
+    catalogue.forget_named()
+    assert catalogue.is_level
+    assert catalogue.advance(7) == {"two": (4, 7)}
+    assert catalogue.advance(12) == {"one": (9, 12), "two": (7, 12)}
+
+
 def test_the_timer_has_a_mark_of_its_own():
     catalogue = Catalogue()
     deploy(

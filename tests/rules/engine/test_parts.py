@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from agreement import row
-from cases import Advance, Case, Deploy, Push, Step, random_case, random_events, run
+from cases import Advance, Case, Deploy, ForgetMarks, Push, Step, random_case, random_events, run
 from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, RuleText, RuleWriter
 
 import rules
@@ -115,6 +115,8 @@ def _steps(random: Random, texts: list[RuleText], events: list[Event]) -> Iterat
             # By one type alone: rules that use another stay behind, with terminators that wait.
             name = random.choice(sorted({event.type for event in events}))
             yield Advance(mark if random.random() < 0.4 else {name: mark})
+        if random.random() < 0.2:
+            yield ForgetMarks()
         if late and random.random() < 0.3:
             yield Push((late.pop(),))
     yield Advance(TIME_MAX)
