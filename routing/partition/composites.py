@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from matcher.model import EventBatch
+from matcher.model import EventBatch, Int64s
 
 _RULE_SHIFT = 40
 """So many bits of a number are for the place among the events of one rule and instant."""
@@ -26,12 +26,19 @@ def numbered(batch: EventBatch, ranks: Mapping[str, int]) -> EventBatch:
     """
     sources = batch.ids.source
     of_source = np.array([ranks.get(name, 0) for name in sources.values], np.int64)[sources.codes]
-    order = np.lexsort((of_source, batch.time))
-    time, rank = batch.time[order], of_source[order]
-    is_first = np.ones(len(batch), np.bool_)
+    sequence = of_source << _RULE_SHIFT
+    if len(batch) > 1:  # one alone, which is common, is the first of its instant
+        sequence += _places(batch.time, of_source)
+    return replace(batch, ids=replace(batch.ids, sequence=sequence))
+
+
+def _places(times: Int64s, of_source: Int64s) -> Int64s:
+    """The place of each event among those of its instant and rule."""
+    order = np.lexsort((of_source, times))
+    time, rank = times[order], of_source[order]
+    is_first = np.ones(len(times), np.bool_)
     is_first[1:] = (time[1:] != time[:-1]) | (rank[1:] != rank[:-1])
-    places = np.arange(len(batch))
-    sequence = np.empty(len(batch), np.int64)
-    sequence[order] = places - np.maximum.accumulate(np.where(is_first, places, 0))
-    ids = replace(batch.ids, sequence=(of_source << _RULE_SHIFT) + sequence)
-    return replace(batch, ids=ids)
+    numbers = np.arange(len(times))
+    places = np.empty(len(times), np.int64)
+    places[order] = numbers - np.maximum.accumulate(np.where(is_first, numbers, 0))
+    return places

@@ -40,6 +40,7 @@ from routing.network.stations.divided import DividedDetection
 from routing.network.stations.overview import DividedOverview, SinkTreesOverview, broker_facts
 from routing.network.stations.relaying import DividedRouter
 from routing.network.strategy import has_sink_trees
+from routing.network.tables.moved import Moved
 from routing.node import Node
 from routing.overlay.ends import Heard
 from routing.overlay.overlay import Overlay
@@ -69,7 +70,7 @@ class Broker(Node):
         self._held_back = False
         """Whether sources get no credit, since what goes to the root piles up."""
         self._has_trees = has_sink_trees(strategy)
-        self._moved: dict[tuple[str, str], float] = {}
+        self._moved = Moved()
         self._router = DividedRouter(overlay.name)
         self._agreed = Agreed(strategy, setup.config.ordering, self._router)
         super().__init__(setup.config, setup.engine, setup.now)

@@ -15,16 +15,15 @@ from routing.messages import Awakening, Forward, Opened, Shared
 from routing.network.brokers.ground import Ground
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
+from routing.network.tables.moved import Moved
 from routing.network.tables.sharing import ForTree, Keeper, Sharer
 from routing.partition.asking import Asked
 
 
 class Openings:
-    """Both directions of each link, for all trees together; ``moved`` as in Passing."""
+    """Both directions of each link, for all trees together."""
 
-    def __init__(
-        self, ground: Ground, moved: dict[tuple[str, str], float], grove: Grove | None = None
-    ) -> None:
+    def __init__(self, ground: Ground, moved: Moved, grove: Grove | None = None) -> None:
         self._ground = ground
         self._moved = moved
         self._grove = Grove() if grove is None else grove
@@ -98,15 +97,14 @@ class Openings:
             keeper = self._keepers[neighbour] = Keeper()
         if keeper is None:
             return  # from before this broker has lost count
-        moved, now = self._moved, ground.moment.now
+        now = ground.moment.now
         for root, mark, message in keeper.take(shared):
             tree = self._grove.trees.get(root)
             if tree is not None and neighbour in tree.children and mark == tree.mark:
                 self._grove.touch(root)
                 tree.take(neighbour, message)
                 if isinstance(message, Forward):
-                    for name, _ in message.marks:
-                        moved[neighbour, name] = now
+                    self._moved.hear(neighbour, message.marks, now)
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """A father asks for what waits here."""

@@ -53,6 +53,7 @@ from routing.network.brokers.visiting import Visiting
 from routing.network.brokers.wanting import Wanting
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.strategy import Chosen, chosen_by
+from routing.network.tables.moved import Moved
 
 Hear = Callable[[str, Any], None]
 """Takes in what a neighbour of this name has sent."""
@@ -75,10 +76,8 @@ class Parts:
     pausing: Pausing
 
 
-def parts_of(
-    ground: Ground, agreed: Agreed, agenda: Agenda, moved: dict[tuple[str, str], float]
-) -> Parts:
-    """The parts of a broker with this strategy. ``moved`` as in Passing."""
+def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Parts:
+    """The parts of a broker with this strategy."""
     chosen = chosen_by(agreed.strategy)
     needs, visiting = Needs(ground), Visiting(ground)
     wanting = Wanting(ground, agenda)

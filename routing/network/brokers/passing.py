@@ -21,23 +21,21 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
+from routing.network.tables.moved import Moved
 from routing.network.tables.router import CLOSED
 from routing.order import in_sequence
 from routing.partition.asking import Asked
 
 
 class Passing:
-    """The way of events and marks through this broker.
-
-    ``moved``: when each neighbour below has last moved a type's mark, for status.
-    """
+    """The way of events and marks through this broker."""
 
     def __init__(
         self,
         ground: Ground,
         agreed: Agreed,
         visiting: Visiting,
-        moved: dict[tuple[str, str], float],
+        moved: Moved,
     ) -> None:
         self._ground = ground
         self._moment = ground.moment
@@ -81,8 +79,7 @@ class Passing:
             if message.fresh:
                 self._pass_published(message.batches[: message.fresh], neighbour)
             self._detection.station.take(neighbour, message)
-            for name, _ in message.marks:
-                self._moved[neighbour, name] = self._moment.now
+            self._moved.hear(neighbour, message.marks, self._moment.now)
 
     def hear_awakening(self, neighbour: str, message: Awakening) -> None:
         """The father asks for what waits here."""

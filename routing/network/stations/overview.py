@@ -15,6 +15,7 @@ from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.processing import Processing
 from routing.network.stations.station import Station
+from routing.network.tables.moved import Moved
 from routing.network.tables.router import CLOSED, Router
 from routing.network.ways.places import Division
 from routing.overlay.ends import link_text
@@ -126,7 +127,7 @@ class DividedOverview(Overview):
         self,
         name: str,
         division: Callable[[], Division | None],
-        moved: Mapping[tuple[str, str], float],
+        moved: Moved,
         *parts: Any,
     ) -> None:
         super().__init__(*parts)
@@ -169,7 +170,7 @@ class DividedOverview(Overview):
             ]
             for child, mark in station.said_of(name).items():
                 if mark != CLOSED:
-                    stalls = now - self._moved.get((child, name), 0.0) >= STALLED_AFTER_S
+                    stalls = now - self._moved.last(child, name) >= STALLED_AFTER_S
                     found.append(Holder("", (name,), "linked", mark, stalls, child))
         least = min((one.promise for one in found), default=CLOSED)
         return _joined(one for one in found if one.promise == least)

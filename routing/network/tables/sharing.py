@@ -32,6 +32,9 @@ from routing.partition.asking import Answers
 REMEMBERED_MAX = 16_384
 """Events that both ends of a link remember, and the rest of the batch that the first is in."""
 
+GIVEN_BACK_AT_ONCE = 512
+"""Batches; a list that loses its first items moves all others."""
+
 ForTree = tuple[str, int, Forward | Flow]
 """A message up a tree: the tree's root, the mark that it has to bear, and the message."""
 
@@ -142,8 +145,10 @@ class Keeper:
 
     def __init__(self) -> None:
         self._numbers = Numbers()
-        self._firsts: deque[int] = deque()
-        self._batches: deque[EventBatch] = deque()
+        self._firsts: list[int] = []
+        self._batches: list[EventBatch] = []
+        self._gone = 0
+        """So many of the first of both are forgotten, and given back together (``_forget``)."""
 
     @property
     def is_new(self) -> bool:
@@ -162,9 +167,7 @@ class Keeper:
         try:
             messages = [self._message(part, shared.batches, base) for part in shared.parts]
         finally:
-            for _ in range(self._numbers.forget()):
-                self._firsts.popleft()
-                self._batches.popleft()
+            self._forget()
         for place, answers, came in shared.pulled:
             root, mark, message = messages[place] if place < len(messages) else ("", 0, Flow())
             if not isinstance(message, Forward):
@@ -174,6 +177,12 @@ class Keeper:
             whole = Forward(message.batches, message.marks, 0, answers, came)
             messages[place] = root, mark, whole
         return messages
+
+    def _forget(self) -> None:
+        self._gone += self._numbers.forget()
+        if self._gone >= GIVEN_BACK_AT_ONCE:
+            del self._firsts[: self._gone], self._batches[: self._gone]
+            self._gone = 0
 
     def _message(self, part: Part, batches: Sequence[EventBatch], base: int) -> ForTree:
         found: list[EventBatch] = []
@@ -195,16 +204,21 @@ class Keeper:
 
     def _picked(self, numbers: Int64s) -> Iterator[EventBatch]:
         """The events of these numbers, in their order, in as many batches as they come from."""
-        firsts = list(self._firsts)
-        if not len(numbers) or not firsts or int(numbers.min()) < firsts[0]:
+        firsts, gone, wanted = self._firsts, self._gone, numbers.tolist()
+        if not wanted or gone == len(firsts) or min(wanted) < firsts[gone]:
             raise ProtocolError(Code.PROTOCOL, "events that are not remembered")
-        if int(numbers.max()) >= self._numbers.next:
+        if max(wanted) >= self._numbers.next:
             raise ProtocolError(Code.PROTOCOL, "events that have not come")
-        places = [bisect_right(firsts, number) - 1 for number in numbers.tolist()]
-        cuts = [0, *(np.flatnonzero(np.diff(places)) + 1).tolist(), len(places)]
-        for start, end in itertools.pairwise(cuts):
+        places = [bisect_right(firsts, number, gone) - 1 for number in wanted]
+        start = 0
+        for end in range(1, len(places) + 1):
             place = places[start]
-            yield self._batches[place].take(numbers[start:end] - firsts[place])
+            if end == len(places) or places[end] != place:
+                batch = self._batches[place]
+                # What came alone stays what it is, which is far sooner worked with than columns.
+                is_alone = len(batch) == 1 == end - start
+                yield batch if is_alone else batch.take(numbers[start:end] - firsts[place])
+                start = end
 
 
 def keys_of(batch: EventBatch) -> list[Hashable]:

@@ -1,5 +1,6 @@
 """Events cross a link once, whatever trees they are for, and come to each tree as they left."""
 
+import weakref
 from random import Random
 
 import numpy as np
@@ -8,7 +9,8 @@ from conversation import batches_of, schema_of
 
 import rules
 import rules.engine
-from matcher.model import EventBatch
+from matcher.model import EventBatch, Int64s
+from matcher.single import Row, Single
 from routing import wire
 from routing.errors import ProtocolError
 from routing.messages import Flow, Forward, Part, Shared
@@ -166,3 +168,35 @@ def test_what_is_said_of_no_forward_is_refused(
     parts = Part("b1", 1, (0,)), Part("b2", 1, (), (), True)
     with pytest.raises(ProtocolError, match=reason):
         Keeper().take(Shared(0, (batch,), parts, (pulled,)))
+
+
+def test_what_came_alone_is_picked_as_it_is() -> None:
+    """Events that come alone are far sooner worked with than columns of one."""
+    keeper = Keeper()
+    schema = SCHEMAS["A"]
+    rows = [Single(schema, Row(number, "s", number, None, (number,))) for number in range(3)]
+    (shared,) = Sharer().share([("b1", 1, Forward(tuple(rows)))])
+    keeper.take(shared)
+    pick = np.array([2, 0, 1], "<i4").tobytes()
+    ((_, _, message),) = keeper.take(Shared(3, (), (Part("b2", 1, (pick_below(pick, 3),)),)))
+    assert [one.row.time for one in message.batches if isinstance(one, Single)] == [2, 0, 1]
+
+
+def pick_below(pick: bytes, base: int) -> bytes:
+    """Numbers as they are said where ``base`` events have gone before."""
+    return (np.frombuffer(pick, "<i4") - base).astype("<i4").tobytes()
+
+
+def test_forgotten_events_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sharing, "REMEMBERED_MAX", 10)
+    monkeypatch.setattr(sharing, "GIVEN_BACK_AT_ONCE", 7)
+    (batch,) = batches_of("A@1(1)", SCHEMAS)
+    keeper, alive = Keeper(), list[weakref.ref[Int64s]]()
+    for number in range(40):
+        one = batch.take(np.array([0]))
+        keeper.take(Shared(number, (one,), (Part("b1", 1, (0,)),)))
+        alive.append(weakref.ref(one.time))
+    del one
+    assert sum(ref() is not None for ref in alive) <= 10 + 7
+    with pytest.raises(ProtocolError, match="not remembered"):
+        keeper.take(Shared(40, (), (Part("b2", 1, (np.array([-11], "<i4").tobytes(),)),)))
