@@ -3,7 +3,8 @@
 Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the
 given marks of its types over as floors: what it publishes before them is late. Where events have
 the times at which they come (``ordering = "arrival"``) their own say nothing about marks, and there
-is no floor.
+is no floor. Only a type that comes from rules alone, since other rules were deployed, has no given
+mark any more: it would hold these up for ever.
 
 Law 2: an open type is given its mark. A type whose sources have all closed must hold nothing up,
 and must not run ahead of what it belongs to either, or a source that comes later could publish
@@ -160,7 +161,15 @@ class Watermarks:
         return any(changed)
 
     def forget_groups(self) -> None:
-        """Rules have changed; every type that one needs is to be touched."""
+        """Rules have changed; every type that one needs is to be touched, and the engine must
+        forget the marks that it was given.
+        """
+        deployments = self._deployments
+        self._given = {
+            name: mark
+            for name, mark in self._given.items()
+            if deployments.groups(name) or not deployments.defining(name)
+        }
         self._ended.clear()
         groups = {
             group for name in self._deployments.needed for group in self._deployments.groups(name)
