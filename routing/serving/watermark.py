@@ -140,13 +140,14 @@ class Watermarks:
         if given is not None:
             return given
         # Never published before, but perhaps defined by rules, and used by others (S12): those
-        # have been evaluated up to their marks.
+        # have been evaluated up to their marks, but for what is before they hold.
         users = (
-            rule_marks[one.rule.name]
+            (one.since, rule_marks[one.rule.name])
             for one in self._deployments.rules
             if any(used.name == name for used in one.rule.used_types)
         )
-        return max(users, default=TIME_MIN)
+        evaluated = (mark for since, mark in users if since is None or mark > since)
+        return max(evaluated, default=TIME_MIN)
 
     def _raise_closed(self, group: frozenset[str], now: float) -> bool:
         closed = [name for name in group if self.mark(name, now) is None]
