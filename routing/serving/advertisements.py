@@ -7,8 +7,9 @@ Law 2: the mark of a type is the least of those of its open advertisers. Where n
 type has no mark of its own: if it never had an advertiser, what needs it waits.
 
 Law 3: how far the events of a type went is not forgotten with it, for they are gone: a rule that
-uses it from now on holds from a later instant (tesla.md S15). Of the types that were forgotten
-first, if they are more than ``types_max``, only the latest event of all is kept.
+uses it from now on holds from a later instant (tesla.md S15), and waits for no first advertiser. Of
+the types that were forgotten first, if they are more than ``types_max``, only the latest event of
+all is kept.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class Advertisements:
         known = self._types.get(schema.name)
         if known is None:
             known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
-            self._fronts.pop(schema.name, None)
+            known.was_advertised = self._fronts.pop(schema.name, None) is not None
         return known
 
     def _keep_front(self, name: str, front: int) -> None:
