@@ -91,10 +91,10 @@ types, {5 * THESIS.brokers} rules, {THESIS.seeds} seeds, {THESIS.measured_s:.0f}
 {THESIS.warm_up_s:.0f} of warm-up. `thesis-7.9-long` is the default scenario until the rarest type
 has occurred 100 times. Each run becomes a line of ROWS as it ends: its scenario's hash and
 settings, strategy, seed, figures, CPU time, and a digest of what the code sends in a small run with
-every operator. As long as that is the same the row counts, and the run is not made again. How many
-are missing, and about how many processor hours they take, is said before the first begins. Whoever
-interrupts it loses the runs that are under way. `--runs N` makes N of them at most, and what is
-written says how many seeds each point has.
+all that the workloads here are made of. As long as that is the same the row counts, and the run is
+not made again. How many are missing, and about how many processor hours they take, is said before
+the first begins. Whoever interrupts it loses the runs that are under way. `--runs N` makes N of
+them at most, and what is written says how many seeds each point has.
 
 The rows of this page are in [benchmarks/results/study.jsonl](../../benchmarks/results/study.jsonl);
 `--size whole --rows` with that file goes on with them.
@@ -106,12 +106,12 @@ proportion. Interpreted it is two to three times as much.
 
 | strategy | a run of the default scenario | all runs of the figures | `thesis-7.9-long` |
 | --- | --- | --- | --- |
-| `centralized` | 3.2 s | 310: 0.8 h | 29: 2.5 h |
-| `distributed-st` | 4.4 s | 310: 1 h | 29: 2.5 h |
-| `distributed-mt` | 18 s | 310: 2 h | 29: 13 h |
-| `push-pull-st` | 7.9 s | 310: 1.5 h | 29: 3 h |
-| `push-pull-mt` | 25 s | 310: 3 h | 29: 15 h |
-| `adaptive` | 6.1 s | 310: 1.5 h | 29: 2.2 h |"""
+| `centralized` | 3.2 s | 330: 0.8 h | 29: 2.5 h |
+| `distributed-st` | 4.4 s | 330: 1 h | 29: 2.5 h |
+| `distributed-mt` | 18 s | 330: 2 h | 29: 13 h |
+| `push-pull-st` | 7.9 s | 330: 1.5 h | 29: 3 h |
+| `push-pull-mt` | 25 s | 330: 3 h | 29: 15 h |
+| `adaptive` | 6.1 s | 330: 1.5 h | 29: 2.2 h |"""
 
 
 FULL_PAGE = f"{PAGE}-full"

@@ -4,9 +4,10 @@ Law 1: a row is written as its run ends, whole or not at all, and never changed.
 is what was run, whoever ran it and when.
 
 Law 2: a row counts for as long as the code sends what it sent. What that is, is asked of the code
-itself: ``traffic`` is the digest of all that brokers send one another in a small run with every
-operator, under the same strategy and ordering. Code that is faster or better told keeps its rows;
-code that says something else loses those of the strategies that do.
+itself: ``traffic`` is the digest of all that brokers send one another in a small run with all that
+the study's workloads are made of, under the same strategy and ordering. Code that is faster or
+better told keeps its rows; code that says something else in it loses those of the strategies that
+do.
 
 Law 3: the order of the runs is that of seeds, so that what is there at any time is every point with
 fewer seeds rather than fewer points.

@@ -101,8 +101,13 @@ def sections_of(text: str) -> dict[str, str]:
     return {part.split(":", 1)[0]: f"## {part.strip()}" for part in parts}
 
 
+def machine() -> str:
+    """What this is run on, in words, for figures that do not depend on what else runs there."""
+    return f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
+
+
 def machine_of_now() -> str:
-    """What this is run on, in words."""
+    """The same for figures of time: how busy it is, too."""
     cores, load = os.cpu_count(), os.getloadavg()[0]
     busy = f"with {load:.0f} programs running at once" if load >= 2 else "otherwise idle"
     return f"{cores} cores ({platform.machine()}), {busy}, Python {platform.python_version()}"

@@ -70,7 +70,7 @@ def command(
         raise UsageError(
             f"reproduce: there is no {unknown[0]!r}; there are {', '.join(experiments)}"
         )
-    machine: str = writing.machine_of_now()
+    machine: str = writing.machine_of_now() if size is None else writing.machine()
     written: list[str] = []
     if size is not None:
         chosen = [experiments[name] for name in names or experiments]
