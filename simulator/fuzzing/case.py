@@ -31,7 +31,9 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """As in a scenario file; on ``links`` or ``sources`` if there are any, else on all."""
+    """As in a scenario file; on ``links``, ``brokers`` or ``sources`` if there are any, else on
+    all.
+    """
 
     kind: str
     at_s: float
@@ -39,6 +41,7 @@ class Fault:
     value: float | None
     links: tuple[tuple[str, str], ...] = ()
     sources: tuple[str, ...] = ()
+    brokers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,7 @@ class Case:
             pairs = ", ".join(map(_list, fault.links))
             yield f"links = [{pairs}]\n" if fault.links else ""
             yield f"sources = {_list(fault.sources)}\n" if fault.sources else ""
+            yield f"brokers = {_list(fault.brokers)}\n" if fault.brokers else ""
 
 
 def _tesla(rules: Sequence[RuleText]) -> str:

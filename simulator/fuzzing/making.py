@@ -6,7 +6,7 @@ sources go wrong. Nothing is lost then, so every sink must get exactly what the 
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In torn networks links are cut for so long that trees are
-built anew, or that the network falls apart for a while.
+built anew, or that the network falls apart for a while, and brokers without clients fail.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def random_case(seed: int, strategy: str) -> Case:
             opened = made_open(skewed, random) if random.random() < OPEN else skewed
             random = Random(f"{seed}/torn")
             if random.random() < TORN:
-                return made_torn(opened, random)
+                return with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
             random = Random(f"{seed}/restless")
             return made_restless(opened, random) if random.random() < RESTLESS else opened
     raise AssertionError
@@ -90,6 +90,25 @@ def made_torn(case: Case, random: Random) -> Case:
         heartbeat_s=TORN_HEARTBEAT_S,
         faults=(*others, *cuts),
     )
+
+
+def with_crashes(case: Case, random: Random) -> Case:
+    """The case with some of the brokers that have no clients failing, each for a while. Whoever has
+    clients loses what it has taken over, since there is no store.
+    """
+    used = {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
+    idle = [name for name in case.brokers if name not in used]
+    crashes = tuple(
+        Fault(
+            "crash",
+            round(random.uniform(0.0, _span_s(case.events)), 3),
+            round(random.uniform(0.1, 30.0), 3),
+            None,
+            brokers=(name,),
+        )
+        for name in random.sample(idle, random.randint(0, min(2, len(idle))))
+    )
+    return replace(case, faults=(*case.faults, *crashes))
 
 
 def made_open(case: Case, random: Random) -> Case:

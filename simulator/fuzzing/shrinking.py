@@ -130,6 +130,8 @@ def _without_broker(case: Case, broker: str) -> Iterator[Case]:
         replace(fault, links=tuple(pair for pair in fault.links if broker not in pair))
         for fault in case.faults
         if not fault.links or any(broker not in pair for pair in fault.links)
+        # Only a broker without clients may fail.
+        if not {broker, heir}.intersection(fault.brokers)
     )
     yield replace(
         case,

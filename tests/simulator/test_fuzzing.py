@@ -13,7 +13,13 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
-from simulator.fuzzing.making import made_open, made_restless, made_torn, random_case
+from simulator.fuzzing.making import (
+    made_open,
+    made_restless,
+    made_torn,
+    random_case,
+    with_crashes,
+)
 from simulator.fuzzing.shrinking import shrink, smaller_cases
 from simulator.fuzzing.world import COMPOSITE
 from simulator.oracle import Oracle
@@ -47,7 +53,7 @@ def test_the_networks_have_what_they_are_to_have() -> None:
     assert {len(case.brokers) for case in cases} >= {2, 5, 8, 12}
     assert sum(len(case.links) >= len(case.brokers) for case in cases) > 15  # with cycles
     kinds = {fault.kind for case in cases for fault in case.faults}
-    assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut", "skew"}
+    assert kinds == {"loss", "repeats", "reordering", "delay", "slow", "cut", "skew", "crash"}
     changes = [change for case in cases for change in case.changes]
     assert sum(bool(change.removed) for change in changes) > 2
     assert sum(bool(change.rules) for change in changes) > 8
@@ -252,3 +258,17 @@ def test_the_last_event_goes_on_before_its_type_is_forgotten(tmp_path: Path, see
     rest = '[[sink]]\nname = "k"\nbroker = "n8"\nsubscribe = ["A"]\n'
     rest += '[[fault]]\nkind = "reordering"\nat_s = -4.0\nfor_s = 20.0\nvalue = 0.04\n'
     assert run(tmp_path, head, network, {"A": "n5", "B": "n0"}, rest) == []
+
+
+def test_only_brokers_without_clients_fail_whatever_is_left_out() -> None:
+    """Whoever has clients loses what it has taken over."""
+    failing = 0
+    for seed in range(30):
+        random = Random(seed)
+        case = with_crashes(made_torn(random_case(seed, "centralized"), random), random)
+        for one in (case, *smaller_cases(case)):
+            used = {broker for _, broker in one.homes} | {sink.broker for sink in one.sinks}
+            crashed = {name for fault in one.faults for name in fault.brokers}
+            assert crashed <= set(one.brokers) - used, f"seed {seed}"
+            failing += bool(crashed)
+    assert failing > 10
