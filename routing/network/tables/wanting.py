@@ -37,11 +37,6 @@ class Wanting:
     demand: Demand | None
     """What they want together; None for nothing, and where they are MANY: those come and go."""
 
-    @property
-    def is_many(self) -> bool:
-        """Whether they are so many that their demand is kept while they come and go."""
-        return len(self.filters) >= MANY
-
 
 def wanting(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
     """What these filters come to."""
