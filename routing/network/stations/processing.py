@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Flow, Forward, Want
-from routing.network.recovery.needs import horizons, needed
+from routing.network.recovery.dues import horizons, needed
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
 from routing.network.tables.filters import type_named
