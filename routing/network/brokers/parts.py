@@ -117,17 +117,17 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         }
     )
     return Parts(
-        needs,
-        wanting,
-        knowing,
-        requests,
-        passing,
-        openings,
-        trees,
-        measuring,
-        surveying,
-        Awaiting(ground),
-        pausing,
+        needs=needs,
+        wanting=wanting,
+        knowing=knowing,
+        requests=requests,
+        passing=passing,
+        openings=openings,
+        trees=trees,
+        measuring=measuring,
+        surveying=surveying,
+        awaiting=Awaiting(ground),
+        pausing=pausing,
     )
 
 
