@@ -151,9 +151,3 @@ def _by_source(batch: EventBatch) -> Iterator[tuple[str, EventBatch]]:
     source = batch.ids.source
     for code in np.unique(source.codes).tolist():
         yield source.values[code], batch.take(source.codes == code)
-
-
-def all_batches(recordings: Sequence[Recording]) -> Iterator[EventBatch]:
-    """The events of several recordings."""
-    for recording in recordings:
-        yield from recording.batches

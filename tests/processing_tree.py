@@ -167,6 +167,16 @@ class ProcessingTree:
             advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
         return partition(self.tree, advertised, self.rules.rules, self.masters)
 
+    def _follow(self, divided: Partition) -> int:
+        """Divide the rules so from now on; gives how many fragments are new or others."""
+        before, self.partition = self.partition, divided
+        changed = 0
+        for name, node in self.nodes.items():
+            old, new = (one.fragments.get(name, {}) for one in (before, divided))
+            changed += sum(old.get(rule) != fragment for rule, fragment in new.items())
+            node.forwarder.follow(new, {})
+        return changed
+
     def _follow_pulls(self) -> None:
         for name, node in self.nodes.items():
             below = self.tree.children.get(name, ())

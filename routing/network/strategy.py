@@ -44,7 +44,7 @@ RATES_S = 1_000
 class Chosen(enum.Enum):
     """What the root of a network chooses by what it measures."""
 
-    MASTERS = "masters"  # how often events of each type come is what they follow from (adapting)
+    MASTERS = "masters"  # how often events of each type come is what they follow from (masters)
     WAYS = "ways"  # which way each rule goes, and its master (adaptive)
 
 

@@ -117,17 +117,6 @@ class Overlay:
         if self._surroundings.settle_at is not None:
             self._surroundings.settle_at = now + self._config.settle_s
 
-    def remove_link(self, peer: Peer, now: float, reason: str = "") -> None:
-        """Have that link no more; without another, say Goodbye to the neighbour and forget it."""
-        self._now = now
-        self._delays.pop(peer, None)
-        channel = self._wires.remove(peer)
-        if channel is not None:
-            channel.close(now, reason)
-            self._collect(channel)
-            if self._neighbours.get(channel.neighbour) is channel:
-                self._take_down(Down(channel.neighbour, reason))
-
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
         self._now = now

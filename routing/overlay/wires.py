@@ -66,19 +66,6 @@ class Wires:
             channel = self._channels[peer] = Channel(peer, self._config, now, self._life)
         return channel
 
-    def remove(self, peer: Peer) -> Channel | None:
-        """Have this link no more; gives the channel, where no other link carries it."""
-        self._told.discard(peer)
-        channel = self._channels.pop(peer, None)
-        if channel is None or channel.peer != peer:
-            return None
-        spare = self._spare(channel)
-        if spare is not None:
-            channel.move(spare)
-            return None
-        self._give_up(channel)
-        return channel
-
     def lose(self, peer: Peer, now: float, reason: str = "the link broke") -> None:
         """A link is not there any more; one that this broker was told of may be found again."""
         channel = self._channels.get(peer)

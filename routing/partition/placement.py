@@ -9,7 +9,8 @@ Law 2: rules whose memory no window bounds (consumption, cycles) stay at the roo
 sources nor rules that come and go can move them; and so do the rules above them, by Law 1 (h).
 
 Law 3: all of this is a function of the tree, of what is advertised where, and of the rules in the
-order of their deployment. What has changed is the difference of two values.
+order of their deployment. Who follows one partition after another does something about what differs
+between them, and about nothing else (stations.station, forwarder).
 """
 
 from __future__ import annotations
@@ -110,18 +111,6 @@ class Partition:
         return Partition(self.places, fragments, self.waiting, pulls)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one node has to change: rules that it begins or ceases to evaluate, fragments to put
-    in force (new, or in place of others), and those to take out of force. Names are sorted.
-    """
-
-    evaluate: tuple[str, ...] = ()
-    cease: tuple[str, ...] = ()
-    deploy: Mapping[str, Fragment] = field(default_factory=dict)
-    remove: tuple[str, ...] = ()
-
-
 def partition(
     tree: Tree,
     advertised: Mapping[str, frozenset[str]],
@@ -170,30 +159,6 @@ def partition(
     return Partition(places, fragments, waiting, pulls)
 
 
-def changes(old: Partition, new: Partition) -> Mapping[str, Change]:
-    """What has to be done to come from one partition to another, by node; nothing where nothing is.
-
-    A rule of an old name that was replaced by another is new: the caller leaves it out of ``old``.
-    """
-    nodes = {*old.places.values(), *new.places.values(), *old.fragments, *new.fragments}
-    found = {node: _change(node, old, new) for node in sorted(nodes)}
-    return {node: change for node, change in found.items() if change != Change()}
-
-
-def without(partition: Partition, names: Iterable[str]) -> Partition:
-    """A partition less some rules: those that are gone or replaced."""
-    gone = set(names)
-    return Partition(
-        {name: node for name, node in partition.places.items() if name not in gone},
-        {
-            node: {name: one for name, one in fragments.items() if name not in gone}
-            for node, fragments in partition.fragments.items()
-        },
-        {name: types for name, types in partition.waiting.items() if name not in gone},
-        {name: pull for name, pull in partition.pulls.items() if name not in gone},
-    )
-
-
 class _Advertisers:
     """Which nodes advertise each type: local sources and rules alike."""
 
@@ -224,18 +189,6 @@ class _Advertisers:
         counts = self._subtrees.get(node, {})
         present = frozenset(name for name in names if name in counts)
         return present, frozenset(n for n in present if counts[n] == len(self._nodes[n]))
-
-
-def _change(node: str, old: Partition, new: Partition) -> Change:
-    was = {name for name, place in old.places.items() if place == node}
-    will = {name for name, place in new.places.items() if place == node}
-    before, after = old.fragments.get(node, {}), new.fragments.get(node, {})
-    return Change(
-        tuple(sorted(will - was)),
-        tuple(sorted(was - will)),
-        {name: one for name, one in sorted(after.items()) if before.get(name) != one},
-        tuple(sorted(before.keys() - after.keys())),
-    )
 
 
 def _by_type(rules: Sequence[Rule], ranks: Sequence[int]) -> list[list[Rule]]:

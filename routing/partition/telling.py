@@ -1,4 +1,4 @@
-"""Fragments and partitions in words, for status and for tests.
+"""Fragments in words, for status and for tests.
 
 The words are near to TESLA's: ``join`` lines say what must be there for an event to have an
 assignment around it, ``send`` lines what is forwarded.
@@ -9,23 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
-from routing.partition.placement import Partition
 from routing.partition.predicates import Keys, Predicate
 from routing.partition.windows import Span
 from rules.explaining.rewording import Rewording, elapsed_text
 from rules.pattern import Rule
 from rules.terms import CANDIDATE, name_of
-
-
-def tell_partition(partition: Partition, rules: dict[str, Rule]) -> Iterator[str]:
-    """Where every rule is evaluated, and every fragment by node."""
-    for name, place in sorted(partition.places.items()):
-        absent = ", ".join(sorted(partition.waiting.get(name, ())))
-        yield f"{name} is evaluated at {place}" + (f", and waits for {absent}" if absent else "")
-    for node, fragments in sorted(partition.fragments.items()):
-        for name, fragment in sorted(fragments.items()):
-            for line in tell_fragment(rules[name], fragment):
-                yield f"{node}, for {name}: {line}"
 
 
 def tell_fragment(rule: Rule | None, fragment: Fragment) -> Iterator[str]:

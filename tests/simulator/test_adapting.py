@@ -16,7 +16,7 @@ from timeline import batches
 
 from matcher.formats.printing import json_lines
 from matcher.model import Event, Kind, Value
-from routing.network.brokers import adapting, measuring
+from routing.network.brokers import masters, measuring
 from routing.network.ways.division import divided, divided_for_sinks
 from routing.partition.choosing import Weights
 from routing.partition.pulling import masters_of
@@ -48,7 +48,7 @@ def written(folder: Path, strategy: str, a: range, b: range) -> Path:
     return file
 
 
-def masters(experiment: Experiment) -> set[str]:
+def masters_of_all(experiment: Experiment) -> set[str]:
     """What each broker that keeps something is asked for around."""
     told = [host.broker.status(experiment.simulation.now) for host in experiment.brokers.values()]
     forwards = [one for facts in told for one in (facts["forwards"], *_for_trees(facts))]
@@ -79,7 +79,7 @@ def test_the_rarer_event_becomes_the_master_in_mid_stream(
         assert outcome.experiment.sinks["k"].arrivals
         lanes = [lane for pair in outcome.experiment.lanes.values() for lane in pair]
         sent[strategy] = sum(lane.bytes for lane in lanes)
-    assert masters(outcome.experiment) == {"A()" if len(a) < len(b) else "B()"}
+    assert masters_of_all(outcome.experiment) == {"A()" if len(a) < len(b) else "B()"}
     assert sent[pulled] < 0.8 * sent[pushed], sent
 
 
@@ -121,7 +121,7 @@ def restless(monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
     monkeypatch.setattr(Weights, "choose", choose)
     monkeypatch.setattr(measuring, "ADAPT_AFTER_S", 1.0)
     monkeypatch.setattr(measuring, "ADAPT_EVERY_S", 2.0)
-    monkeypatch.setattr(adapting, "BETTER", float("inf"))
+    monkeypatch.setattr(masters, "BETTER", float("inf"))
     for one in (divided, divided_for_sinks):  # what is divided here is like nothing elsewhere
         one.cache_clear()
     yield chosen

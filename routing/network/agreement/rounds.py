@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN
 from routing.messages import Known, Pause, Paused, Surveyed
-from routing.network.recovery.needs import Times, least
+from routing.network.recovery.dues import Times, least
 
 Node = tuple[str, str, tuple[str, ...]]
 """A broker, its father ("" for the root), and what its sources publish or have published."""

@@ -25,7 +25,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.brokers.trees import SinkTrees
 from routing.network.strategy import Choice
 from routing.network.tables.covering import maximal
-from routing.network.tables.wanting import type_named
+from routing.network.tables.filters import type_named
 from routing.network.ways.preferring import PATHS_MAX, prefer
 from routing.network.ways.sink_trees import fathers_of
 from routing.network.ways.terrain import Facts

@@ -24,7 +24,7 @@ from matcher.identity import RULE_SOURCE, plain_name
 from matcher.model import TIME_MIN
 from routing.messages.values import NAME_MAX
 from routing.network.brokers.ground import Ground
-from routing.network.recovery.needs import starts
+from routing.network.recovery.dues import starts
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
 from routing.serving.ended import outlasted, until_of, version_of

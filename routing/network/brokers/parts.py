@@ -32,7 +32,6 @@ from routing.messages import (
     Want,
     Wanted,
 )
-from routing.network.brokers.adapting import Masters
 from routing.network.brokers.adaptive import CheapestWays
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -41,6 +40,7 @@ from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.lingering import Lingering
+from routing.network.brokers.masters import Masters
 from routing.network.brokers.measuring import Chooser, Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.openings import Openings
@@ -117,17 +117,17 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         }
     )
     return Parts(
-        needs,
-        wanting,
-        knowing,
-        requests,
-        passing,
-        openings,
-        trees,
-        measuring,
-        surveying,
-        Awaiting(ground),
-        pausing,
+        needs=needs,
+        wanting=wanting,
+        knowing=knowing,
+        requests=requests,
+        passing=passing,
+        openings=openings,
+        trees=trees,
+        measuring=measuring,
+        surveying=surveying,
+        awaiting=Awaiting(ground),
+        pausing=pausing,
     )
 
 

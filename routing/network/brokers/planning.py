@@ -7,7 +7,7 @@ Law 2: when the tree is another than that of the last plan, or a rule has to be 
 or for sinks that had it from trees of their own, rules begin anew. What was under way may be lost;
 but all events that may still matter are kept where they entered, are sent again (for rules alone,
 where it is but a rule that moves: everybody else has what he wanted before the pause is over), and
-what sinks have not yet got is found once more (routing.network.recovery.needs).
+what sinks have not yet got is found once more (routing.network.recovery.dues).
 
 Law 3: what a broker's sources publish, or have published, stays its own: a source that leaves
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.

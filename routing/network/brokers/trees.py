@@ -42,7 +42,7 @@ from routing.network.brokers.wanting import Wanting
 from routing.network.stations.detecting import Planned, SinkTreesDetection
 from routing.network.stations.processing import Generation
 from routing.network.tables.covering import maximal
-from routing.network.tables.wanting import type_named
+from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Kinds, Link, kinds_of
 from routing.overlay.graph import Part

@@ -22,7 +22,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import SinkTree
-from routing.network.recovery.needs import chosen
+from routing.network.recovery.dues import chosen
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing

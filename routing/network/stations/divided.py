@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
 from routing.delivery.joining import joined
+from routing.network.recovery.dues import horizons
 from routing.network.recovery.ledger import Ledger
-from routing.network.recovery.needs import horizons
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.ending import EndingDetection
 from routing.network.stations.publishers import Publishers

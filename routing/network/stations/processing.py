@@ -27,11 +27,11 @@ from dataclasses import dataclass
 from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import Flow, Forward, Want
-from routing.network.recovery.needs import horizons, needed
+from routing.network.recovery.dues import horizons, needed
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
+from routing.network.tables.filters import type_named
 from routing.network.tables.router import CLOSED
-from routing.network.tables.wanting import type_named
 from routing.network.ways.places import Division
 from routing.overlay.trees import Tree
 from routing.partition.asking import Asked

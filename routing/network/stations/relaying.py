@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN, EventBatch, Int64s
-from routing.network.recovery.needs import from_due_on
+from routing.network.recovery.dues import from_due_on
 from routing.network.stations.station import Station
 from routing.network.tables.branch import Branch
 from routing.network.tables.owed import Marks

@@ -9,8 +9,8 @@ from routing.delivery.parcel import Parcel
 from routing.delivery.subscriptions import PER_TYPE_MAX, parcel_of
 from routing.messages import Flow, Known, Want
 from routing.network.tables.demand import Demand
+from routing.network.tables.filters import TypeFilters, filters_of, type_of
 from routing.network.tables.owed import Marks, Owed
-from routing.network.tables.wanting import Wanting, type_of, wanting
 from routing.order import greatest_time
 from routing.partition.predicates import Predicate
 from routing.serving.deployment import Deployed
@@ -42,7 +42,7 @@ class Branch:
         self.wanted_version = 0
         """Counts up whenever one of both changes."""
         self._heard_number = 0
-        self._wantings: dict[str, Wanting] = {}
+        self._filters: dict[str, TypeFilters] = {}
         self._stale: set[str] = set()
         """The types of which filters have changed since ``index``."""
         self._demands: dict[str, Demand] = {}
@@ -60,12 +60,12 @@ class Branch:
     @property
     def types(self) -> Iterable[str]:
         """The types of the filters; a text that is no filter stands for itself."""
-        return self._wantings.keys()
+        return self._filters.keys()
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The filters of a type, sorted."""
-        wanting = self._wantings.get(name)
-        return () if wanting is None else wanting.texts
+        found = self._filters.get(name)
+        return () if found is None else found.texts
 
     def hear(self, want: Want) -> set[str] | None:
         """The neighbour has told what it wants, or what else; gives the types of which that is
@@ -76,7 +76,7 @@ class Branch:
         self._heard_number = want.number
         changed: dict[str, set[str]] = {}
         if not want.after:
-            changed = {name: set() for name in self._wantings}
+            changed = {name: set() for name in self._filters}
         for text in (*want.gone, *want.filters):
             name = type_of(text)
             if name not in changed:
@@ -96,10 +96,10 @@ class Branch:
     def _want(self, name: str, texts: tuple[str, ...]) -> None:
         self._stale.add(name)
         if texts:
-            before = self._wantings.get(name)
-            self._wantings[name] = wanting(texts, None if before is None else before.schema)
+            before = self._filters.get(name)
+            self._filters[name] = filters_of(texts, None if before is None else before.schema)
         else:
-            del self._wantings[name]
+            del self._filters[name]
 
     def index(
         self,
@@ -114,7 +114,7 @@ class Branch:
         nothing.
         """
         stale, self._stale = self._stale, set()
-        stale.update(self._wantings if changed is None else self._wantings.keys() & changed)
+        stale.update(self._filters if changed is None else self._filters.keys() & changed)
         for name in sorted(stale):
             self._look_at(name, schemas.get(name))
         rules = tuple(
@@ -125,8 +125,8 @@ class Branch:
             self.owed.arrange(rule.rule.name for rule in rules)
 
     def _fits(self, name: str) -> bool:
-        wanting = self._wantings.get(name)
-        return wanting is not None and wanting.fits
+        found = self._filters.get(name)
+        return found is not None and found.fits
 
     def _look_at(self, name: str, schema: EventType | None) -> None:
         """The filters of a type, or the type, may have changed."""
@@ -134,7 +134,7 @@ class Branch:
         if not texts:
             self._drop(name)
             return
-        found = self._wantings[name] = wanting(texts, schema)
+        found = self._filters[name] = filters_of(texts, schema)
         if not found.filters:
             self._drop(name)
             return
@@ -145,7 +145,7 @@ class Branch:
         is_counted = len(found.filters) <= PER_TYPE_MAX
         self._set_wanted(name, found.predicates, None if is_counted else demand)
 
-    def _demand_of_many(self, found: Wanting) -> Demand:
+    def _demand_of_many(self, found: TypeFilters) -> Demand:
         assert found.schema is not None
         demand = self._many.get(found.schema.name)
         if demand is None or demand.type != found.schema:

@@ -18,7 +18,7 @@ from matcher.filters.constraint import SPELLING, Constraint, Filter
 from matcher.filters.covering import Numbers, covers, values_of
 from matcher.filters.merging import merged
 from matcher.model import EventType
-from routing.network.tables.wanting import known_interest, type_of
+from routing.network.tables.filters import known_interest, type_of
 from rules.planning.sketch import Sketch, sketch_of
 
 FEW = 256

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.messages import Forward
-from routing.network.recovery.needs import Times
+from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarded import Forwarded
 

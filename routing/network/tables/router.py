@@ -21,7 +21,7 @@ from routing.delivery.joining import joined
 from routing.messages import Flow, Want
 from routing.network.tables.branch import Branch
 from routing.network.tables.covering import maximal_of_type
-from routing.network.tables.wanting import type_of
+from routing.network.tables.filters import type_of
 from routing.overlay.trees import Tree
 from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections

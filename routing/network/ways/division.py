@@ -18,7 +18,7 @@ from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import rules_of
 from routing.network.agreement.rounds import Absent, Node
 from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
-from routing.network.tables.wanting import type_named
+from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
 from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of
 from routing.partition.placement import Partition, Tree, tree_of

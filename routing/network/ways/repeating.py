@@ -1,7 +1,7 @@
 """What a change of ways costs: what begins anew is sent once more (planning, Law 2).
 
 Law: the single tree begins anew when a rule comes to another place there; the tree of a broker with
-sinks when they find something else along it, or it is pulled otherwise (many, Law 2). All that its
+sinks when they find something else along it, or it is pulled otherwise (trees, Law 2). All that its
 rules reach back goes over it again. Of a rule on the single tree that loses its master, or gets
 another, what has waited goes, which is as much. That is laid upon as long a time as events have
 come by now: whoever changes soon changes cheaply, and nobody changes often.

@@ -21,7 +21,7 @@ from matcher.model import EventType
 from routing.messages import Known
 from routing.network.agreement.knowledge import rules_of
 from routing.network.tables.covering import maximal
-from routing.network.tables.wanting import type_named
+from routing.network.tables.filters import type_named
 from routing.partition.placement import is_unbounded
 from routing.serving.deployment import Deployed
 from rules.checking.dependencies import arrange

@@ -1,4 +1,4 @@
-"""What is still needed of the past (routing.network.recovery.needs, ledger, arrivals)."""
+"""What is still needed of the past (routing.network.recovery.dues, ledger, arrivals)."""
 
 from random import Random
 
@@ -19,8 +19,8 @@ from matcher.model import (
 )
 from routing.network.recovery import ledger as ledgers
 from routing.network.recovery.arrivals import Arrivals
+from routing.network.recovery.dues import from_due_on, horizons
 from routing.network.recovery.ledger import Ledger
-from routing.network.recovery.needs import from_due_on, horizons
 from routing.serving.deployment import Deployed
 from rules.engine import make
 

@@ -12,8 +12,6 @@ import pytest
 from processing_tree import ProcessingTree, Source
 from tree_cases import TreeCase, rows
 
-from routing.partition.placement import changes
-
 COUNT = int(os.environ.get("REXMQ_TREES", "300")) // 2
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))
 PARTS = 3
@@ -105,13 +103,7 @@ class ChangingTree(ProcessingTree):
         divided = self.divided()
         if divided.places != self.partition.places or divided == self.partition:
             return False
-        for name, change in changes(self.partition, divided).items():
-            self.changed += len(change.deploy)
-            for rule, fragment in change.deploy.items():
-                self.nodes[name].forwarder.deploy(rule, fragment)
-            for rule in change.remove:
-                self.nodes[name].forwarder.remove(rule)
-        self.partition = divided
+        self.changed += self._follow(divided)
         return True
 
     def _expect(self, floor: int) -> None:

@@ -6,6 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from naive_forwarder import NaiveForwarder
 from rule_texts import SCHEMAS
 from timeline import batches
 from tree_cases import TreeCase
@@ -24,7 +25,6 @@ from matcher.single import singles
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarded import Forwarded
 from routing.partition.forwarder import Forwarder
-from routing.partition.naive import NaiveForwarder
 from routing.partition.predicates import Predicate
 from rules.subscription import Subscription, parse_subscription
 from rules.terms import CANDIDATE

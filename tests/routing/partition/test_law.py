@@ -9,12 +9,12 @@ import os
 
 import pytest
 from agreement import same
+from naive_forwarder import NaiveForwarder
 from sharp_cases import SharpCase
 from tree_cases import TreeCase, rows
 
 from matcher.model import Event
 from routing.partition.forwarder import Forwarder
-from routing.partition.naive import NaiveForwarder
 
 COUNT = int(os.environ.get("REXMQ_TREES", "300"))
 FIRST = int(os.environ.get("REXMQ_SEED", "0"))

@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from naive_forwarder import NaiveForwarder
 from processing_tree import ProcessingTree
 from sharp_cases import SharpCase
 from tree_cases import TreeCase, rows
@@ -27,8 +28,6 @@ from routing.partition.asking import ANY, Asked, OpenSpans, Span, Spans, Values,
 from routing.partition.derivation import fragment_of
 from routing.partition.forwarded import Forwarded
 from routing.partition.forwarder import Forwarder
-from routing.partition.naive import NaiveForwarder
-from routing.partition.placement import changes
 from routing.partition.pulling import Around, masters_of, pull_of
 from routing.partition.pulls import Pulls, Role, roles_at
 from rules.pattern import Rule
@@ -77,13 +76,7 @@ class ChangingMasters(ProcessingTree):
             for rule in self.rules.rules
             if (numbers := masters_of(rule, defined)) and self.random.random() < 0.8
         }
-        before, self.partition = self.partition, self.divided()
-        for name, change in changes(before, self.partition).items():
-            self.changed += len(change.deploy)
-            for rule, fragment in change.deploy.items():
-                self.nodes[name].forwarder.deploy(rule, fragment)
-            for rule in change.remove:
-                self.nodes[name].forwarder.remove(rule)
+        self.changed += self._follow(self.divided())
         for name, node in self.nodes.items():
             below = self.tree.children.get(name, ())
             node.forwarder.close()

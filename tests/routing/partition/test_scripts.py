@@ -2,12 +2,13 @@
 
 Commands: ``rules`` takes TESLA; ``tree`` takes lines ``1 -> 2 3`` (a node and its children, the
 root's first) and ``3: A B`` (what a node's sources publish), and prints where rules are evaluated
-and what is forwarded for them; ``change`` takes the same for another tree, and prints what each
-node has to change; ``events`` takes a history, and prints what each node sends, what is detected,
-and whether one engine detects the same.
+and what is forwarded for them; ``change`` takes the same for another tree, and prints what differs
+at each node (what brokers make of that: tests/simulator/test_redeployment.py); ``events`` takes a
+history, and prints what each node sends, what is detected, and whether one engine detects the same.
 """
 
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -21,8 +22,9 @@ from timeline import history, push, written
 
 import rules
 from matcher.model import TIME_MIN, Event
-from routing.partition.placement import Change, Partition, Tree, changes, partition
-from routing.partition.telling import tell_fragment, tell_partition
+from routing.partition.fragment import Fragment
+from routing.partition.placement import Partition, Tree, partition
+from routing.partition.telling import tell_fragment
 from rules.pattern import RuleSet
 
 SCRIPTS = sorted((Path(__file__).parent / "testdata").glob("*.txt"))
@@ -46,16 +48,14 @@ class Script:
 
     def do_tree(self, case: Case) -> str:
         self._read(case.body)
-        return "\n".join(tell_partition(self.divided, self._rules))
+        return "\n".join(self._whole())
 
     def do_change(self, case: Case) -> str:
         before = self.divided
         self._read(case.body)
-        return "\n".join(
-            line
-            for node, change in changes(before, self.divided).items()
-            for line in self._told(node, change)
-        )
+        nodes = {*before.places.values(), *self.divided.places.values()}
+        nodes |= before.fragments.keys() | self.divided.fragments.keys()
+        return "\n".join(line for node in sorted(nodes) for line in self._another(node, before))
 
     def do_events(self, case: Case) -> str:
         events = history(case.body, self.ruleset, unit=MINUTE)
@@ -93,16 +93,30 @@ class Script:
         self.tree = Tree(next(iter(children)), children)
         self.divided = partition(self.tree, self.homes, self.ruleset.rules)
 
-    def _told(self, node: str, change: Change):
-        for name in change.evaluate:
-            yield f"{node} evaluates {name}"
-        for name in change.cease:
-            yield f"{node} evaluates {name} no more"
-        for name, fragment in change.deploy.items():
+    def _whole(self) -> Iterator[str]:
+        """Where every rule is evaluated, and every fragment by node."""
+        for name, place in sorted(self.divided.places.items()):
+            absent = ", ".join(sorted(self.divided.waiting.get(name, ())))
+            waits = f", and waits for {absent}" if absent else ""
+            yield f"{name} is evaluated at {place}{waits}"
+        for node, fragments in sorted(self.divided.fragments.items()):
+            yield from self._told(node, fragments)
+
+    def _another(self, node: str, before: Partition) -> Iterator[str]:
+        """What differs at a node from a partition before."""
+        after = self.divided
+        old, new = ({n for n, at in one.places.items() if at == node} for one in (before, after))
+        yield from (f"{node} evaluates {name}" for name in sorted(new - old))
+        yield from (f"{node} evaluates {name} no more" for name in sorted(old - new))
+        was, now = (one.fragments.get(node, {}) for one in (before, after))
+        yield from self._told(node, {n: one for n, one in now.items() if was.get(n) != one})
+        for name in sorted(was.keys() - now.keys()):
+            yield f"{node} forwards nothing more for {name}"
+
+    def _told(self, node: str, fragments: Mapping[str, Fragment]) -> Iterator[str]:
+        for name, fragment in sorted(fragments.items()):
             for line in tell_fragment(self._rules[name], fragment):
                 yield f"{node}, for {name}: {line}"
-        for name in change.remove:
-            yield f"{node} forwards nothing more for {name}"
 
     def _network(self, events: list[Event]) -> ProcessingTree:
         sources = []

@@ -21,7 +21,7 @@ from rules.terms import CANDIDATE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanting:
+class TypeFilters:
     """The filters of one type, by ``texts``, which are sorted; ``schema`` None: it is not known.
 
     ``fits``: whether one of them is a filter of the type, as far as that is known.
@@ -37,23 +37,18 @@ class Wanting:
     demand: Demand | None
     """What they want together; None for nothing, and where they are MANY: those come and go."""
 
-    @property
-    def is_many(self) -> bool:
-        """Whether they are so many that their demand is kept while they come and go."""
-        return len(self.filters) >= MANY
 
-
-def wanting(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+def filters_of(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
     """What these filters come to."""
     return _shared(texts, schema) if len(texts) < MANY else _made(texts, schema)
 
 
 @lru_cache(maxsize=65_536)
-def _shared(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+def _shared(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
     return _made(texts, schema)
 
 
-def _made(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
+def _made(texts: tuple[str, ...], schema: EventType | None) -> TypeFilters:
     interests = [one for text in texts if (one := known_interest(text, schema)) is not None]
     filters = {one.text: one.filter for one in interests if one.filter is not None}
     predicates: tuple[Predicate, ...] = ()
@@ -64,7 +59,7 @@ def _made(texts: tuple[str, ...], schema: EventType | None) -> Wanting:
         if len(filters) < MANY:
             demand = Demand(schema)
             demand.set(filters)
-    return Wanting(texts, schema, bool(interests), filters, predicates, demand)
+    return TypeFilters(texts, schema, bool(interests), filters, predicates, demand)
 
 
 def type_of(text: str) -> str:
