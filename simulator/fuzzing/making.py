@@ -43,6 +43,8 @@ TORN = 0.1
 them may be lost with a tree; nor do they order by arrival, since then events may be."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
+TOGETHER_S = 10.0
+"""So long after a cut neighbours have surely found each other again."""
 ATTEMPTS_MAX = 50
 """At many changes in a row that leave no rule waiting for a type."""
 
@@ -59,7 +61,8 @@ def random_case(seed: int, strategy: str) -> Case:
             opened = made_open(skewed, random) if random.random() < OPEN else skewed
             random = Random(f"{seed}/torn")
             if random.random() < TORN:
-                return with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
+                torn = with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
+                return with_sources_while_whole(torn)
             random = Random(f"{seed}/restless")
             return made_restless(opened, random) if random.random() < RESTLESS else opened
     raise AssertionError
@@ -109,6 +112,24 @@ def with_crashes(case: Case, random: Random) -> Case:
         for name in random.sample(idle, random.randint(0, min(2, len(idle))))
     )
     return replace(case, faults=(*case.faults, *crashes))
+
+
+def with_sources_while_whole(case: Case) -> Case:
+    """The case with all sources there from the first that would come while something is cut or has
+    failed: to a part that is apart nobody can say what has been evaluated elsewhere, so that what
+    they bring may be too late there, and is not refused.
+    """
+    spans = [
+        (one.at_s, one.at_s + one.for_s + TOGETHER_S)
+        for one in case.faults
+        if one.kind in ("cut", "crash")
+    ]
+    coming = tuple(
+        (name, at_s)
+        for name, at_s in case.coming
+        if not any(begin <= at_s <= end for begin, end in spans)
+    )
+    return replace(case, coming=coming)
 
 
 def made_open(case: Case, random: Random) -> Case:
