@@ -23,8 +23,13 @@ NETWORK = {
     "trees": ("root", "epoch", "father", "children", "complete"),
     "links": ("neighbour", "link", "buffered"),
 }
+SINK_TREES = ("root", "number", "father", "children", "wants", "rules")
 FILTERS_SHOWN = 3
-"""Of a sink with more subscriptions the others are counted."""
+"""Of a sink with more subscriptions the others are counted; of a tree, too, and of its rules."""
+TREES_SHOWN = 20
+"""Of trees of sinks: with more, the others are counted."""
+RULES_SHOWN_HERE, RULES_SHOWN = 40, 5
+"""At the broker that is asked, and at each other: of so many rules the fragments are shown."""
 TIMES = frozenset({"promise", "latest", "mark", "since"})
 
 
@@ -79,11 +84,11 @@ def page(status: Mapping[str, Any]) -> str:
             if section == "rules" and not is_alone:
                 columns = (*columns, "place")
             lines += ["", f"{section}:", table(rows, columns)]
-    return "\n".join(lines if is_alone else [*lines, *_network_lines(network)])
+    return "\n".join(lines if is_alone else [*lines, *_network_lines(network, status["broker"])])
 
 
-def _network_lines(network: Mapping[str, Any]) -> Iterator[str]:
-    """Overlay, trees, and what is done for rules where."""
+def _network_lines(network: Mapping[str, Any], broker: str) -> Iterator[str]:
+    """Overlay, trees, and what is done for rules where, as this broker tells it."""
     from broker.cli.table import table
 
     root = network["root"] or "none yet"
@@ -92,11 +97,75 @@ def _network_lines(network: Mapping[str, Any]) -> Iterator[str]:
         if network[section]:
             rows = [_shown(row) for row in network[section]]
             yield f"\n{section}:\n{table(rows, columns)}"
+    trees = network.get("sink_trees", ())
+    yield from _sink_tree_lines(trees, broker)
+    for at, fragments in sorted(_fragments(network, trees).items()):
+        yield f"\nfragments at {at}:"
+        yield from _limited(fragments, RULES_SHOWN_HERE if at == broker else RULES_SHOWN)
+
+
+def _sink_tree_lines(trees: Sequence[Mapping[str, Any]], broker: str) -> Iterator[str]:
+    """The trees of brokers with sinks, those first that this broker has most to do with."""
+    from broker.cli.table import table
+
+    if not trees:
+        return
+
+    def rank(tree: Mapping[str, Any]) -> tuple[bool, bool, str]:
+        is_here = broker in tree["fragments"] or broker in tree["places"].values()
+        return tree["root"] != broker, not is_here, tree["root"]
+
+    shown = sorted(trees, key=rank)[:TREES_SHOWN]
+    rows = [
+        {**tree, "wants": _some(tree["filters"]), "rules": _places(tree["places"])}
+        for tree in shown
+    ]
+    yield f"\ntrees of sinks:\n{table(rows, SINK_TREES)}"
+    if more := len(trees) - len(shown):
+        yield f"{more:,} more"
+
+
+def _places(places: Mapping[str, str]) -> list[str]:
+    """Which broker evaluates which rules, those with the most first."""
+    rules: dict[str, list[str]] = {}
+    for rule, place in places.items():
+        rules.setdefault(place, []).append(rule)
+    fullest = sorted(rules.items(), key=lambda one: (-len(one[1]), one[0]))
+    return _some([f"{place}: {' '.join(_some(names))}" for place, names in fullest])
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    """The first ones; the others are counted."""
+    more = len(names) - FILTERS_SHOWN
+    return [*names[:FILTERS_SHOWN], *([f"{more:,} more"] if more > 0 else [])]
+
+
+def _fragments(
+    network: Mapping[str, Any], trees: Sequence[Mapping[str, Any]]
+) -> dict[str, dict[str, list[str]]]:
+    """By broker and rule, what is let pass: on the single tree, and for which trees of sinks."""
+    found: dict[str, dict[str, list[str]]] = {}
     for broker, fragments in network.get("fragments", {}).items():
-        yield f"\nfragments at {broker}:"
-        for rule, lines in fragments.items():
-            # Where all goes to one broker that is for no rule in particular.
-            yield from (f"  {rule}: {line}" if rule else f"  {line}" for line in lines)
+        found[broker] = {rule: list(lines) for rule, lines in fragments.items()}
+    roots: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for tree in trees:
+        for broker, fragments in tree["fragments"].items():
+            for rule, lines in fragments.items():
+                roots.setdefault((broker, rule, tuple(lines)), []).append(tree["root"])
+    for (broker, rule, same), names in roots.items():
+        of = f"tree{'s' if len(names) > 1 else ''} of {', '.join(_some(names))}"
+        told = found.setdefault(broker, {}).setdefault(rule, [])
+        told += [f"{line} ({of})" for line in same]
+    return found
+
+
+def _limited(fragments: Mapping[str, Sequence[str]], rules_max: int) -> Iterator[str]:
+    """Fragments line by line, of so many rules at most; the others are counted."""
+    for rule, lines in sorted(fragments.items())[:rules_max]:
+        # Where all goes to one broker that is for no rule in particular.
+        yield from (f"  {rule}: {line}" if rule else f"  {line}" for line in lines)
+    if (more := len(fragments) - rules_max) > 0:
+        yield f"  {more:,} more rules"
 
 
 def rules_page(rules: Sequence[Mapping[str, Any]]) -> str:
@@ -113,9 +182,7 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in TIMES & set(row):
         shown[name] = None if row[name] is None else time_text(row[name])
     if "subscriptions" in row:
-        filters = [one["filter"] for one in row["subscriptions"]]
-        more = len(filters) - FILTERS_SHOWN
-        shown["filters"] = filters[:FILTERS_SHOWN] + ([f"{more:,} more"] if more > 0 else [])
+        shown["filters"] = _some([one["filter"] for one in row["subscriptions"]])
     if "held_by" in row:
         shown["held_by"] = [_holder(one) for one in row["held_by"]]
     if "neighbours" in row:
@@ -124,5 +191,9 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _holder(holder: Mapping[str, Any]) -> str:
-    whom = holder["source"] or f"broker {holder['broker']}"
+    from routing.serving.status import origins_text
+
+    origins = [dict(one) for one in holder.get("origins", ())]
+    beyond = origins_text(origins) if origins else f"broker {holder['broker']}"
+    whom = holder["source"] or beyond
     return f"{whom} ({', '.join(holder['types'])})"

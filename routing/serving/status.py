@@ -9,7 +9,7 @@ unless it waits, which all know.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -24,6 +24,9 @@ from rules.pattern import TIMER
 
 STALLED_AFTER_S = 5.0
 """Seconds without a new promise after which a live source is said to stall its rules."""
+
+ORIGINS_TOLD = 3
+"""In words: so many brokers beyond another, and so many of each one's sources and rules."""
 
 Facts: TypeAlias = dict[str, Any]
 
@@ -261,5 +264,22 @@ def _describe(facts: Facts) -> str:
 def _told(holder: Facts) -> str:
     types = ", ".join(holder["types"])
     if holder["source"] is None:
-        return f"{types} from broker {holder['broker']}"
+        origins = holder.get("origins")
+        beyond = f" ({origins_text(origins)})" if origins else ""
+        return f"{types} from broker {holder['broker']}{beyond}"
     return f"{types} of {holder['source']} ({holder['standing']})"
+
+
+def origins_text(origins: Sequence[Facts]) -> str:
+    """In words, who beyond a broker below may hold what it forwards."""
+    told = [_origin(one) for one in origins[:ORIGINS_TOLD]]
+    more = len(origins) - ORIGINS_TOLD
+    return " or ".join([*told, f"{more} brokers more"] if more > 0 else told)
+
+
+def _origin(origin: Facts) -> str:
+    rules = [f"rule {name}" for name in origin["rules"]]
+    names = [*origin["sources"], *rules] or ["a source"]
+    told = names[:ORIGINS_TOLD]
+    more = len(names) - ORIGINS_TOLD
+    return f"{' or '.join([*told, f'{more} more'] if more > 0 else told)} at {origin['broker']}"

@@ -71,6 +71,7 @@ class Broker(Node):
         """Whether sources get no credit, since what goes to the root piles up."""
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
+        self._visitors = Visitors()
         self._router = DividedRouter(overlay.name)
         self._agreed = Agreed(strategy, setup.config.ordering, self._router)
         super().__init__(setup.config, setup.engine, setup.now)
@@ -100,6 +101,7 @@ class Broker(Node):
             self.overlay.name,
             self._agreed.division,
             self._moved,
+            self._visitors,
             self._divided,
             self._deployments,
             self._advertisements,
@@ -127,7 +129,7 @@ class Broker(Node):
             overlay=self.overlay,
             router=self._router,
             detection=self._divided,
-            visitors=Visitors(),
+            visitors=self._visitors,
             links=self._links,
             sources=self._sources,
             sinks=self._sinks,

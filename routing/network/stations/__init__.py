@@ -8,5 +8,5 @@ A ``station`` has the engine and the fragments of one tree (``duties``: what a d
 single tree (``publishers``: who publishes here, and has promised what), ``processing`` on that of
 one broker with sinks, ``detecting`` on all of them (``grove``: which of these have news);
 ``relaying`` brings results, and the marks that they wait for, to who wants them, and ``overview``
-tells of it all.
+tells of it all (``origins``: who may hold what a broker below forwards).
 """

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from routing.network.agreement.visitors import Visitors
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection
+from routing.network.stations.origins import Names, Origins, visiting
 from routing.network.stations.processing import Processing
 from routing.network.stations.station import Station
 from routing.network.tables.moved import Moved
@@ -118,7 +120,7 @@ class DividedOverview(Overview):
     """An Overview of a broker that evaluates its part of the rules.
 
     ``division`` gives how they are divided, ``moved`` when each neighbour below has last moved a
-    type's mark, in seconds.
+    type's mark, in seconds. ``visitors``: the sources at other brokers, at the root.
     """
 
     _detection: DividedDetection
@@ -128,12 +130,43 @@ class DividedOverview(Overview):
         name: str,
         division: Callable[[], Division | None],
         moved: Moved,
+        visitors: Visitors,
         *parts: Any,
     ) -> None:
         super().__init__(*parts)
         self._name = name
         self._division = division
         self._moved = moved
+        self._visitors = visitors
+
+    def facts(self, now: float) -> Facts:
+        """As of one broker; and who may hold a rule beyond the broker below that it waits for.
+
+        What other brokers pass on of rules (``rules``) lacks that: it says the same as ever.
+        """
+        facts = super().facts(now)
+        sources = visiting(self._visitors)
+        origins: dict[int, Origins] = {}
+        facts["rules"] = [
+            self._traced(deployed, rule, sources, origins) if rule["held_by"] else rule
+            for deployed, rule in zip(self._deployments.in_force, facts["rules"], strict=True)
+        ]
+        return facts
+
+    def _traced(
+        self, deployed: Deployed, rule: Facts, sources: Names, origins: dict[int, Origins]
+    ) -> Facts:
+        _, division = self._tree(deployed)
+        if division is None:
+            return rule
+        found = origins.get(id(division))
+        if found is None:  # there may be thousands of rules, and few divisions
+            found = origins[id(division)] = Origins(division, self._name, sources)
+        held_by = [
+            {**one, "origins": found.of(one["types"], one["broker"])} if one["broker"] else one
+            for one in rule["held_by"]
+        ]
+        return self.said({**rule, "held_by": held_by})
 
     def _tree(self, deployed: Deployed) -> tuple[Station, Division | None]:
         """The broker's part in the tree that is told of, and how the rules there are divided."""

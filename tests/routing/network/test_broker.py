@@ -12,6 +12,7 @@ from timeline import batches
 import rules
 import rules.engine
 from matcher.model import TIME_MAX, Event
+from routing import wire
 from routing.config import NodeConfig, Ordering
 from routing.delivery.subscriptions import PER_TYPE_MAX
 from routing.effects import Log
@@ -477,14 +478,101 @@ def test_status_names_the_type_and_the_source_that_a_stalled_rule_waits_for(stra
     (holder,) = told["held_by"]  # type: ignore[misc,attr-defined]
     assert holder["broker"] == below
     assert holder["types"] == ["Temp"]
-    # The broker that is named has the sources, or another below it has. Before the Smoke that
-    # waits, nothing can be found: so far is the rule's outlook.
-    assert told["says"] == f"stalled by Temp from broker {below} at 3000000 us"
+    # Only the root of the single tree knows sources of other brokers by name: elsewhere their
+    # broker is named, whose status names them. Before the Smoke that waits, nothing can be found:
+    # so far is the rule's outlook.
+    names = ["t"] if place == "b2" else []
+    assert holder["origins"] == [{"broker": "b1", "sources": names, "rules": []}]
+    whom = "t at b1" if names else "a source at b1"
+    assert told["says"] == f"stalled by Temp from broker {below} ({whom}) at 3000000 us"
     (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
     assert (source["name"], source["types"], source["promise"]) == ("t", ["Temp"], None)
     network.clients["t"].promise(10_000_000)
     network.run(0.2)
     assert rule_at(network, place)["state"] == "running"
+
+
+def test_what_brokers_tell_one_another_of_a_stalled_rule_is_the_broker_below(
+    strategy: str,
+) -> None:
+    """The root lists rules for clients of others: who is beyond the broker below, it leaves out."""
+    network = furnished()
+    network.publish("s", 'Smoke@3("a")', 10)
+    network.run(6)
+    link = network.mesh.wires["b2", b"b1"]
+    deliver, carried = link.deliver, list[object]()
+
+    def note(frames: list[bytes], now: float) -> None:
+        carried.append(getattr(wire.decode(frames), "message", None))
+        deliver(frames, now)
+
+    link.deliver = note
+    network.connect("n", "b1").list_rules()
+    network.run(0.2)
+    (answer,) = (one.answer for one in carried if isinstance(one, Answered))
+    assert isinstance(answer, Confirmed)
+    (rule,) = answer.detail["rules"]
+    if strategy.endswith("-mt"):
+        assert rule["says"] == "evaluated by broker b3"
+    else:
+        assert rule["says"] == "stalled by Temp from broker b1 at 3000000 us"
+        assert "origins" not in rule["held_by"][0]
+
+
+def stalled(network: Network, broker: str) -> dict[str, list[object]]:
+    """By stalled rule, each broker below that holds it and who is said to do so beyond that."""
+    return {
+        rule["name"]: [(one["broker"], one.get("origins")) for one in rule["held_by"]]
+        for rule in network.brokers[broker].status(network.mesh.now)["rules"]
+        if rule["state"] == "stalled"
+    }
+
+
+def test_status_names_open_sources_alone_that_can_hold_a_rule(strategy: str) -> None:
+    network = furnished()
+    place, below, is_root = ("b3", "b2", False) if strategy.endswith("-mt") else ("b2", "b1", True)
+    network.connect("u", "b1").advertise([TEMP])
+    network.connect("v", "b3").advertise([TEMP])  # not beyond the broker that is waited for
+    network.connect("w", "b1").advertise([SMOKE])  # nor of the type
+    network.run(0.2)
+    for name in "vw":
+        network.clients[name].promise(10_000_000)
+    network.publish("s", 'Smoke@9("a")', 10)
+    network.run(6)
+
+    def origins(*sources: str) -> tuple[str, list[object]]:
+        return below, [{"broker": "b1", "sources": list(sources) if is_root else [], "rules": []}]
+
+    assert stalled(network, place)["fire"] == [origins("t", "u")]
+    network.clients["u"].close(network.mesh.now)
+    network.run(0.2)
+    assert stalled(network, place)["fire"] == [origins("t")]
+
+
+def test_status_names_the_rule_below_whose_type_is_waited_for() -> None:
+    network = Network(5)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b5").advertise([SMOKE])
+    network.run(0.2)
+    over = """rule over: define Over(room: string)
+    from Smoke(room = $r) and last Hot(room = $r) within 5 min from Smoke where room = Smoke.room"""
+    network.connect("m", "b2").deploy(f"{HOT}\n{over}")
+    network.connect("k", "b5").subscribe("Over()")
+    network.run(0.5)
+    network.publish("s", 'Smoke@3("a")', 10)
+    network.run(8)
+    (place,) = (
+        name
+        for name, broker in network.brokers.items()
+        if "over" in broker.status(network.mesh.now)["evaluates"]
+    )
+    facts = network.brokers[place].status(network.mesh.now)
+    below = {"b3": "b2", "b5": "b4"}[place]
+    if "hot" in facts["evaluates"]:
+        origin = {"broker": "b1", "sources": ["t"], "rules": []}
+    else:
+        origin = {"broker": "b1", "sources": [], "rules": ["hot"]}
+    assert stalled(network, place)["over"] == [(below, [origin])]
 
 
 def test_status_names_the_type_that_a_rule_waits_for(strategy: str) -> None:
