@@ -19,8 +19,10 @@ import msgspec
 import networkx as nx
 
 from routing.network.strategy import names
+from simulator import processing
 from simulator.faults import Fault
 from simulator.lanes import Quality
+from simulator.processing import ProcessingTable
 from simulator.tables import (
     ChangeTable,
     FaultTable,
@@ -116,6 +118,7 @@ class Scenario:
     workload: Workload | None
     changes: tuple[Change, ...] = ()
     source_silence_max_s: float | None = None
+    processing: ProcessingTable | None = None
 
     @property
     def graph(self) -> nx.Graph:
@@ -227,7 +230,16 @@ class _Reader:
             table.workload,
             tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
             protocol.source_silence_max_s,
+            self._processing(protocol.processing),
         )
+
+    def _processing(self, name: str | None) -> ProcessingTable | None:
+        if name is None:
+            return None
+        try:
+            return processing.read(processing.place(name, self._file.parent))
+        except ValueError as error:
+            raise ValueError(f"protocol.processing: {error}") from None
 
     def _path(self, name: str) -> Path:
         return self._file.parent / name
