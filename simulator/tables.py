@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from simulator.mishaps import Mishaps
 from simulator.workload import Workload
 
 
@@ -102,6 +103,7 @@ class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     warm_up_s: float = 0.0
     topology: TopologyTable | None = None
     workload: Workload | None = None
+    faults: Mishaps | None = None
     protocol: ProtocolTable = ProtocolTable()
     broker: tuple[BrokerTable, ...] = ()
     link: tuple[LinkTable, ...] = ()
