@@ -3,6 +3,7 @@
 It drives the very same :class:`routing.node.Node`, :class:`routing.session.Session` and
 :class:`routing.overlay.overlay.Overlay` as live brokers do, through real bytes. ``simulation`` is
 clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
-uses them; ``topology`` and ``faults`` are what is done to them; ``scenario`` is the file that says
-so, ``experiment`` runs it, ``oracle`` and ``checkers`` say whether the results are right.
+uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
+some) are what is done to them; ``scenario`` is the file that says so, ``experiment`` runs it,
+``oracle`` and ``checkers`` say whether the results are right.
 """

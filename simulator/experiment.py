@@ -32,7 +32,7 @@ from simulator.changes import RuleBook, checked, declared, steps_of
 from simulator.clients import Client, Manager, Place, Sink, Source
 from simulator.faults import Places, ahead_s, arrange, before_s, behind_s
 from simulator.generation import Generated, generate
-from simulator.hosts import FREE, BrokerHost, Costs, join
+from simulator.hosts import FREE, BrokerHost, Costs, Pricing, join
 from simulator.lanes import Frames, Lane, Quality
 from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
@@ -296,9 +296,11 @@ class Experiment:
 
     def _broker(self, name: str) -> BrokerHost:
         scenario = self.scenario
-        costs = FREE
+        costs: Pricing = FREE
         if scenario.message_cost_s or scenario.byte_cost_s:
             costs = Costs(scenario.message_cost_s, scenario.byte_cost_s)
+        if scenario.processing is not None:
+            costs = scenario.processing.beside(costs)
         return BrokerHost(self.simulation, name, self._making(name), costs)
 
     def _making(self, name: str) -> Callable[[float], Broker]:

@@ -48,6 +48,16 @@ def horizon_s(workload: Workload, seed: int, warm_up_s: float = 0.0) -> float:
     return _Generator(workload, nx.empty_graph(1), seed).horizon(warm_up_s)[0]
 
 
+def sources_of(workload: Workload, graph: nx.Graph, seed: int) -> list[str]:
+    """The names of the sources that ``generate`` makes, in order."""
+    homes = set(_Generator(workload, graph, seed).homes())
+    return [_source_at(broker) for broker in graph if broker in homes]
+
+
+def _source_at(broker: str) -> str:
+    return f"s-{broker}"
+
+
 class _Generator:
     def __init__(self, workload: Workload, graph: nx.Graph, seed: int) -> None:
         self._workload = workload
@@ -85,7 +95,7 @@ class _Generator:
         lengths = nx.single_source_dijkstra_path_length(self._graph, centre, weight="delay_s")
         return sorted(self._brokers, key=lambda name: (lengths[name], name))
 
-    def _homes(self) -> list[str]:
+    def homes(self) -> list[str]:
         """Where each type is published."""
         random, locality = self._random("homes"), self._workload.publisher_locality
         return [
@@ -189,7 +199,7 @@ class _Generator:
     def _recordings(
         self, horizon_s: float, known: Mapping[int, Int64s]
     ) -> Iterator[tuple[str, Recording]]:
-        homes, rates = self._homes(), self._rates()
+        homes, rates = self.homes(), self._rates()
         for broker in self._brokers:
             own = [number for number, home in enumerate(homes) if home == broker]
             if own:
@@ -207,7 +217,7 @@ class _Generator:
         self, broker: str, own: Sequence[int], times: Sequence[Int64s], horizon_s: float
     ) -> Recording:
         """One source's events, numbered in their order."""
-        name, counts = f"s-{broker}", [len(one) for one in times]
+        name, counts = _source_at(broker), [len(one) for one in times]
         sequence = np.empty(sum(counts), np.int64)
         sequence[np.argsort(np.concatenate(times), kind="stable")] = np.arange(sum(counts)) + 1
         batches = (

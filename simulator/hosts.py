@@ -2,7 +2,7 @@
 
 Law: a host knows no protocol. It gives a machine what came and the time, sends what it wants sent,
 and calls ``handle_timer`` when ``next_timer`` is due. A broker's processor takes its messages in
-one after another; each costs what ``Costs`` says, which is nothing unless a scenario asks for it.
+one after another; each costs what ``Pricing`` says, which is nothing unless a scenario asks for it.
 """
 
 from __future__ import annotations
@@ -97,16 +97,32 @@ class Driver:
         self.settle()
 
 
+class Pricing(Protocol):
+    """What a broker's processor spends on messages, in seconds."""
+
+    def of(self, frames: Frames, rules: int) -> float:
+        """For a message that comes to a broker that evaluates so many rules."""
+        ...
+
+    def sent(self, frames: Frames) -> float:
+        """For a message that is sent."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a broker's processor spends on a message, in seconds: so much, and so much a byte."""
+    """For each message that comes so much, and so much a byte."""
 
     message_s: float = 0.0
     byte_s: float = 0.0
 
-    def of(self, frames: Frames) -> float:
+    def of(self, frames: Frames, rules: int) -> float:
         """The seconds for one message."""
         return self.message_s + self.byte_s * sum(map(len, frames))
+
+    def sent(self, frames: Frames) -> float:
+        """Nothing."""
+        return 0.0
 
 
 FREE = Costs()
@@ -114,16 +130,28 @@ FREE = Costs()
 
 
 class Processor:
-    """Takes messages in, one after another; ``slowness`` multiplies what they cost."""
+    """Takes messages in, one after another; ``slowness`` multiplies what they cost.
+
+    A message is taken in at the end of the time that it costs. What is sent then goes at once, and
+    what that costs comes before the next message. ``rules``: how many the broker evaluates.
+    """
 
     def __init__(
-        self, simulation: Simulation, costs: Costs, take: Callable[[Peer, Frames], None]
+        self,
+        simulation: Simulation,
+        costs: Pricing,
+        take: Callable[[Peer, Frames], None],
+        rules: Callable[[], int],
     ) -> None:
         self.slowness = 1.0
         self.waiting_max = 0
         self._simulation = simulation
         self._costs = costs
         self._take = take
+        self._rules = rules
+        self._free_at = simulation.start
+        """When all is done that is asked of the processor so far."""
+        self._lives = 0
         self._queue: deque[tuple[Peer, Frames]] = deque()
 
     @property
@@ -138,18 +166,31 @@ class Processor:
         if len(self._queue) == 1:
             self._work()
 
+    def pay(self, frames: Frames) -> None:
+        """A message has been sent."""
+        begins = max(self._free_at, self._simulation.now)
+        self._free_at = begins + self._costs.sent(frames) * self.slowness
+
     def _work(self) -> None:
-        self._simulation.after(self._costs.of(self._queue[0][1]) * self.slowness, self._finish)
+        now = self._simulation.now
+        delay = self._costs.of(self._queue[0][1], self._rules()) * self.slowness
+        if self._free_at > now:
+            delay += self._free_at - now
+        self._free_at = now + delay
+        self._simulation.after(delay, self._finish, self._lives)
 
     def _finish(self, event: Due) -> None:
-        if self._queue:
-            self._take(*self._queue.popleft())
+        if event.what != self._lives:
+            return  # a crash came in between
+        self._take(*self._queue.popleft())
         if self._queue:
             self._work()
 
     def clear(self) -> None:
         """The broker has crashed."""
         self._queue.clear()
+        self._lives += 1
+        self._free_at = self._simulation.now
 
 
 class BrokerHost:
@@ -163,7 +204,7 @@ class BrokerHost:
         simulation: Simulation,
         name: str,
         make: Callable[[float], Broker],
-        costs: Costs = FREE,
+        costs: Pricing = FREE,
     ) -> None:
         self.name = name
         self.is_running = False
@@ -175,7 +216,8 @@ class BrokerHost:
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
-        self.processor = Processor(simulation, costs, self._take)
+        self.processor = Processor(simulation, costs, self._take, self._count_rules)
+        self._is_free = costs is FREE
         self._come = self._take if costs is FREE else self.processor.arrive
 
     # --- life ---
@@ -226,6 +268,11 @@ class BrokerHost:
         lane = self.clients.get(peer) if link is None else link[0]
         if lane is not None:
             lane.send(frames)
+            if not self._is_free:
+                self.processor.pay(frames)
+
+    def _count_rules(self) -> int:
+        return self.broker.rules_evaluated
 
     def _close(self, peer: Peer) -> None:
         self.clients.pop(peer, None)

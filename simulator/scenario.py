@@ -10,7 +10,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,8 +19,11 @@ import msgspec
 import networkx as nx
 
 from routing.network.strategy import names
+from simulator import mishaps, processing
 from simulator.faults import Fault
+from simulator.generation import sources_of
 from simulator.lanes import Quality
+from simulator.processing import ProcessingTable
 from simulator.tables import (
     ChangeTable,
     FaultTable,
@@ -116,6 +119,7 @@ class Scenario:
     workload: Workload | None
     changes: tuple[Change, ...] = ()
     source_silence_max_s: float | None = None
+    processing: ProcessingTable | None = None
 
     @property
     def graph(self) -> nx.Graph:
@@ -129,6 +133,8 @@ class Scenario:
 
 QUIET_HEARTBEAT_S = 600.0
 """The heartbeats of a run in which nothing fails: they would only be counted."""
+FAULTY_HEARTBEAT_S = 1.0
+"""Those of a run with faults."""
 
 
 def read(file: Path, seed: int | None = None) -> Scenario:
@@ -205,8 +211,8 @@ class _Reader:
         faults = tuple(
             self._fault(place, one, brokers, links) for place, one in enumerate(table.fault, 1)
         )
-        heartbeat_s = protocol.heartbeat_s or (1.0 if faults else QUIET_HEARTBEAT_S)
-        return Scenario(
+        heartbeat_s = protocol.heartbeat_s or (FAULTY_HEARTBEAT_S if faults else QUIET_HEARTBEAT_S)
+        made = Scenario(
             self._file,
             self._seed,
             table.strategy,
@@ -227,7 +233,32 @@ class _Reader:
             table.workload,
             tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
             protocol.source_silence_max_s,
+            self._processing(protocol.processing),
         )
+        return made if table.faults is None else self._struck(made, table.faults)
+
+    def _struck(self, made: Scenario, table: mishaps.Mishaps) -> Scenario:
+        """The scenario with the faults of ``[faults]`` too."""
+        sources = [one.name for one in made.sources]
+        if made.workload is not None:
+            sources += sources_of(made.workload, made.graph, made.seed)
+        links = [link.between for link in made.links]
+        targets = mishaps.Targets(links, made.brokers, sources)
+        random = Random(f"{made.seed}/faults")
+        try:
+            drawn = mishaps.draw(table, targets, made.faults, random)
+        except ValueError as error:
+            raise ValueError(f"faults.{error}") from None
+        heartbeat_s = self._table.protocol.heartbeat_s or FAULTY_HEARTBEAT_S
+        return replace(made, faults=(*made.faults, *drawn), heartbeat_s=heartbeat_s)
+
+    def _processing(self, name: str | None) -> ProcessingTable | None:
+        if name is None:
+            return None
+        try:
+            return processing.read(processing.place(name, self._file.parent))
+        except ValueError as error:
+            raise ValueError(f"protocol.processing: {error}") from None
 
     def _path(self, name: str) -> Path:
         return self._file.parent / name

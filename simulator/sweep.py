@@ -53,6 +53,8 @@ def _files(document: Mapping[str, Any]) -> Iterator[str]:
             yield change["rules"]
     if "file" in document.get("topology", {}):
         yield document["topology"]["file"]
+    if document.get("protocol", {}).get("processing", "measured") != "measured":
+        yield document["protocol"]["processing"]
 
 
 def runs(document: Mapping[str, Any], file: Path) -> list[Run]:

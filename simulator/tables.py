@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from simulator.mishaps import Mishaps
 from simulator.workload import Workload
 
 
@@ -87,6 +88,7 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     message_cost_us: float = 0.0
     byte_cost_ns: float = 0.0
     source_silence_max_s: float | None = None
+    processing: str | None = None
 
 
 class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
@@ -101,6 +103,7 @@ class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     warm_up_s: float = 0.0
     topology: TopologyTable | None = None
     workload: Workload | None = None
+    faults: Mishaps | None = None
     protocol: ProtocolTable = ProtocolTable()
     broker: tuple[BrokerTable, ...] = ()
     link: tuple[LinkTable, ...] = ()

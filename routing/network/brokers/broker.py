@@ -137,6 +137,11 @@ class Broker(Node):
             deployments=self._deployments,
         )
 
+    @property
+    def rules_evaluated(self) -> int:
+        """How many rules are evaluated here, in all trees together."""
+        return sum(len(station.rules) for station in self._divided.stations)
+
     def status(self, now: float) -> Mapping[str, Any]:
         """What StatusRequest is answered with: of the network, too, and of this broker's part."""
         facts = broker_facts(
