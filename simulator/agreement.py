@@ -298,7 +298,9 @@ def _check_tree(part: Part, root: str, own: Mapping[str, Processing]) -> Iterato
         yield f"{told} is not the same for all its brokers"
         return
     edges = {(one.father, name) for name, one in own.items() if one.father is not None}
-    children = {(name, child) for name, one in own.items() for child in one.children}
+    # Brokers out of reach have a place in the division of the rules, which wait for them.
+    absent = {name for name, _ in part.brokers[root].agreed.absent}
+    children = {(name, child) for name, one in own.items() for child in one.children - absent}
     if edges != children:
         yield f"fathers and children of {told} do not agree"
     elif own[root].father is not None or not _is_tree(root, edges):

@@ -6,8 +6,9 @@ from what has come to it.
 
 Law 2: what is promised never to go back does not, from one look to the next: the marks that were
 given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
-within a plan; up to where it has a rule's composite events, at a root ever, elsewhere within an
-epoch; what an open source has promised, on one link. Where several lives of a broker, versions of a
+and the outlooks of rules, within a plan; those that the root has found in the whole network, ever;
+up to where a sink's broker has what it wants of a rule, at a root ever, elsewhere within an epoch;
+and what an open source has promised, on one link. Where several lives of a broker, versions of a
 rule, or generations of a tree follow one another, each begins anew.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
@@ -19,7 +20,8 @@ himself (routing.overlay.trees, Law 2); a broker that has restarted may be, unti
 Law 5: whenever a part of the network is at rest its tables agree (simulator.agreement).
 
 A look costs some hundred microseconds, as much as some ten messages. So there is one whenever
-``LINES`` messages have been carried, ``EVERY_S`` after the last at the earliest.
+``LINES`` messages have been carried, ``EVERY_S`` after the last at the earliest, and whenever the
+network has come to rest with other tables than before. All in all that is a tenth of a run.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.stations.station import Station
 from routing.network.tables.sharing import REMEMBERED_MAX
+from routing.serving.deployment import Deployed
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
 from simulator.due import Due
 from simulator.hosts import BrokerHost
@@ -169,6 +172,7 @@ class Watch:
         self.rested_at, self._agreed = now, agreed
         if not is_same:
             self.rests += 1
+            self.look()
             for part in parts:
                 self._note("tables", check_tables(part))
                 self._note("trees", check_trees(part))
@@ -211,18 +215,25 @@ def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
     yield from _marks_in_tree("the single tree", detection.station, plan)
     for root, tree in trees_of(broker):
         yield from _marks_in_tree(f"the tree of {root}", tree.station, tree)
-    rules = {
-        f"{one.rule.name}, version {one.version} since {one.since}": detection.reached(
-            one.rule.name
-        )
-        for one in ground.deployments.rules
-    }
-    yield "the mark of rule", (("root",) if router.is_root else (router.epoch,), rules)
+    found = {"type": detection.type_marks, "the last event of type": detection.fronts}
+    for what, marks in found.items():
+        yield f"the mark in the network of {what}", ((), dict(marks))
+    scope = ("root",) if router.is_root else (router.epoch,)
+    for sink in ground.sinks:
+        # What nobody here wants any more may begin anew for whoever wants it next.
+        had = {_told(one): detection.reached(one.rule.name) for one in sink.rules}
+        yield f"what sink {sink.name} has of rule", ((*scope, sink.peer), had)
+
+
+def _told(deployed: Deployed) -> str:
+    return f"{deployed.rule.name}, version {deployed.version} since {deployed.since}"
 
 
 def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str, Marks]]:
     yield f"the mark in {tree} of type", ((station,), station.type_marks)
     yield f"what has gone up in {tree} of type", ((station, plan), station.forwarded)
+    outlooks = {name: station.outlook(name) for name in station.rules}
+    yield f"the outlook in {tree} of rule", ((station, plan), outlooks)
 
 
 def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
