@@ -237,6 +237,8 @@ class _Reader:
         named = self._table.checks
         if named is None:
             return CHECKS
+        if not named:
+            raise ValueError(f"checks: expected one or more of {', '.join(CHECKS)}")
         for place, name in enumerate(named, 1):
             _one_of(f"checks[{place}]", name, CHECKS)
         return tuple(dict.fromkeys(named))

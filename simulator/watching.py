@@ -7,9 +7,10 @@ from what has come to it.
 Law 2: what is promised never to go back does not, from one look to the next: the marks that were
 given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
 and the outlooks of rules, within a plan; those that the root has found in the whole network, ever;
-up to where a sink's broker has what it wants of a rule, at a root ever, elsewhere within an epoch;
-and what an open source has promised, on one link. Where several lives of a broker, versions of a
-rule, or generations of a tree follow one another, each begins anew.
+up to where a sink's broker has what it wants of a rule, at a root ever, elsewhere within an epoch,
+where rules are pulled within a plan; and what an open source has promised, on one link. Where
+several lives of a broker, versions of a rule, or generations of a tree follow one another, each
+begins anew.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
 events of own sources, remembered ids and events, what clients have not had acknowledged.
@@ -218,7 +219,10 @@ def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
     found = {"type": detection.type_marks, "the last event of type": detection.fronts}
     for what, marks in found.items():
         yield f"the mark in the network of {what}", ((), dict(marks))
-    scope = ("root",) if router.is_root else (router.epoch,)
+    # Of rules that are pulled, all is asked for anew with every plan, and what was said of types
+    # counts no more (docs/protocol.md, Push and pull).
+    pulled = any(station.is_pulling for station in detection.stations)
+    scope = ("root" if router.is_root else router.epoch, plan if pulled else None)
     for sink in ground.sinks:
         # What nobody here wants any more may begin anew for whoever wants it next.
         had = {_told(one): detection.reached(one.rule.name) for one in sink.rules}
