@@ -5,5 +5,6 @@ It drives the very same :class:`routing.node.Node`, :class:`routing.session.Sess
 clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
 uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
 some) are what is done to them; ``scenario`` is the file that says so, ``experiment`` runs it,
-``oracle`` and ``checkers`` say whether the results are right.
+``oracle`` and ``checkers`` say whether the results are right, ``watching`` and ``agreement``
+whether brokers are as they must be meanwhile.
 """

@@ -36,6 +36,8 @@ from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
+CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
+"""What can be checked of a run (simulator.checkers)."""
 
 
 class ScenarioError(ValueError):
@@ -120,6 +122,7 @@ class Scenario:
     changes: tuple[Change, ...] = ()
     source_silence_max_s: float | None = None
     processing: ProcessingTable | None = None
+    checks: tuple[str, ...] = CHECKS
 
     @property
     def graph(self) -> nx.Graph:
@@ -234,6 +237,7 @@ class _Reader:
             tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
             protocol.source_silence_max_s,
             self._processing(protocol.processing),
+            self._checks(),
         )
         return made if table.faults is None else self._struck(made, table.faults)
 
@@ -259,6 +263,16 @@ class _Reader:
             return processing.read(processing.place(name, self._file.parent))
         except ValueError as error:
             raise ValueError(f"protocol.processing: {error}") from None
+
+    def _checks(self) -> tuple[str, ...]:
+        named = self._table.checks
+        if named is None:
+            return CHECKS
+        if not named:
+            raise ValueError(f"checks: expected one or more of {', '.join(CHECKS)}")
+        for place, name in enumerate(named, 1):
+            _one_of(f"checks[{place}]", name, CHECKS)
+        return tuple(dict.fromkeys(named))
 
     def _path(self, name: str) -> Path:
         return self._file.parent / name
