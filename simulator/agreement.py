@@ -260,10 +260,14 @@ def _wanted(part: Part, name: str, to: str, found: dict[tuple[str, str], Filters
 
 
 def _check_numbers(part: Part) -> Iterator[str]:
-    """Both ends of a link have counted the same events for trees of sinks."""
+    """Both ends of a link have counted the same events for trees of sinks. Where no tree goes over
+    it any more, an end that has lost the link has forgotten what the other has not; a father opens
+    anew then.
+    """
     for name, broker in part.brokers.items():
+        fathers = {tree.father for _, tree in trees_of(broker)}
         for neighbour, (sent, _) in broker.openings.counts.items():
-            other = part.brokers.get(neighbour)
+            other = part.brokers.get(neighbour) if neighbour in fathers else None
             if other is None or sent is None or sent.next == 0:
                 continue
             came = other.openings.counts.get(name, (None, None))[1]
