@@ -107,6 +107,11 @@ class Conversation:
         """Whether the broker has welcomed this session on its present link."""
         return self._state is State.READY
 
+    @property
+    def unanswered(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._requests.open)
+
     def connect(self, now: float) -> None:
         """Start on a fresh link: says Hello. SessionError on a link, or after ``close``."""
         if self._state is not State.OFF:

@@ -4,5 +4,6 @@ It drives the very same :class:`routing.node.Node`, :class:`routing.session.Sess
 :class:`routing.overlay.overlay.Overlay` as live brokers do, through real bytes. ``simulation`` is
 clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols and ``clients`` what
 uses them; ``topology`` and ``faults`` are what is done to them; ``scenario`` is the file that says
-so, ``experiment`` runs it, ``oracle`` and ``checkers`` say whether the results are right.
+so, ``experiment`` runs it, ``oracle`` and ``checkers`` say whether the results are right, and
+``watching`` and ``agreement`` whether brokers are as they must be meanwhile.
 """

@@ -1,13 +1,15 @@
-"""What must be true of a run: at its end, when nothing happens any more.
+"""What must be true of a run: at its end, when nothing happens any more, and all the time.
 
 Each checker gives the differences in words; none is a pass. The results are compared with the
-centralised oracle, the network with what is really there.
+centralised oracle, the network with what is really there, tables and trees with one another and
+with what clients said; marks and buffers are looked at while the run goes on (simulator.watching).
+A scenario names the checkers that are asked; all, unless it does.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import networkx as nx
 import numpy as np
@@ -17,14 +19,19 @@ from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
 from routing.messages import Code, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
+from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Sink, Source
 from simulator.experiment import Experiment, Outcome
 from simulator.oracle import Answer, Oracle, delivered, differences
+from simulator.scenario import CHECKS
+
+REST_S = 60.0
+"""Seconds before its end in which a network that has settled is to have come to rest."""
 
 
 def check(outcome: Outcome) -> list[str]:
-    """All differences of a run."""
-    return [*check_results(outcome), *check_network(outcome.experiment)]
+    """All differences of a run that its scenario asks for."""
+    return [line for name in outcome.experiment.scenario.checks for line in CHECKERS[name](outcome)]
 
 
 def check_results(outcome: Outcome) -> Iterator[str]:
@@ -160,19 +167,15 @@ def _within(experiment: Experiment, answer: Answer) -> Answer:
     return Answer(kept, answer.published)
 
 
-def check_network(experiment: Experiment) -> Iterator[str]:
+def check_network(outcome: Outcome) -> Iterator[str]:
     """In every connected part all agree on it and on its centre, and its trees are trees."""
-    graph = nx.Graph()
-    graph.add_nodes_from(name for name, host in experiment.brokers.items() if host.is_running)
-    for link, lanes in experiment.lanes.items():
-        if link <= set(graph) and not any(lane.is_cut for lane in lanes):
-            graph.add_edge(*link)
-    for part in nx.connected_components(graph):
-        yield from _check_part(experiment, frozenset(part))
+    for part in parts_of(outcome.experiment):
+        yield from _check_part(part)
 
 
-def _check_part(experiment: Experiment, names: frozenset[str]) -> Iterator[str]:
-    overlays = {name: experiment.brokers[name].broker.overlay for name in sorted(names)}
+def _check_part(part: Part) -> Iterator[str]:
+    names = part.brokers.keys()
+    overlays = {name: broker.overlay for name, broker in part.brokers.items()}
     centres = {overlay.part.centre for overlay in overlays.values()}
     for name, overlay in overlays.items():
         if overlay.part.nodes != names:
@@ -191,3 +194,72 @@ def _check_part(experiment: Experiment, names: frozenset[str]) -> Iterator[str]:
         yield f"fathers and children of the tree of {centre} do not agree"
     elif len(names) > 1 and not nx.is_tree(nx.Graph(list(edges))):
         yield f"the tree of {centre} is no tree"
+
+
+# --- what the watch has seen, and what is there at the end ---
+
+
+def check_agreement(outcome: Outcome) -> Iterator[str]:
+    """Whenever the network was at rest tables agreed; and once all is over it comes to rest."""
+    yield from _seen(outcome, "tables")
+    if not outcome.settled:
+        return
+    watch = outcome.experiment.watch
+    has_rested = watch is None or (
+        watch.rested_at is not None
+        and watch.rested_at >= outcome.experiment.simulation.now - REST_S
+    )
+    for part in parts_of(outcome.experiment):
+        if part.is_at_rest:
+            yield from check_tables(part)
+        elif not has_rested:
+            yield f"broker {next(part.restless, part.root)}: it does not come to rest"
+
+
+def check_sink_trees(outcome: Outcome) -> Iterator[str]:
+    """Whenever the network was at rest the trees for sinks were trees, and so they are now; and no
+    tree had two fathers for one broker, or a cycle.
+    """
+    yield from _seen(outcome, "trees")
+    if outcome.settled:
+        for part in parts_of(outcome.experiment):
+            if part.is_at_rest:
+                yield from check_trees(part)
+
+
+def check_buffers(outcome: Outcome) -> Iterator[str]:
+    """Nothing was longer than it may be; and once all is over nothing waits."""
+    yield from _seen(outcome, "buffers")
+    if not outcome.settled:
+        return
+    for name, host in outcome.experiment.brokers.items():
+        if host.is_running:
+            for sink in host.broker.ground.sinks:
+                if sink.queued:
+                    yield f"broker {name}: {sink.queued} events still wait for sink {sink.name}"
+    for source in outcome.experiment.sources:
+        if source.session.unacknowledged:
+            unacknowledged = source.session.unacknowledged
+            yield f"source {source.name}: {unacknowledged} events are not acknowledged"
+
+
+def check_marks(outcome: Outcome) -> Iterator[str]:
+    """What is promised never to go back never has."""
+    yield from _seen(outcome, "marks")
+
+
+def _seen(outcome: Outcome, name: str) -> Iterator[str]:
+    watch = outcome.experiment.watch
+    if watch is not None:
+        yield from watch.found.get(name, ())
+
+
+CHECKERS: Mapping[str, Callable[[Outcome], Iterator[str]]] = {
+    "results": check_results,
+    "network": check_network,
+    "tables": check_agreement,
+    "trees": check_sink_trees,
+    "buffers": check_buffers,
+    "marks": check_marks,
+}
+assert tuple(CHECKERS) == CHECKS

@@ -72,7 +72,7 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
         output = wanted.deliveries and wanted.deliveries.open("wb")
         deliveries = stack.enter_context(output) if output else None
         trace = _trace(wanted, stack)
-        outcome = Experiment(read, trace).run()
+        outcome = Experiment(read, trace, is_watched=wanted.checked).run()
         if deliveries is not None:
             write_deliveries(outcome, deliveries)
         differences = []

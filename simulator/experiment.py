@@ -37,6 +37,7 @@ from simulator.lanes import Frames, Lane, Quality
 from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
 from simulator.simulation import Simulation, Trace
+from simulator.watching import Watch
 
 SOURCES_AT, RULES_AT, SINKS_AT = 0.4, 0.6, 0.8
 """When the clients come: shares of the time from the brokers' start to the first event."""
@@ -65,11 +66,17 @@ class Outcome:
 class Experiment:
     """A scenario, built and ready to run. Raises ScenarioError, EventError, RuleErrors, OSError.
 
-    ``keeps_deliveries``: sinks keep what they are delivered, for checkers and whoever writes it.
+    ``keeps_deliveries``: sinks keep what they are delivered, for checkers and whoever writes it;
+    ``is_watched``: brokers are looked at while they run, for checkers.
     """
 
     def __init__(
-        self, scenario: Scenario, trace: Trace | None = None, *, keeps_deliveries: bool = True
+        self,
+        scenario: Scenario,
+        trace: Trace | None = None,
+        *,
+        keeps_deliveries: bool = True,
+        is_watched: bool = True,
     ) -> None:
         self.scenario = scenario
         self._refuse_what_is_not_there()
@@ -102,6 +109,7 @@ class Experiment:
             for sink in self._subscribers
         }
         self.managers = list(self._managers())
+        self.watch = Watch(self) if is_watched else None
 
     @property
     def first_time(self) -> float:
@@ -146,6 +154,8 @@ class Experiment:
         simulation, start = self.simulation, self.simulation.start
         for host in self.brokers.values():
             simulation.at(start, host.start)
+        if self.watch is not None:
+            self.watch.start()
         self._begin(0)
         for source in self.sources:
             simulation.at(self._moment(self.comes_s(source.name), SOURCES_AT), source.start)

@@ -120,7 +120,6 @@ class Processor:
         self, simulation: Simulation, costs: Costs, take: Callable[[Peer, Frames], None]
     ) -> None:
         self.slowness = 1.0
-        self.waiting_max = 0
         self._simulation = simulation
         self._costs = costs
         self._take = take
@@ -134,7 +133,6 @@ class Processor:
     def arrive(self, peer: Peer, frames: Frames) -> None:
         """A message has arrived."""
         self._queue.append((peer, frames))
-        self.waiting_max = max(self.waiting_max, len(self._queue))
         if len(self._queue) == 1:
             self._work()
 

@@ -33,6 +33,8 @@ from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
+CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
+"""What can be checked of a run (simulator.checkers)."""
 
 
 class ScenarioError(ValueError):
@@ -116,6 +118,7 @@ class Scenario:
     workload: Workload | None
     changes: tuple[Change, ...] = ()
     source_silence_max_s: float | None = None
+    checks: tuple[str, ...] = CHECKS
 
     @property
     def graph(self) -> nx.Graph:
@@ -227,7 +230,18 @@ class _Reader:
             table.workload,
             tuple(self._change(place, one, brokers) for place, one in enumerate(table.change, 1)),
             protocol.source_silence_max_s,
+            self._checks(),
         )
+
+    def _checks(self) -> tuple[str, ...]:
+        named = self._table.checks
+        if named is None:
+            return CHECKS
+        if not named:
+            raise ValueError(f"checks: expected one or more of {', '.join(CHECKS)}")
+        for place, name in enumerate(named, 1):
+            _one_of(f"checks[{place}]", name, CHECKS)
+        return tuple(dict.fromkeys(named))
 
     def _path(self, name: str) -> Path:
         return self._file.parent / name

@@ -97,6 +97,7 @@ class ScenarioTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     ordering: str = "watermark"
     rules: str | None = None
     duration_s: float | None = None
+    checks: tuple[str, ...] | None = None
     engine: str = "auto"
     warm_up_s: float = 0.0
     topology: TopologyTable | None = None

@@ -110,6 +110,11 @@ class Channel:
         return len(self._waiting) + len(self._under_way)
 
     @property
+    def under_way(self) -> int:
+        """How many packets are sent and not acknowledged."""
+        return len(self._under_way)
+
+    @property
     def room(self) -> int:
         """How many messages may be given now (Law 4)."""
         return self._config.buffer_max - self.buffered

@@ -77,6 +77,11 @@ class Overlay:
         return self._config.name
 
     @property
+    def config(self) -> OverlayConfig:
+        """Its choices."""
+        return self._config
+
+    @property
     def neighbours(self) -> Mapping[str, Channel]:
         """The links that are up, by the neighbours' names."""
         return self._neighbours

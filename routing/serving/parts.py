@@ -53,6 +53,11 @@ class Parts:
         self._ids_max = config.repeat_ids_max
         self._sources_max = config.sources_max
 
+    @property
+    def remembered(self) -> int:
+        """How many ids of one source are remembered at most (Law 1)."""
+        return max([one.remembered for one in self._recent.values()], default=0)
+
     def unseen(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
         """The events that no part has brought before; what a message repeats itself is kept.
 
@@ -167,6 +172,11 @@ class _Recent:
     def __init__(self) -> None:
         self._young: set[str] = set()
         self._old: set[str] = set()
+
+    @property
+    def remembered(self) -> int:
+        """How many there are."""
+        return len(self._young) + len(self._old)
 
     def knows(self, texts: Iterable[str]) -> bool:
         """Whether any of them was seen."""

@@ -79,6 +79,13 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
             "[protocol]\nbyte_cost_ns = -1.0\n[[broker]]",
             "protocol.byte_cost_ns: expe",
         ),
+        ("seed = 7", "checks = []", "checks: expected one or more of results, network, tables, "),
+        ("seed = 7", 'checks = "marks"', "checks: expected `array | null`, got `str`"),
+        (
+            "seed = 7",
+            'checks = ["marks", "law"]',
+            "checks[2]: expected one of results, network, tables, trees, buffers, marks, found 'la",
+        ),
         ("seed = 7", "duration_s = inf", "duration_s: expected a finite number, found inf"),
         ("seed = 7", "duration_s = -1.0", "duration_s: expected a positive number, found -1"),
     ],

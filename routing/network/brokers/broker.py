@@ -33,6 +33,7 @@ from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Desk, Ground
+from routing.network.brokers.openings import Openings
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.setup import Setup
 from routing.network.stations.detecting import SinkTreesDetection
@@ -146,6 +147,48 @@ class Broker(Node):
         )
         out_of_reach = [name for name, _ in self._agreed.absent]
         return {**super().status(now), **facts, "out_of_reach": out_of_reach}
+
+    # --- for who looks on, and changes nothing ---
+
+    @property
+    def ground(self) -> Ground:
+        """Its tables."""
+        return self._ground
+
+    @property
+    def agreed(self) -> Agreed:
+        """What its tree has agreed on."""
+        return self._agreed
+
+    @property
+    def openings(self) -> Openings:
+        """What crosses its links for trees of sinks."""
+        return self._openings
+
+    @property
+    def remembered(self) -> int:
+        """Ids of published events that are remembered, the most together (repeat_ids_max)."""
+        return max(self._passing.remembered, self._parts.remembered)
+
+    @property
+    def lent(self) -> frozenset[str]:
+        """At the root: types that are known until the next plan, whoever speaks of them."""
+        return self._knowing.lent
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it works by a plan for the tree as it is, has told and heard all that follows
+        from what it knows, and waits for nothing of its neighbours.
+        """
+        return (
+            self._agreed.is_planned
+            and self._divided.is_at_work
+            and not self._divided.is_held
+            and self._agenda.tell_at is None
+            and self._wanting.is_settled
+            and self.overlay.is_settled
+            and not any(one.buffered or one.kept for one in self.overlay.neighbours.values())
+        )
 
     # --- inputs ---
 

@@ -59,6 +59,11 @@ class Knowing:
         self._reigns = False
         """Whether this broker was the root when it last looked."""
 
+    @property
+    def lent(self) -> frozenset[str]:
+        """At the root: the types that are lent (Law 2)."""
+        return frozenset(one.name for one in self._lent)
+
     # --- what is told ---
 
     def tell(self) -> None:

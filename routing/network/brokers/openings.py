@@ -16,7 +16,7 @@ from routing.network.brokers.ground import Ground
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
 from routing.network.tables.moved import Moved
-from routing.network.tables.sharing import ForTree, Keeper, Sharer
+from routing.network.tables.sharing import ForTree, Keeper, Numbers, Sharer
 from routing.partition.asking import Asked
 
 
@@ -35,6 +35,20 @@ class Openings:
         self._sharers: dict[str, Sharer] = {}
         self._keepers: dict[str, Keeper] = {}
         """By neighbour: what both ends know of the events that go over the link (sharing)."""
+
+    @property
+    def counts(self) -> Mapping[str, tuple[Numbers | None, Numbers | None]]:
+        """By neighbour: the numbers of the events that go there, and that come from there, for
+        whom this broker has any (sharing, Law 2).
+        """
+        sharers, keepers = self._sharers, self._keepers
+        return {
+            name: (
+                sharers[name].numbers if name in sharers else None,
+                keepers[name].numbers if name in keepers else None,
+            )
+            for name in sharers.keys() | keepers.keys()
+        }
 
     def forget(self, neighbour: str) -> None:
         """The link is lost, or back."""

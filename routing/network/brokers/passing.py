@@ -50,6 +50,11 @@ class Passing:
         """Remember so many ids from now on."""
         self._arrivals.ids_max = repeat_ids_max
 
+    @property
+    def remembered(self) -> int:
+        """How many ids of events are remembered."""
+        return self._arrivals.remembered
+
     # --- what comes ---
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:

@@ -30,6 +30,11 @@ class Arrivals:
         self._ids = _Ids()
         self.ids_max = ids_max
 
+    @property
+    def remembered(self) -> int:
+        """How many ids are remembered (Law 2)."""
+        return self._ids.remembered
+
     def begin_anew(self) -> None:
         """From now on what has come may come again."""
         self._known = dict(self._latest)
@@ -85,6 +90,11 @@ class _Ids:
         self._young: dict[str, set[str]] = {}
         self._old: dict[str, set[str]] = {}
         self._count = 0  # of the young ones
+
+    @property
+    def remembered(self) -> int:
+        """How many there are."""
+        return self._count + sum(map(len, self._old.values()))
 
     def unseen(self, batch: EventBatch) -> AnyArray | None:
         """The places of events whose ids are new, which they are no more; None: of all."""

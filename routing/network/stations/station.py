@@ -123,6 +123,11 @@ class Station:
         """The marks that were given to engine and forwarder."""
         return self._progress.types
 
+    @property
+    def forwarded(self) -> Mapping[str, int]:
+        """The marks of types that have gone up."""
+        return self._forwarder.marks
+
     def mark(self, rule: str) -> int:
         """Up to where a rule has been evaluated here; KeyError for one that is not."""
         mark = self._progress.mark(rule)

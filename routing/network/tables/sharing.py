@@ -47,6 +47,11 @@ class Numbers:
         self._ends: deque[int] = deque()
         """Of each batch that is remembered, the number after its last event."""
 
+    @property
+    def remembered(self) -> int:
+        """How many events there are behind the first batch that is remembered."""
+        return self.next - self._ends[0] if self._ends else 0
+
     def add(self, count: int) -> None:
         """A batch of so many events goes over the link."""
         self.next += count
@@ -69,6 +74,11 @@ class Sharer:
         self._known: dict[Hashable, int] = {}
         self._keys: deque[list[Hashable]] = deque()
         """Of each batch that is remembered."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """Those of the events that have gone over the link."""
+        return self._numbers
 
     def share(self, messages: Iterable[ForTree]) -> Iterator[Shared]:
         """What is to go over the link for these messages, in their order."""
@@ -149,6 +159,11 @@ class Keeper:
         self._batches: list[EventBatch] = []
         self._gone = 0
         """So many of the first of both are forgotten, and given back together (``_forget``)."""
+
+    @property
+    def numbers(self) -> Numbers:
+        """Those of the events that have come over the link."""
+        return self._numbers
 
     @property
     def is_new(self) -> bool:

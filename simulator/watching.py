@@ -1,0 +1,298 @@
+"""What must be true of a run at every moment: brokers are looked at while they run.
+
+Law 1: a watch sends nothing, draws no chance and changes nothing, so a run that is watched is the
+same run, byte for byte. It looks between two inputs, when every broker has done all that follows
+from what has come to it.
+
+Law 2: what is promised never to go back does not, from one look to the next: the marks that were
+given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
+and the outlooks of rules, within a plan; those that the root has found in the whole network, ever;
+up to where a sink's broker has what it wants of a rule, at a root ever, elsewhere within an epoch,
+where rules are pulled within a plan; and what an open source has promised, on one link. Where
+several lives of a broker, versions of a rule, or generations of a tree follow one another, each
+begins anew.
+
+Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
+events of own sources, remembered ids and events, what clients have not had acknowledged.
+
+Law 4: within an epoch of a tree a broker has one father, or none any more, and nobody is above
+himself (routing.overlay.trees, Law 2); a broker that has restarted may be, until the next epoch.
+
+Law 5: whenever a part of the network is at rest its tables agree (simulator.agreement).
+
+A look costs some hundred microseconds, as much as some ten messages. So there is one whenever
+``LINES`` messages have been carried, ``EVERY_S`` after the last at the earliest, and whenever the
+network has come to rest with other tables than before. All in all that is a tenth of a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from routing.config import Ordering
+from routing.messages import WhenFull
+from routing.network.brokers.broker import Broker
+from routing.network.stations.station import Station
+from routing.network.tables.sharing import REMEMBERED_MAX
+from routing.serving.deployment import Deployed
+from simulator.agreement import check_tables, check_trees, parts_of, trees_of
+from simulator.due import Due
+from simulator.hosts import BrokerHost
+
+if TYPE_CHECKING:
+    from simulator.experiment import Experiment
+
+EVERY_S = 0.5
+LINES = 128
+RESTED_S = 5.0
+"""So often it is noted that the network is at rest still."""
+FOUND_MAX = 20
+"""Differences that are kept of each check; what goes wrong once goes wrong at every look."""
+
+Scope: TypeAlias = tuple[Any, ...]
+"""Within which marks do not go back: other objects or values, and they begin anew."""
+Marks: TypeAlias = tuple[Scope, Mapping[str, int]]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of a host when it was last looked at, of one life of its broker."""
+
+    broker: Broker
+    marks: dict[str, Marks] = field(default_factory=dict)
+    fathers: dict[tuple[str, int], str | None] = field(default_factory=dict)
+
+
+class Watch:
+    """Watches one experiment, from ``start`` on; ``found`` has what was not as it must be."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.found: dict[str, dict[str, None]] = {}
+        """By check, the differences in words, each once."""
+        self.looks = self.rests = 0
+        """How often brokers were looked at, and how often all tables were."""
+        self._experiment = experiment
+        self._simulation = experiment.simulation
+        self._lines = 0
+        self._seen: dict[str, Seen] = {}
+        self._restless: str | None = None
+        """A broker that was not at rest when that was last asked: most likely it is not yet."""
+        self._agreed: list[Any] = []
+        """What the tables followed from when they were last looked at."""
+        self.rested_at: float | None = None
+        """When the whole network was last at rest."""
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._simulation.after(EVERY_S, self._wake)
+
+    def _wake(self, due: Due) -> None:
+        lines = self._simulation.trace.lines
+        if lines >= self._lines + LINES:
+            self._lines = lines
+            self.look()
+        self.look_at_rest()
+        self._simulation.after(EVERY_S, self._wake)
+
+    def look(self) -> None:
+        """Look at all brokers that run (Laws 2 to 4)."""
+        self.looks += 1
+        hosts = [host for host in self._experiment.brokers.values() if host.is_running]
+        for host in hosts:
+            seen = self._seen.get(host.name)
+            if seen is None or seen.broker is not host.broker:
+                seen = self._seen[host.name] = Seen(host.broker)
+            self._note("marks", self._look_at_marks(host, seen))
+            self._note("buffers", self._look_at_buffers(host))
+            self._note("trees", _look_at_fathers(host, seen))
+        self._note("buffers", self._look_at_clients())
+        self._note("trees", _look_for_cycles(hosts))
+
+    def _note(self, check: str, lines: Iterator[str]) -> None:
+        for line in lines:
+            found = self.found.setdefault(check, {})
+            if len(found) < FOUND_MAX:
+                found[line] = None
+
+    # --- marks (Law 2) ---
+
+    def _look_at_marks(self, host: BrokerHost, seen: Seen) -> Iterator[str]:
+        before, seen.marks = seen.marks, dict(_marks_of(host.broker))
+        for what, (scope, marks) in seen.marks.items():
+            was = before.get(what)
+            if was is None or len(was[0]) != len(scope) or not all(map(_same, was[0], scope)):
+                continue
+            for name, mark in was[1].items():
+                if marks.get(name, mark) < mark:
+                    yield f"broker {host.name}: {what} {name} went back"
+
+    # --- buffers (Law 3) ---
+
+    def _look_at_buffers(self, host: BrokerHost) -> Iterator[str]:
+        broker = host.broker
+        for what, held, most in _held_by(broker):
+            if held > most:
+                yield f"broker {host.name}: more {what} than the {most} that are allowed"
+        ledger, ground = broker.ground.detection.ledger, broker.ground
+        if len(ledger) > ledger.events_max and len(list(ledger)) > 1:
+            yield f"broker {host.name}: more events of own sources are kept than may be"
+        sources = len(self._experiment.sources)
+        for sink in ground.sinks:
+            most = 0
+            if sink.when_full is WhenFull.BLOCK:
+                if sink.rules:
+                    continue  # nothing bounds what rules make of what is still under way
+                most = sources * ground.config.publish_credit
+            if sink.excess > most:
+                yield f"broker {host.name}: the queue of sink {sink.name} is longer than its limit"
+
+    def _look_at_clients(self) -> Iterator[str]:
+        for source in self._experiment.sources:
+            if source.session.ready and source.session.room < 0:
+                yield f"source {source.name}: more is not acknowledged than its session keeps"
+
+    # --- tables (Law 5) ---
+
+    def look_at_rest(self) -> None:
+        """Look at the tables, where the network is at rest and they may be others than before."""
+        hosts, now = self._experiment.brokers, self._simulation.now
+        agreed = list(_agreed_on(self._experiment))
+        is_same = len(agreed) == len(self._agreed) and all(map(_same, agreed, self._agreed))
+        if is_same and self.rested_at is not None and now < self.rested_at + RESTED_S:
+            return
+        if self._restless is not None and not _is_at_rest(hosts[self._restless]):
+            return
+        self._restless = next((name for name in hosts if not _is_at_rest(hosts[name])), None)
+        if self._restless is not None:
+            return
+        parts = list(parts_of(self._experiment))
+        if not all(part.is_at_rest for part in parts):
+            return
+        self.rested_at, self._agreed = now, agreed
+        if not is_same:
+            self.rests += 1
+            self.look()
+            for part in parts:
+                self._note("tables", check_tables(part))
+                self._note("trees", check_trees(part))
+
+
+def _is_at_rest(host: BrokerHost) -> bool:
+    return not host.is_running or host.broker.is_at_rest
+
+
+def _same(one: Any, other: Any) -> bool:
+    return one is other or one == other
+
+
+def _agreed_on(experiment: Experiment) -> Iterator[Any]:
+    """What tables follow from: where none of it is another, neither are they."""
+    for host in experiment.brokers.values():
+        if host.is_running:
+            broker = host.broker
+            yield broker
+            yield broker.agreed.plan
+            yield broker.agreed.known
+            yield broker.ground.sinks.version
+    for lanes in experiment.lanes.values():
+        yield lanes[0].is_cut
+
+
+# --- what a broker is looked at for ---
+
+
+def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
+    """All marks of a broker: what they are, and within what they do not go back."""
+    ground, plan = broker.ground, broker.agreed.plan
+    detection, router = ground.detection, ground.router
+    for source in ground.sources:
+        if source.is_open:
+            yield "the promise of source", ((source, source.peer), {source.name: source.promise})
+    if ground.config.ordering is Ordering.ARRIVAL:
+        return  # there are none: everything is evaluated when it comes
+    yield from _marks_in_tree("the single tree", detection.station, plan)
+    for root, tree in trees_of(broker):
+        yield from _marks_in_tree(f"the tree of {root}", tree.station, tree)
+    found = {"type": detection.type_marks, "the last event of type": detection.fronts}
+    for what, marks in found.items():
+        yield f"the mark in the network of {what}", ((), dict(marks))
+    # Of rules that are pulled, all is asked for anew with every plan, and what was said of types
+    # counts no more (docs/protocol.md, Push and pull).
+    pulled = any(station.is_pulling for station in detection.stations)
+    scope = ("root" if router.is_root else router.epoch, plan if pulled else None)
+    for sink in ground.sinks:
+        # What nobody here wants any more may begin anew for whoever wants it next.
+        had = {_told(one): detection.reached(one.rule.name) for one in sink.rules}
+        yield f"what sink {sink.name} has of rule", ((*scope, sink.peer), had)
+
+
+def _told(deployed: Deployed) -> str:
+    return f"{deployed.rule.name}, version {deployed.version} since {deployed.since}"
+
+
+def _marks_in_tree(tree: str, station: Station, plan: Any) -> Iterator[tuple[str, Marks]]:
+    yield f"the mark in {tree} of type", ((station,), station.type_marks)
+    yield f"what has gone up in {tree} of type", ((station, plan), station.forwarded)
+    outlooks = {name: station.outlook(name) for name in station.rules}
+    yield f"the outlook in {tree} of rule", ((station, plan), outlooks)
+
+
+def _held_by(broker: Broker) -> Iterator[tuple[str, int, int]]:
+    """What a broker keeps, how much of it, and how much of it at most."""
+    ground, overlay = broker.ground, broker.overlay
+    config, links = ground.config, overlay.config
+    for channel in overlay.links.values():
+        neighbour = channel.neighbour
+        yield f"messages for {neighbour}", channel.buffered, links.buffer_max
+        yield f"packets under way to {neighbour}", channel.under_way, links.window_max
+        yield f"packets of {neighbour} before their turn", channel.kept, links.window_max
+    yield "brokers", len(overlay.states), links.nodes_max
+    for neighbour, both in broker.openings.counts.items():
+        for one in both:
+            if one is not None:
+                events = f"events of the link to {neighbour} remembered"
+                yield events, one.remembered, REMEMBERED_MAX
+    # What a message brings is remembered whole.
+    most = 2 * (config.repeat_ids_max + config.publish_credit)
+    yield "ids of events remembered", broker.remembered, most
+    for source in ground.sources:
+        yield f"credit of source {source.name}", source.outstanding, config.publish_credit
+        yield f"types of source {source.name}", len(source.floors), config.types_max
+    for station in ground.detection.stations:
+        if station.missing.absent - station.missing.given_up:
+            waiting = sum(station.missing.waiting.values())
+            yield "events waiting for a type", waiting, config.waiting_events_max
+
+
+# --- trees (Law 4) ---
+
+
+def _look_at_fathers(host: BrokerHost, seen: Seen) -> Iterator[str]:
+    before = seen.fathers
+    seen.fathers = {(one.root, one.epoch): one.father for one in host.broker.overlay.trees}
+    for (root, epoch), father in seen.fathers.items():
+        was = before.get((root, epoch), father)
+        if father is not None and father != was:
+            yield f"broker {host.name}: its father in the tree of {root} was {was}, is {father}"
+
+
+def _look_for_cycles(hosts: Sequence[BrokerHost]) -> Iterator[str]:
+    trees: dict[tuple[str, int], dict[str, str]] = {}
+    for host in hosts:
+        if host.starts == 1:
+            for tree in host.broker.overlay.trees:
+                if tree.father is not None:
+                    trees.setdefault((tree.root, tree.epoch), {})[host.name] = tree.father
+    for (root, _), fathers in trees.items():
+        above: set[str] = set()
+        for name in fathers:
+            below: set[str] = set()
+            while name in fathers and name not in above:
+                if name in below:
+                    yield f"the tree of {root}: {name} is above itself"
+                    return
+                below.add(name)
+                name = fathers[name]
+            above |= below
