@@ -205,14 +205,13 @@ def _agreed_on(experiment: Experiment) -> Iterator[Any]:
 
 def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
     """All marks of a broker: what they are, and within what they do not go back."""
-    ground, agreed = broker.ground, broker.agreed
+    ground, plan = broker.ground, broker.agreed.plan
     detection, router = ground.detection, ground.router
     for source in ground.sources:
         if source.is_open:
             yield "the promise of source", ((source, source.peer), {source.name: source.promise})
     if ground.config.ordering is Ordering.ARRIVAL:
         return  # there are none: everything is evaluated when it comes
-    plan = agreed.plan if agreed.is_planned else None
     yield from _marks_in_tree("the single tree", detection.station, plan)
     for root, tree in trees_of(broker):
         yield from _marks_in_tree(f"the tree of {root}", tree.station, tree)

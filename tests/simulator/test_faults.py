@@ -16,9 +16,11 @@ from random import Random
 
 import pytest
 from networks import apart, faulty, run, sharp, usable, write
+from simulator_text import TWO, events
 
 from routing.network import strategy
 from routing.network.recovery import ledger
+from routing.serving.sources import Standing
 from simulator.checkers import check
 
 COUNT = int(os.environ.get("REXMQ_FAULTS", "12"))
@@ -125,3 +127,17 @@ for_s = 19.57
     outcome = run(written(text, rules, **{"s1.jsonl": events}))
     assert outcome.settled
     assert check(outcome) == []
+
+
+def test_a_source_that_closes_out_of_reach_is_not_known_for_ever(written) -> None:
+    """The root had heard of it, and took it for a live one after the links had healed."""
+    text = TWO.replace('broker = "b2"\nevents', 'broker = "b3"\nevents')
+    for name in ("b3", "b4"):  # so that b2 is the centre without b3, too
+        text += f'[[broker]]\nname = "{name}"\n[[link]]\nbetween = ["b2", "{name}"]\n'
+    text += '[[fault]]\nkind = "cut"\nat_s = 5.0\nfor_s = 60.0\nlinks = [["b2", "b3"]]\n'
+    files = {"s1.jsonl": events("Temp", 10.0, 90.0), "s2.jsonl": events("Smoke", 12.0, 20.0)}
+    outcome = run(written(text, **files))
+    assert check(outcome) == []
+    root = outcome.experiment.brokers["b2"].broker
+    assert root.ground.router.is_root
+    assert all(one.standing is Standing.CLOSED for one in root.ground.sources)

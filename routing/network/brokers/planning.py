@@ -115,6 +115,8 @@ class Planning:
             others = (self._agreed.known, *found.known)
             knowing.learn(found.known)
             self._set_apart(found, others)
+            present = {(name, home) for name, home, _ in found.sources}
+            self._visiting.part_with(present, {name for name, _, _ in found.nodes})
             for name, home, types in found.sources:
                 schemas = self._ground.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)

@@ -7,6 +7,8 @@ somebody who publishes them; what it promises comes along the tree.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, Unadvertise
@@ -43,6 +45,18 @@ class Visiting:
             self._ground.desk.log(
                 "error", "a source is not known", source=name, reason=str(refusal)
             )
+
+    def part_with(self, present: Collection[tuple[str, str]], homes: Collection[str]) -> None:
+        """These brokers have named their open sources, each with its home: whoever visits from one
+        of them and is not among those has closed while nobody here could hear it.
+        """
+        ground = self._ground
+        for source in list(self._visitors):
+            home = self._visitors.home(source.name)
+            if home in homes and (source.name, home) not in present:
+                ground.sources.close(source)
+                ground.detection.withdraw(source, list(source.floors))
+                self._visitors.leave(source.name)
 
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         ground = self._ground

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
-from routing.serving.sources import Source
+from routing.serving.sources import Source, Standing
 
 
 class Publishers:
@@ -44,10 +44,10 @@ class Publishers:
 
     @property
     def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Those that publish, and their types."""
+        """Those that publish, and their types; who is left out for its silence may come back."""
         sources = {name: one for own in self._of.values() for name, one in own.items()}
         for name, source in sorted(sources.items()):
-            if source.is_open and source.floors:
+            if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
                 yield name, tuple(sorted(source.floors))
 
     # --- coming and going ---
