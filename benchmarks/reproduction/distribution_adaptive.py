@@ -52,8 +52,8 @@ class Comparison:
             return
         yield "7.9", scenario(distribution.DEFAULT if size is WHOLE else size)
         for figure, plot in distribution.PLOTS.items():
-            for point in plot.points_of(size):
-                yield f"{figure}: {point.place:g} {plot.varied}", scenario(size, **point.change)
+            for point, made in zip(plot.points_of(size), plot.settings(size), strict=True):
+                yield f"{figure}: {point.place:g} {plot.varied}", made
 
     def outcome(self, study: Study) -> Outcome:
         """What the rows that are there come to, at points that have all that is compared."""
