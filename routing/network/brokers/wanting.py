@@ -28,6 +28,10 @@ class Wanting:
         self._confirmations = Confirmations()
         self._wanted_by_father: tuple[Branch, int] | None = None
         """What of the father's wants the station was told of last."""
+        self._early: dict[str, tuple[Want, ...]] = {}
+        """What neighbours have told that may be ahead of this broker, in another tree."""
+        self._followed: dict[str, int] = {}
+        """The last epoch of each root by whose tree this broker has gone."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
@@ -53,7 +57,28 @@ class Wanting:
             self._ground.send(branch.neighbour, replace(want, number=branch.told_number))
 
     def hear_want(self, neighbour: str, want: Want) -> None:
-        """A neighbour wants something else."""
+        """A neighbour wants something else. What it may want in the tree that comes is kept until
+        this broker goes by that, and not confirmed before; so if none comes it is told again.
+        """
+        if self._is_ahead(neighbour):
+            before = self._early.get(neighbour, ()) if want.after else ()
+            self._early[neighbour] = (*before, want)
+        else:
+            self._early.pop(neighbour, None)
+            self._take(neighbour, want)
+
+    def _is_ahead(self, neighbour: str) -> bool:
+        """Whether a neighbour may go by a tree already that this broker is in, and did not go by
+        yet: who is the centre is not known here so soon.
+        """
+        followed = self._followed
+        return any(
+            tree.epoch > followed.get(tree.root, 0)
+            and (neighbour == tree.father or neighbour in tree.children)
+            for tree in self._ground.overlay.trees
+        )
+
+    def _take(self, neighbour: str, want: Want) -> None:
         if self._router.want(neighbour, want):
             self._agenda.look_again()
             self._confirmations.add(Neighbour(neighbour, want.number))
@@ -75,9 +100,17 @@ class Wanting:
     def start_anew(self) -> None:
         """The tree is another."""
         self._confirmations.start_anew()
+        if self._router.epoch is not None:
+            root, epoch = self._router.epoch
+            self._followed[root] = epoch
+        early, self._early = self._early, {}
+        for neighbour, wants in early.items():
+            for want in wants:
+                self._take(neighbour, want)
 
     def leave(self, neighbour: str) -> None:
         """A neighbour is in the tree no more."""
+        self._early.pop(neighbour, None)
         self._confirm(self._confirmations.leave(neighbour))
 
     # --- who waits for them ---
