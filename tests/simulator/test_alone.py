@@ -18,7 +18,7 @@ from simulator.experiment import Experiment
 from simulator.fuzzing import making
 from simulator.fuzzing.case import Case
 
-SEEDS = 240
+SEEDS = 120
 PARTS = 4
 
 

@@ -32,11 +32,8 @@ class Agenda:
             self.tell_at = self._moment.now + self._gather_s
 
     def repeat_later(self) -> None:
-        """Something was told, and is not confirmed. What is told meanwhile puts nothing off:
-        several neighbours that repeat what they want would do so for ever.
-        """
-        if self.repeat_at is None:
-            self.repeat_at = self._moment.now + REPEAT_S
+        """Something was told, and is not confirmed."""
+        self.repeat_at = self._moment.now + REPEAT_S
 
     def look_again(self) -> None:
         """What is wanted, or known, may be another than was last looked at."""

@@ -58,14 +58,12 @@ class Wanting:
 
     def hear_want(self, neighbour: str, want: Want) -> None:
         """A neighbour wants something else. What it may want in the tree that comes is kept until
-        this broker goes by that, and not confirmed before; so if none comes it is told again.
+        this broker goes by that.
         """
         if self._is_ahead(neighbour):
             before = self._early.get(neighbour, ()) if want.after else ()
             self._early[neighbour] = (*before, want)
-        else:
-            self._early.pop(neighbour, None)
-            self._take(neighbour, want)
+        self._take(neighbour, want)
 
     def _is_ahead(self, neighbour: str) -> bool:
         """Whether a neighbour may go by a tree already that this broker is in, and did not go by
