@@ -214,7 +214,10 @@ class _Reader:
         faults = tuple(
             self._fault(place, one, brokers, links) for place, one in enumerate(table.fault, 1)
         )
-        heartbeat_s = protocol.heartbeat_s or (FAULTY_HEARTBEAT_S if faults else QUIET_HEARTBEAT_S)
+        is_faulty = bool(faults) or table.faults is not None
+        heartbeat_s = protocol.heartbeat_s or (
+            FAULTY_HEARTBEAT_S if is_faulty else QUIET_HEARTBEAT_S
+        )
         made = Scenario(
             self._file,
             self._seed,
@@ -253,8 +256,7 @@ class _Reader:
             drawn = mishaps.draw(table, targets, made.faults, random)
         except ValueError as error:
             raise ValueError(f"faults.{error}") from None
-        heartbeat_s = self._table.protocol.heartbeat_s or FAULTY_HEARTBEAT_S
-        return replace(made, faults=(*made.faults, *drawn), heartbeat_s=heartbeat_s)
+        return replace(made, faults=(*made.faults, *drawn))
 
     def _processing(self, name: str | None) -> ProcessingTable | None:
         if name is None:

@@ -299,8 +299,8 @@ class Detection:
 
     def _rules_changed(self) -> None:
         self._rearrange()
-        self.watermarks.forget_groups()
-        self._engine.forget_marks()
+        if self.watermarks.forget_groups():
+            self._engine.forget_marks()
         self.watermarks.touch(self._deployments.needed)
         self._pending = True
         self._on_types()

@@ -161,14 +161,14 @@ class Watermarks:
             changed.append(True)
         return any(changed)
 
-    def forget_groups(self) -> None:
-        """Rules have changed; every type that one needs is to be touched, and the engine must
-        forget the marks that it was given.
+    def forget_groups(self) -> bool:
+        """Rules have changed; every type that one needs is to be touched. Whether the engine has
+        been given a mark that counts no more, so that it must forget what it was given (Law 1).
         """
-        deployments = self._deployments
+        deployments, before = self._deployments, self._given
         self._given = {
             name: mark
-            for name, mark in self._given.items()
+            for name, mark in before.items()
             if deployments.groups(name) or not deployments.defining(name)
         }
         self._ended.clear()
@@ -178,6 +178,7 @@ class Watermarks:
         self._kept = {
             group: self._kept.get(group, 0) for group in groups if any(map(self.is_absent, group))
         }
+        return len(self._given) < len(before)
 
     def _raise(self, name: str, mark: int | None) -> bool:
         if mark is None or mark <= self._given.get(name, TIME_MIN):

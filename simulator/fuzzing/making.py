@@ -21,15 +21,11 @@ from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Sink, used
 from simulator.fuzzing.sharp import SharpWriter
 from simulator.fuzzing.world import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, RuleText
 from simulator.fuzzing.writer import RuleWriter
+from simulator.mishaps import BOUNDS
 
 FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
 FAULTS = {
-    "loss": (0.05, 0.2),
-    "repeats": (0.05, 0.3),
-    "reordering": (0.001, 0.05),
-    "delay": (0.05, 1.0),
-    "slow": (2.0, 50.0),
-    "cut": None,
+    kind: BOUNDS.get(kind) for kind in ("loss", "repeats", "reordering", "delay", "slow", "cut")
 }
 """The faults on links and brokers, and between what bounds their values are."""
 AHEAD_MAX_S = 30.0

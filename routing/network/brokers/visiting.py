@@ -16,6 +16,7 @@ from routing.network.agreement.visitors import stand_in
 from routing.network.brokers.ground import Ground
 from routing.network.tables.router import CLOSED
 from routing.serving.link import Link
+from routing.serving.sources import Source
 
 
 class Visiting:
@@ -50,13 +51,10 @@ class Visiting:
         """These brokers have named their open sources, each with its home: whoever visits from one
         of them and is not among those has closed while nobody here could hear it.
         """
-        ground = self._ground
         for source in list(self._visitors):
             home = self._visitors.home(source.name)
             if home in homes and (source.name, home) not in present:
-                ground.sources.close(source)
-                ground.detection.withdraw(source, list(source.floors))
-                self._visitors.leave(source.name)
+                self._close(source)
 
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         ground = self._ground
@@ -79,11 +77,14 @@ class Visiting:
         source.spoke_at = ground.moment.now
         if mark == CLOSED:
             ground.send_flows()
-            ground.sources.close(source)
-            ground.detection.withdraw(source, list(source.floors))
-            self._visitors.leave(name)
+            self._close(source)
         else:
             ground.detection.keep_promise(source, mark, ground.moment.now)
+
+    def _close(self, source: Source) -> None:
+        self._ground.sources.close(source)
+        self._ground.detection.withdraw(source, list(source.floors))
+        self._visitors.leave(source.name)
 
     def leave(self) -> None:
         """Forget them: another broker is the root."""

@@ -63,6 +63,8 @@ class Wanting:
         if self._is_ahead(neighbour):
             before = self._early.get(neighbour, ()) if want.after else ()
             self._early[neighbour] = (*before, want)
+        else:
+            self._early.pop(neighbour, None)  # no such tree has come
         self._take(neighbour, want)
 
     def _is_ahead(self, neighbour: str) -> bool:
