@@ -185,7 +185,7 @@ class Deployments:
         added = []
         for rule in rules:
             self._serial += 1
-            added.append(Deployed(rule, since, version, self._serial))
+            added.append(Deployed(_by_itself(rule), since, version, self._serial))
             self._versions[rule.name] = version
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         return tuple(added)
@@ -261,6 +261,13 @@ class Deployments:
             uses.setdefault(rule.defines.name, set()).update(_used(rule))
         advertised = frozenset(published)
         return {rule.name: _needs(rule, uses, advertised) for rule in rules.rules}
+
+
+def _by_itself(rule: Rule) -> Rule:
+    """The rule as its text alone says, which is all that other brokers are told. What it may see of
+    a cycle that others draw it into (S12) is decided wherever rules are arranged.
+    """
+    return arrange([rule]).rules[0] if rule.is_strict else rule
 
 
 def _used(rule: Rule) -> list[str]:

@@ -180,3 +180,58 @@ subscribe = ["Smoke()", "Temp()"]
     assert check(outcome) == []
     (sink,) = outcome.experiment.sinks.values()
     assert max(arrival.moment for arrival in sink.arrivals) < 62.0
+
+
+def test_rules_of_a_cycle_are_no_others_when_parts_come_together(written) -> None:
+    """The root took its own for others than those that it was told of, forgot how far it was with
+    them, and told their composite events twice (found by a fuzz of networks torn for long).
+    """
+    rules = """
+event A(p: int)
+event B(p: int)
+event C(p: int)
+rule up: define Spread(d: int) from all C() as e0, X() as e1 within 1 s where d = 1
+rule any: define X(n: int) from C(p = $x) or B(p = $x) as e0 where n = 1
+rule down: define X(n: int) from C() as e0 where n = Count(Spread()) within 3 s from e0
+"""
+    text = """
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+[[broker]]
+name = "n0"
+[[broker]]
+name = "n1"
+[[link]]
+between = ["n0", "n1"]
+delay_ms = 40.0
+[[source]]
+name = "s1"
+broker = "n1"
+events = "s1.jsonl"
+[[source]]
+name = "s3"
+broker = "n1"
+events = "s3.jsonl"
+[[source]]
+name = "s2"
+broker = "n0"
+events = "s2.jsonl"
+[[sink]]
+name = "k0"
+broker = "n0"
+subscribe = ["X"]
+[[fault]]
+kind = "cut"
+at_s = 2.676
+for_s = 30.0
+"""
+    files = {
+        f"{name}.jsonl": json.dumps({"type": type_, "time": time, "data": {"p": 2}}) + "\n"
+        for name, type_, time in (("s1", "C", 3.0), ("s2", "B", 2.0), ("s3", "A", 4.0))
+    }
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 3
