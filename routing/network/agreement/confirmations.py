@@ -62,8 +62,10 @@ class Confirmations:
         return self._count
 
     def add(self, waiter: Waiter) -> None:
-        """Somebody wants something else, which is to be told soon."""
+        """Somebody wants something else, which is to be told soon; or has told it again."""
         if isinstance(waiter, Neighbour):  # the greater number stands for those before
+            if waiter in self._fresh or any(waiter == one for one, _ in self._waiting):
+                return
             self._fresh = [one for one in self._fresh if not _is_of(one, waiter.name)]
             self._waiting = [one for one in self._waiting if not _is_of(one[0], waiter.name)]
         self._fresh.append(waiter)

@@ -32,8 +32,11 @@ class Agenda:
             self.tell_at = self._moment.now + self._gather_s
 
     def repeat_later(self) -> None:
-        """Something was told, and is not confirmed."""
-        self.repeat_at = self._moment.now + REPEAT_S
+        """Something was told, and is not confirmed. What is told after that puts nothing off:
+        neighbours that tell again might put each other off for ever.
+        """
+        if self.repeat_at is None:
+            self.repeat_at = self._moment.now + REPEAT_S
 
     def look_again(self) -> None:
         """What is wanted, or known, may be another than was last looked at."""

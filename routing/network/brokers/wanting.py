@@ -89,13 +89,16 @@ class Wanting:
             self._confirm(self._confirmations.confirm(neighbour, wanted.number))
 
     def repeat(self) -> None:
-        """Tell again what was not confirmed: the neighbour was not in the same tree yet."""
-        if self._confirmations.is_settled:
-            return
+        """Tell again what was not confirmed: the neighbour was not in the same tree yet. Under its
+        old number: who has heard it, and waits for others, goes on waiting for the same.
+        """
         for neighbour in self._confirmations.unconfirmed:
-            if neighbour in self._router.branches:
-                self._router.branches[neighbour].told = None
-        self._agenda.tell_soon()
+            branch = self._router.branches.get(neighbour)
+            want = None if branch is None else branch.said()
+            if want is not None:
+                self._ground.send(neighbour, want)
+        if not self._confirmations.is_settled:
+            self._agenda.repeat_later()
 
     def start_anew(self) -> None:
         """The tree is another."""

@@ -201,6 +201,22 @@ def test_a_want_that_was_lost_is_told_again() -> None:
     assert network.take_lines() == ['r: s#1 Smoke@3("a")']
 
 
+def test_what_is_told_in_between_does_not_put_off_telling_again() -> None:
+    """Neighbours that tell again each second would put each other off for ever."""
+    network = furnished()
+    b2 = network.brokers["b2"]
+    followed = b2._router.want
+    b2._router.want = lambda neighbour, filters: False  # type: ignore[method-assign]
+    clients = [network.connect(f"r{number}", "b1") for number in range(6)]
+    clients[0].subscribe("Smoke")
+    network.run(0.5)
+    b2._router.want = followed  # type: ignore[method-assign]
+    for number, client in enumerate(clients[1:]):
+        client.subscribe(f"Temp(value > {number})")
+        network.run(0.4)
+    assert "r0: confirmed" in network.take_lines()
+
+
 def test_who_may_publish_is_heard_by_the_root_however_far_away_and_however_soon() -> None:
     network = Network(7)
     network.connect("k", "b1").subscribe("Hot()")

@@ -1,8 +1,7 @@
 """Parts of a network that were apart put together what they know (agreement.knowledge)."""
 
-from conversation import schema_of
-
 import pytest
+from conversation import schema_of
 
 from routing.config import NodeConfig
 from routing.messages import Known, RuleFacts
