@@ -18,12 +18,12 @@ at the root and wait, until the brokers are back or, ``forget_s`` later, forgott
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.identity import RULE_SOURCE, plain_name
 from routing.messages import Known, Plan
-from routing.network.agreement.rounds import Round, raise_all
+from routing.network.agreement.rounds import Absent, Round, raise_all
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.ground import Ground
@@ -83,10 +83,7 @@ class Planning:
         before_that = self._ground.deployments.rules
         self._do_what_was_asked(homes)
         due = {**self._still_due(due, before_that), **self._lingering.keep(due)}
-        remembered = {state.origin for state in self._ground.overlay.states}
-        absent = tuple(
-            one for one in agreed.known.homes if one[0] not in homes and one[0] in remembered
-        )
+        absent = self._out_of_reach(found, homes)
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
@@ -124,6 +121,18 @@ class Planning:
         raise_all(detection.rule_marks, found.rules.items())
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
+
+    def _out_of_reach(self, found: Round, homes: Container[str]) -> Absent:
+        """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);
+        this broker may have been away longer than others, or have forgotten all.
+        """
+        remembered = {state.origin for state in self._ground.overlay.states}
+        absent: dict[str, set[str]] = {}
+        for known in (self._agreed.known, *found.known):
+            for name, types in known.homes:
+                if name not in homes and name in remembered:
+                    absent.setdefault(name, set()).update(types)
+        return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
     def _do_what_was_asked(self, homes: dict[str, set[str]]) -> None:
         if self._trees is not None:
