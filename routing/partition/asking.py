@@ -44,13 +44,14 @@ Answers = tuple[tuple[str, int, int], ...]
 
 @dataclass(slots=True)
 class _Open:
-    """A span of masters that has not been answered whole, and up to where it has."""
+    """A span of masters that has not been answered whole, and up to where it has been."""
 
     number: int
     first: int
     last: int
     mark: int
     values: Values
+    answered: int
 
 
 class OpenSpans:
@@ -70,8 +71,15 @@ class OpenSpans:
 
     @property
     def mark(self) -> int:
-        """Up to where all has been answered; TIME_MAX when nothing is open."""
+        """Up to where all is answered that instants depend on; TIME_MAX when nothing is open."""
         return min((one.mark for one in self._open), default=TIME_MAX)
+
+    @property
+    def answered(self) -> int:
+        """The same, but what no instant depends on any more counts, too: before the masters that
+        came behind their own mark not everything is here that was asked for.
+        """
+        return min((one.answered for one in self._open), default=TIME_MAX)
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -81,7 +89,7 @@ class OpenSpans:
     def add(self, spans: Iterable[Span]) -> None:
         """One more Awakening."""
         self.number += 1
-        self._open += (_Open(self.number, *span) for span in spans)
+        self._open += (_Open(self.number, *span, span.first) for span in spans)
 
     def answer(self, number: int, mark: int) -> bool:
         """What was asked for up to a number is answered up to a mark; whether that is news."""
@@ -91,8 +99,8 @@ class OpenSpans:
             if one.number <= number and mark > one.last + self.after:
                 is_news = True
                 continue
-            if one.number <= number and one.mark < mark:
-                one.mark, is_news = mark, True
+            if one.number <= number and one.answered < mark:
+                one.answered, one.mark, is_news = mark, max(mark, one.mark), True
             left.append(one)
         self._open = left
         return is_news

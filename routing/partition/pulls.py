@@ -11,7 +11,9 @@ nothing has to be said, however far time goes on.
 
 Law 2: a master may come behind its own mark, when it has waited below for another event (4.2). It
 counts for instants from the mark on only, and what it is asked for with is no further behind than
-the rule reaches. So much is still there: the horizon is that far behind the mark.
+the rule reaches. So much is still there: the horizon is that far behind the mark. Who has asked
+this node, though, is told nothing beyond that master until it is answered: it may have asked for
+the very same.
 
 Law 3: nothing waits in a circle. The marks of masters are those of what is sent unasked, and
 answers depend on nothing but what lies below.
@@ -64,6 +66,7 @@ class _Pulled:
     horizon: int = TIME_MIN
     told_horizon: int = TIME_MIN
     _mark: int | None = None
+    _answered: int | None = None
 
     @property
     def types(self) -> frozenset[str]:
@@ -79,9 +82,18 @@ class _Pulled:
             self._mark = min((*unasked, *told), default=TIME_MAX)
         return self._mark
 
+    @property
+    def answered(self) -> int:
+        """The same, late masters included (Law 2)."""
+        if self._answered is None:
+            unasked = (span.first for span in self.new)
+            told = (one.answered for one in self.told.values())
+            self._answered = min((*unasked, *told), default=TIME_MAX)
+        return self._answered
+
     def touch(self) -> None:
-        """Something was asked or answered: the mark is another."""
-        self._mark = None
+        """Something was asked or answered: the marks are others."""
+        self._mark = self._answered = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,13 +307,13 @@ class Pulls:
                     found[child] = min(told.mark, found.get(child, TIME_MAX))
         return found
 
-    def mark(self, rule: str) -> int:
+    def answered(self, rule: str) -> int:
         """Up to where those below have answered what was asked for; TIME_MAX when nothing is open.
 
         What has come and was not asked for yet, because ``take_asked`` has yet to say so, is open.
         """
         one = self._rules.get(rule)
-        return TIME_MAX if one is None else one.mark
+        return TIME_MAX if one is None else one.answered
 
 
 def _masters(batch: EventBatch, places: Int64s, pull: Pull) -> Iterator[tuple[int, Values]]:

@@ -7,6 +7,7 @@ published one.
 """
 
 import itertools
+import json
 import os
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from networks import apart, local, run, sharp, usable, write
 
+from routing.network.strategy import names
 from simulator.checkers import check
 
 CASES = int(os.environ.get("REXMQ_NETWORKS", "25"))
@@ -142,3 +144,44 @@ print(Experiment(scenario.read(Path({str(path)!r}))).run().digest)
         for seed in ("1", "2")
     }
     assert digests == {f"{run(path).digest}\n"}
+
+
+LATE_MASTER = """
+event A(n: int)
+event B(q: int)
+event C(n: int)
+rule r0: define Z() from C() as e0
+and last C() as e1 within 5 s from e0
+and last A() as e2 within 4 s from e1
+and not B(q > 0) within 1 s from e2
+"""
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_a_late_master_needs_is_there_before_it_is_answered(written, name: str) -> None:
+    """A master came behind its own mark to a broker that asks for what belongs with it. As no
+    earlier instant depended on it, who had asked this broker for the same was told that all was
+    sent; what came of it then was in nobody's window (found by a fuzz).
+    """
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n[protocol]\nlead_s = 60.0\n'
+    text += "".join(f'[[broker]]\nname = "{broker}"\n' for broker in ("n0", "n2", "n6"))
+    for other, delay in (("n0", 0.5), ("n2", 5.0)):
+        text += f'[[link]]\nbetween = ["n6", "{other}"]\ndelay_ms = {delay}\n'
+    text += '[[sink]]\nname = "k0"\nbroker = "n0"\nsubscribe = ["Z"]\n'
+    sources = {
+        "a0": ("n2", [("A", time, 0) for time in (72.0, 73.0, 73.000001)]),
+        "a1": ("n0", [("A", time, 0) for time in (61.0, 69.0, 71.0, 73.0)]),
+        "b0": ("n6", [("B", 67.0, 0), ("B", 70.0, 1)]),
+        "c0": ("n2", [("C", 72.0, 0), ("C", 77.0, 0)]),
+    }
+    files = {}
+    for source, (broker, events) in sources.items():
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = "".join(
+            json.dumps({"type": one, "time": time, "data": {"q" if one == "B" else "n": number}})
+            + "\n"
+            for one, time, number in events
+        )
+    outcome = run(written(text, LATE_MASTER, **files))
+    assert check(outcome) == []
+    assert len(outcome.experiment.sinks["k0"].arrivals) == 1

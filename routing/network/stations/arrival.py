@@ -89,7 +89,7 @@ class ArrivalStation(Station):
         for batch in detections.batches:
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
-        ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.mark)
+        ends = self._forwarder.ends(now, now - ASKED_WITHIN_US, self._pulls.answered)
         self.outbox.post(self._forwarder.advance({}), answers=ends)
         return detections
 

@@ -346,5 +346,5 @@ class Station:
             up = {**up, **dict.fromkeys(over, CLOSED)}
         answers: Answers = ()
         if forwarder.is_asked:
-            answers = forwarder.answers(progress.open_mark, self._pulls.mark)
+            answers = forwarder.answers(progress.open_mark, self._pulls.answered)
         self.outbox.post(forwarded, self.outbox.news(up), answers)

@@ -449,5 +449,5 @@ def test_what_has_changed_is_what_looking_at_everything_finds(seed: int) -> None
                 anew.take(child, answers)
         told.update(pulls.take_limits())
         assert told == pulls.limits == anew.limits, f"seed {seed}"
-        assert [pulls.mark(name) for name in "XYZ"] == [anew.mark(name) for name in "XYZ"]
+        assert [pulls.answered(name) for name in "XYZ"] == [anew.answered(name) for name in "XYZ"]
         assert pulls.awaited("C") == anew.awaited("C")
