@@ -84,7 +84,9 @@ class Node:
             marks[name] = min(marks.get(name, end), self.engine.mark(rule.name))
         self.given = marks
         forwarded = self.forwarder.advance(marks)
-        answers = self.forwarder.answers(lambda name: marks.get(name, TIME_MAX), self.pulls.answered)
+        answers = self.forwarder.answers(
+            lambda name: marks.get(name, TIME_MAX), self.pulls.answered
+        )
         self.told.update(forwarded.marks)
         return Message(forwarded.batches, dict(self.told), answers)
 

@@ -3,15 +3,16 @@
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then.
 
-Law 2: it is told while there is a plan for the tree as it is. Before that the root may have more to
-learn, from parts of the network that were apart (knowledge); what it learns of types that nobody
-here mentions is lent: known until the next plan, when those who publish them have been heard; and
+Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
+the root may have more to learn, from parts of the network that were apart (knowledge), and they
+would take over what it knows in place of that. What it learns of types that nobody here mentions is
+lent: known until the next plan, when those who publish them have been heard; and
 so is what events are of that are held here, whose sources may have closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.model import EventType
@@ -74,12 +75,9 @@ class Knowing:
             known = self._knowledge(dict(self._agreed.known.homes))
             if known != self._agreed.known:
                 self._agreed.known = known
-        # Whoever has just joined may know what the root does not: it is introduced first.
-        self.pass_on(self._router.partners)
+        self.pass_on()
 
-    def pass_on(
-        self, to: Container[str] | None = None, heard: tuple[Known, Amended] | None = None
-    ) -> None:
+    def pass_on(self, heard: tuple[Known, Amended] | None = None) -> None:
         """Tell children what is known, where it is news: the whole, if they were told nothing yet,
         else the difference. ``heard``: what was known before, and how that was amended.
         """
@@ -88,7 +86,7 @@ class Knowing:
         known = self._agreed.known
         for branch in self._router.children:
             before = branch.known
-            if (to is not None and branch.neighbour not in to) or before is known:
+            if not branch.has_joined or before is known:
                 continue
             if before == known:
                 continue
@@ -169,7 +167,7 @@ class Knowing:
         ground.detection.give_up(self._agreed.known.given_up)
         ground.desk.check_interests()
         ground.desk.follow()
-        self.pass_on(heard=heard)
+        self.pass_on(heard)
 
     def _goes_with_own(self, schema: EventType) -> bool:
         """Whether no local source publishes the type with another schema (a part of the network

@@ -99,7 +99,6 @@ class Planning:
             plan = replace(plan, anew=True, due=dues)
         if self._trees is not None:
             plan = self._trees.plan(plan, found, dues)
-        self._knowing.pass_on()
         return plan
 
     def _learn(self, found: Round) -> None:
@@ -186,6 +185,9 @@ class Planning:
         if router.father is not None:
             partners.add(router.father)
         router.partners = partners
+        for child in children:
+            router.branches[child].has_joined = True
+        self._knowing.pass_on()
         self._wanting.index()
         self._wanting.tell(children)
         for child in children:
