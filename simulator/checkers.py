@@ -9,20 +9,21 @@ A scenario names the checkers that are asked; all, unless it does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import networkx as nx
 import numpy as np
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
+from matcher.model import MICROSECONDS, TIME_MIN, Bools, Event, EventBatch
 from routing.messages import Code, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Sink, Source
 from simulator.experiment import Experiment, Outcome
+from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, delivered, differences
 from simulator.scenario import CHECKS
 
@@ -37,8 +38,9 @@ def check(outcome: Outcome) -> list[str]:
 
 def check_results(outcome: Outcome) -> Iterator[str]:
     """Every sink got exactly what the centralised oracle gives it, and nothing was refused; but for
-    what a source that comes in mid-stream brings too late for the others of its types, which the
-    oracle does not see either.
+    what a source brings too late that comes in mid-stream, or comes back to a broker that has
+    failed, which the oracle does not see either; and for what may be lost with such a broker
+    (simulator.losses).
 
     Of events whose times are those of their arrival only the published ones are compared; of
     composite ones it is asked that they can be true.
@@ -50,9 +52,12 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             yield f"{manager.name}: it has had no answer"
     by_arrival = experiment.scenario.ordering == "arrival"
     oracle = Oracle(() if by_arrival else experiment.book.held, list(_taken(experiment)))
+    losses = _losses(experiment)
     for name, sink in experiment.sinks.items():
         got = _as_published(experiment, delivered(sink.arrivals))
         expected = _due(experiment, sink, oracle.answer(sink.filters), got)
+        if losses is not None:
+            expected, got = losses.excuse(expected, sink.arrivals, sink.gaps)
         if by_arrival:
             expected = Answer(got.composite, expected.published)
             lines = [*differences(expected, got), *_impossible(experiment, got.composite)]
@@ -82,16 +87,42 @@ def refusals(experiment: Experiment) -> Iterator[str]:
 
 
 def _late(experiment: Experiment, client: Client) -> list[Rejected]:
-    """What a source that came in mid-stream brought too late for others of its types."""
-    if not isinstance(client, Source) or experiment.comes_s(client.name) is None:
+    """What a source that came in mid-stream brought too late for others of its types; or one that
+    came back, for any.
+    """
+    if not isinstance(client, Source):
+        return []
+    if client.broker.failures:
+        return _too_late(client)
+    if experiment.comes_s(client.name) is None:
         return []
     others = {
         one.name for source in experiment.sources if source is not client for one in source.types
     }
     if not all(one.name in others for one in client.types):
         return []
+    return _too_late(client)
+
+
+def _too_late(client: Client) -> list[Rejected]:
     rejected = [one for one in client.refusals if isinstance(one, Rejected)]
     return [one for one in rejected if one.code is Code.LATE]
+
+
+def _losses(experiment: Experiment) -> Losses | None:
+    """What may be lost with brokers that have failed; None where none had clients."""
+    failures = [one for host in experiment.brokers.values() for one in host.failures]
+    if not failures:
+        return None
+    kept = [batch for one in failures for batch in one.kept]
+    for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
+        if source.broker.failures:
+            last_us = source.broker.failures[-1].moment * MICROSECONDS
+            late = [run for refusal in _late(experiment, source) for run in refusal.sequences]
+            for batch in recording.batches:
+                mask = _among(batch, late) & (batch.time <= last_us)
+                kept += [batch.take(mask)] if mask.any() else []
+    return Losses(min(one.moment for one in failures), kept, experiment.book.held)
 
 
 def _taken(experiment: Experiment) -> Iterator[EventBatch]:
@@ -99,11 +130,17 @@ def _taken(experiment: Experiment) -> Iterator[EventBatch]:
     for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
         late = [run for refusal in _late(experiment, source) for run in refusal.sequences]
         for batch in recording.batches:
-            numbers = batch.ids.sequence
-            gone = np.zeros(len(batch), dtype=np.bool_)
-            for first, last in late:
-                gone |= (numbers >= first) & (numbers <= last)
+            gone = _among(batch, late)
             yield batch.take(~gone) if gone.any() else batch
+
+
+def _among(batch: EventBatch, runs: Iterable[tuple[int, int]]) -> Bools:
+    """bool[n]: which events have numbers within these."""
+    numbers = batch.ids.sequence
+    found = np.zeros(len(batch), dtype=np.bool_)
+    for first, last in runs:
+        found |= (numbers >= first) & (numbers <= last)
+    return found
 
 
 def _due(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:

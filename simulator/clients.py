@@ -6,10 +6,12 @@ the client tries again every ``RETRY_S``. Frames of a link that is gone arrive n
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -219,6 +221,13 @@ class Arrival(Struct, frozen=True, eq=False, gc=False):
     delivery: Delivery
 
 
+class Gap(NamedTuple):
+    """A sink was without its broker, or its subscriptions were not in force again; in seconds."""
+
+    begin_s: float
+    end_s: float
+
+
 class Sink(Client):
     """Subscribes, and takes whatever comes at once.
 
@@ -233,6 +242,8 @@ class Sink(Client):
         self.confirmed_at: float | None = None
         """When all that it subscribes to was in force for the first time; None before."""
         self.has_left = False
+        self.gaps: list[Gap] = []
+        """When its link was lost, and when all was in force again on another; inf until then."""
         self._unconfirmed = len(self.filters)
         self.arrivals: list[Arrival] = []
         self.moments = Moments()
@@ -250,6 +261,20 @@ class Sink(Client):
         self.has_left = True
         self.session.close(self._simulation.now)
         self._driver.settle()
+
+    def _lose(self, peer: Peer) -> None:
+        if peer == self._peer and not self._is_away:
+            self.gaps.append(Gap(self._simulation.now, math.inf))
+        super()._lose(peer)
+
+    def _take_results(self) -> None:
+        super()._take_results()
+        if self._is_away and self.session.ready and not self.session.unanswered:
+            self.gaps[-1] = self.gaps[-1]._replace(end_s=self._simulation.now)
+
+    @property
+    def _is_away(self) -> bool:
+        return bool(self.gaps) and self.gaps[-1].end_s == math.inf
 
     def take(self, result: Result) -> None:
         """Take what is delivered, and grant as much credit."""

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from matcher.model import EventBatch
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
 from routing.network.brokers.broker import Broker
@@ -191,6 +192,13 @@ class Processor:
         self._free_at = self._simulation.now
 
 
+class Failure(NamedTuple):
+    """A broker failed at a moment, in seconds, and what it had kept of its own sources' events."""
+
+    moment: float
+    kept: tuple[EventBatch, ...]
+
+
 class BrokerHost:
     """One broker, its clients' lanes and its neighbours'.
 
@@ -211,6 +219,8 @@ class BrokerHost:
         self.clients: dict[Peer, Lane] = {}
         """By the client's address: the lane to it."""
         self.starts = 0
+        self.failures: list[Failure] = []
+        """Those at which it had clients."""
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
@@ -236,6 +246,9 @@ class BrokerHost:
         """Stop without a word, and forget everything."""
         assert self.is_running
         self.is_running = False
+        if self.clients:
+            kept = (batch for batches in self.broker.ground.detection.ledger for batch in batches)
+            self.failures.append(Failure(self._simulation.now, tuple(kept)))
         self.processor.clear()
         self._driver.stop()
         self.clients.clear()

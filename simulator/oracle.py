@@ -133,7 +133,7 @@ def differences(expected: Answer, got: Answer) -> list[str]:
 
 
 def _differences(what: str, expected: Sequence[Event], got: Sequence[Event]) -> list[str]:
-    wanted, found = [_facts(one) for one in expected], [_facts(one) for one in got]
+    wanted, found = [facts(one) for one in expected], [facts(one) for one in got]
     if wanted == found:
         return []
     missing = _without(expected, wanted, found)
@@ -163,7 +163,8 @@ def _without(events: Sequence[Event], facts: list[object], others: list[object])
     return rest
 
 
-def _facts(event: Event) -> object:
+def facts(event: Event) -> object:
+    """All by which one event is told from another, and what it says."""
     return (
         event.type,
         event.time,

@@ -6,7 +6,8 @@ sources go wrong. Nothing is lost then, so every sink must get exactly what the 
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In torn networks links are cut for so long that trees are
-built anew, or that the network falls apart for a while, and brokers without clients fail.
+built anew, or that the network falls apart for a while, and brokers without clients fail. Where one
+with clients does, nothing may differ but for what may be lost with it (simulator.losses).
 """
 
 from __future__ import annotations
@@ -37,6 +38,11 @@ OPEN = 0.25
 TORN = 0.1
 """The share of networks that are torn. Their rules do not change, since the answer to who changes
 them may be lost with a tree; nor do they order by arrival, since then events may be."""
+LONG = 0.5
+"""The share of torn networks that are so for longer than all events take."""
+STORELESS = 0.03
+"""The share of networks in which a broker with clients fails. Their rules do not change, nor do they
+order by arrival, for the same reasons."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
 TOGETHER_S = 10.0
@@ -58,7 +64,10 @@ def random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/torn")
             if random.random() < TORN:
                 torn = with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
-                return with_sources_while_whole(torn)
+                return with_sources_while_whole(made_longer(torn, Random(f"{seed}/longer")))
+            random = Random(f"{seed}/storeless")
+            if random.random() < STORELESS:
+                return made_storeless(skewed, random)
             random = Random(f"{seed}/restless")
             return made_restless(opened, random) if random.random() < RESTLESS else opened
     raise AssertionError
@@ -108,6 +117,38 @@ def with_crashes(case: Case, random: Random) -> Case:
         for name in random.sample(idle, random.randint(0, min(2, len(idle))))
     )
     return replace(case, faults=(*case.faults, *crashes))
+
+
+def made_longer(case: Case, random: Random) -> Case:
+    """The case, or it with cuts and failures that last for long."""
+    if random.random() >= LONG:
+        return case
+    faults = (
+        replace(one, for_s=round(random.uniform(5.0, 120.0), 3))
+        if one.kind in ("cut", "crash")
+        else one
+        for one in case.faults
+    )
+    return replace(case, faults=tuple(faults))
+
+
+def made_storeless(case: Case, random: Random) -> Case:
+    """The case with a broker that has clients failing, once."""
+    used = {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
+    crash = Fault(
+        "crash",
+        round(random.uniform(0.0, _span_s(case.events)), 3),
+        round(random.uniform(0.1, 30.0), 3),
+        None,
+        brokers=(random.choice(sorted(used)),),
+    )
+    return replace(
+        case,
+        changes=(),
+        ordering="watermark",
+        heartbeat_s=TORN_HEARTBEAT_S,
+        faults=(*case.faults, crash),
+    )
 
 
 def with_sources_while_whole(case: Case) -> Case:

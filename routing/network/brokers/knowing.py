@@ -12,7 +12,7 @@ so is what events are of that are held here, whose sources may have closed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.model import EventType
@@ -183,11 +183,16 @@ class Knowing:
     # --- at the root ---
 
     def give_up(self, need: Need) -> None:
-        """Rules wait for these types no longer."""
-        self._hopeless.update(need.names)
-        self._ground.desk.log("warning", "rules wait no longer", types=sorted(need.names))
+        """Rules wait for these types no longer, and somebody has to be told."""
+        self.wait_no_longer(need.names)
         self._agenda.look_again()
         self._ground.detection.give_up(self._hopeless)
+
+    def wait_no_longer(self, names: Collection[str]) -> None:
+        """Rules wait for these types no longer, unless they are published."""
+        if names:
+            self._hopeless.update(names)
+            self._ground.desk.log("warning", "rules wait no longer", types=sorted(names))
 
     def learn(self, known: Sequence[Known]) -> None:
         """Other brokers know this."""

@@ -13,12 +13,14 @@ Law 3: what a broker's sources publish, or have published, stays its own: a sour
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 
 Law 4: types that are published at brokers out of reach stay so: rules that need them are evaluated
-at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten.
+at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten. Types whose
+sources had closed at a broker that is back and has forgotten them are given up: nobody else says
+that nothing more of them comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.identity import RULE_SOURCE, plain_name
@@ -109,7 +111,9 @@ class Planning:
         lent = knowing.take_lent()
         if found.pause.introduce:
             others = (self._agreed.known, *found.known)
+            forgotten = self._forgotten(found, others)
             knowing.learn(found.known)
+            knowing.wait_no_longer(forgotten)
             self._set_apart(found, others)
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, {name for name, _, _ in found.nodes})
@@ -120,6 +124,21 @@ class Planning:
         raise_all(detection.rule_marks, found.rules.items())
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
+
+    def _forgotten(self, found: Round, others: Iterable[Known]) -> set[str]:
+        """What was published at brokers that are here and know nothing of it, by none of the
+        sources that were open when this broker last heard of them (Law 4).
+        """
+        homes = {name: types for name, _, types in found.nodes}
+        still_open = self._visiting.publishing
+        return {
+            one
+            for known in others
+            for name, types in known.homes
+            if name in homes
+            for one in types
+            if one not in homes[name] and (name, one) not in still_open
+        }
 
     def _out_of_reach(self, found: Round, homes: Container[str]) -> Absent:
         """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);

@@ -1,0 +1,150 @@
+"""What may be lost with a broker that fails and has clients, and what results may lack by that.
+
+There is no store. So what such a broker alone had is gone: the events that it had acknowledged and
+that were still needed (its ledger), and the subscriptions of its sinks. Nothing else may differ
+from what the oracle says.
+
+Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
+event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that
+it does not come twice. What was delivered before the broker failed is as it must be.
+
+Law 2: a sink of that broker subscribes anew. Until that is in force it may miss whatever it had not
+got; and what it had got may come again, once for each time that its broker failed: nobody knows by
+then that it has been there.
+
+Law 3: what its sources had published by then, and is refused as late when it comes again, may have
+been passed on: it is among the events that Law 1 speaks of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+
+import numpy as np
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MAX, Event, EventBatch, Int64s
+from routing.network.recovery.dues import horizons
+from routing.serving.deployment import Deployed
+from simulator.changes import Held
+from simulator.clients import Arrival, Gap
+from simulator.oracle import Answer, facts, in_order
+
+Key = tuple[str, str]
+"""What tells an event from all others: its source and its id."""
+
+
+class Losses:
+    """What failures excuse. ``first_s``: when the first broker failed; ``kept``: the events that
+    Law 1 speaks of.
+    """
+
+    def __init__(self, first_s: float, kept: Sequence[EventBatch], held: Sequence[Held]) -> None:
+        self._first_s = first_s
+        self._kept = {_key(event) for batch in kept for event in batch.events()}
+        self._times = _times(kept)
+        self._rules = [_apart(one, place) for place, one in enumerate(held)]
+        self._names = [one.rule.name for one in held]
+
+    def excuse(
+        self, expected: Answer, arrivals: Sequence[Arrival], gaps: Sequence[Gap]
+    ) -> tuple[Answer, Answer]:
+        """What is expected of a sink, and what it got, less what is excused of the difference.
+
+        ``gaps``: when the sink was without its broker.
+        """
+        came = _without_repeats(arrivals, gaps)
+        had = {_key(event): facts(event) for _, event in came}
+        due = {_key(event): facts(event) for event in _events(expected)}
+        again_us = max((gap.end_s for gap in gaps), default=0.0) * MICROSECONDS
+        missing = {
+            _key(event)
+            for event in _events(expected)
+            if had.get(_key(event)) != due[_key(event)]
+            and ((gaps and event.time < again_us) or self._hangs(event))
+        }
+        surplus = {
+            _key(event)
+            for moment, event in came
+            if due.get(_key(event)) != had[_key(event)]
+            and moment >= self._first_s
+            and self._hangs(event)
+        }
+        return _less(expected, missing), _less(_answer(event for _, event in came), surplus)
+
+    def _hangs(self, event: Event) -> bool:
+        """Whether an event is, or may depend on, one that was kept (Law 1)."""
+        if not event.source.startswith(RULE_SOURCE):
+            return _key(event) in self._kept
+        name = event.source.removeprefix(RULE_SOURCE)
+        places = [place for place, one in enumerate(self._names) if one == name]
+        return any(
+            ((times >= begin) & (times <= event.time)).any()
+            for type_name, begin in self._reaches(places, event.time).items()
+            if (times := self._times.get(type_name)) is not None
+        )
+
+    def _reaches(self, places: Iterable[int], time: int) -> Mapping[str, int]:
+        """By type, from when on events may bear on what rules find at an instant."""
+        due = {one.rule.name: TIME_MAX for one in self._rules}
+        due.update((self._rules[place].rule.name, time) for place in places)
+        return horizons(self._rules, due)
+
+
+def _apart(held: Held, place: int) -> Deployed:
+    """A rule that held, under a name of its own among all versions."""
+    rule = replace(held.rule, name=f"{held.rule.name}/{place}")
+    return Deployed(rule, held.since, held.version, place)
+
+
+def _times(kept: Iterable[EventBatch]) -> dict[str, Int64s]:
+    """By type, the times of the events."""
+    found: dict[str, list[Int64s]] = {}
+    for batch in kept:
+        found.setdefault(batch.type.name, []).append(batch.time)
+    return {name: np.concatenate(times) for name, times in found.items()}
+
+
+def _without_repeats(arrivals: Sequence[Arrival], gaps: Sequence[Gap]) -> list[tuple[float, Event]]:
+    """What came, and when, without what came again after a gap (Law 2)."""
+    came: list[tuple[float, Event]] = []
+    seen: dict[Key, int] = {}  # by how many gaps there had been
+    for arrival in arrivals:
+        turn = sum(gap.begin_s <= arrival.moment for gap in gaps)
+        for event in in_order(arrival.delivery):
+            before = seen.get(_key(event), turn)
+            seen[_key(event)] = turn
+            if before == turn:
+                came.append((arrival.moment, event))
+    return came
+
+
+def _answer(events: Iterable[Event]) -> Answer:
+    every = list(events)
+    published = [one for one in every if not one.source.startswith(RULE_SOURCE)]
+    return Answer(
+        tuple(one for one in every if one.source.startswith(RULE_SOURCE)),
+        tuple(sorted(published, key=lambda one: (one.source, one.sequence))),
+    )
+
+
+def _less(answer: Answer, gone: AbstractSet[Key]) -> Answer:
+    """Without these, each once: what comes twice is no loss."""
+    left = set(gone)
+
+    def stays(event: Event) -> bool:
+        is_gone = _key(event) in left
+        left.discard(_key(event))
+        return not is_gone
+
+    return Answer(tuple(filter(stays, answer.composite)), tuple(filter(stays, answer.published)))
+
+
+def _events(answer: Answer) -> tuple[Event, ...]:
+    return (*answer.composite, *answer.published)
+
+
+def _key(event: Event) -> Key:
+    return event.source, event.id
