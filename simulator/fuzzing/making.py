@@ -41,8 +41,8 @@ them may be lost with a tree; nor do they order by arrival, since then events ma
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 STORELESS = 0.03
-"""The share of networks in which a broker with clients fails. Their rules do not change, nor do they
-order by arrival, for the same reasons."""
+"""The share of networks in which a broker with clients fails. As in torn ones, rules do not change,
+nor do they order by arrival."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
 TOGETHER_S = 10.0
