@@ -89,7 +89,7 @@ def made_torn(case: Case, random: Random) -> Case:
         )
         for one, other, _ in some
     ]
-    others = [fault for fault in case.faults if fault.kind != "cut"]
+    others = [fault for fault in case.faults if fault.kind not in ("cut", "crash")]
     return replace(
         case,
         sinks=tuple(replace(sink, at_s=None, for_s=None) for sink in case.sinks),

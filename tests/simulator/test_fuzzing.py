@@ -14,6 +14,7 @@ from simulator.fuzzing.campaign import Failure, cases_of, differences, failures,
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
 from simulator.fuzzing.making import (
+    made_longer,
     made_open,
     made_restless,
     made_torn,
@@ -87,6 +88,27 @@ def test_clients_of_an_open_network_come_in_mid_stream() -> None:
         late += len(found.coming)
         assert all(smaller != found for smaller in smaller_cases(found))
     assert min(came, gone, late) > 2
+
+
+def test_in_some_networks_a_broker_with_clients_fails() -> None:
+    failing = 0
+    for seed in range(100):
+        case = random_case(seed, "centralized")
+        used = {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
+        crashed = {name for fault in case.faults for name in fault.brokers}
+        failing += not crashed.isdisjoint(used)
+    assert failing > 0
+
+
+def test_some_torn_networks_are_so_for_longer_than_events_come() -> None:
+    long = 0
+    for seed in range(40):
+        case = made_torn(random_case(seed, "centralized"), Random(seed))
+        found = made_longer(case, Random(seed))
+        assert len(found.faults) == len(case.faults)
+        cuts = [fault for fault in found.faults if fault.kind == "cut"]
+        long += any(fault.for_s > 80.0 for fault in cuts)
+    assert long > 5
 
 
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:
