@@ -206,13 +206,18 @@ def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[
 
 def _within(experiment: Experiment, answer: Answer) -> Answer:
     """Without what timers brought before and after the input, which a recording has not (S13)."""
-    if not any(TIMER in one.rule.used_types for one in experiment.book.held):
+    if not _ticks(experiment):
         return answer
     times = [batch.time for batch in experiment.batches]
     least = min((int(one.min()) for one in times), default=0)
     greatest = max((int(one.max()) for one in times), default=0)
     kept = tuple(event for event in answer.composite if least <= event.time <= greatest)
     return Answer(kept, answer.published)
+
+
+def _ticks(experiment: Experiment) -> bool:
+    """Whether any rule goes by the clock, which never ends."""
+    return any(TIMER in one.rule.used_types for one in experiment.book.held)
 
 
 def check_network(outcome: Outcome) -> Iterator[str]:
@@ -248,14 +253,20 @@ def _check_part(part: Part) -> Iterator[str]:
 
 
 def check_agreement(outcome: Outcome) -> Iterator[str]:
-    """Whenever the network was at rest tables agreed; and once all is over it comes to rest."""
+    """Whenever the network was at rest tables agreed; and once all is over it comes to rest, unless
+    a clock ticks: where links take longer than that, something is always under way.
+    """
     yield from _seen(outcome, "tables")
     if not outcome.settled:
         return
     watch = outcome.experiment.watch
-    has_rested = watch is None or (
-        watch.rested_at is not None
-        and watch.rested_at >= outcome.experiment.simulation.now - REST_S
+    has_rested = (
+        watch is None
+        or _ticks(outcome.experiment)
+        or (
+            watch.rested_at is not None
+            and watch.rested_at >= outcome.experiment.simulation.now - REST_S
+        )
     )
     for part in parts_of(outcome.experiment):
         if part.is_at_rest:
