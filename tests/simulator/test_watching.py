@@ -447,3 +447,47 @@ def test_a_scenario_names_its_checks(written) -> None:
 def test_all_are_asked_unless_it_does(written) -> None:
     assert scenario.read(written()).checks == CHECKS
     assert scenario.read(written(f'checks = ["marks"]\n{LINE}')).checks == ("marks",)
+
+
+def test_no_rest_is_asked_for_where_a_clock_ticks(written) -> None:
+    """On a slow link every tick's marks are under way until the next (found by a fuzz)."""
+    rules = """
+event C(n: int)
+event D(n: int)
+rule r0: define X() from Timer() as e0 and last C() as e1 within 2 s from e0
+rule r1: define Z() from D() as e0 consuming e0
+"""
+    text = """
+strategy = "distributed-mt"
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+[[source]]
+name = "s1"
+broker = "n1"
+events = "s1.jsonl"
+[[source]]
+name = "s2"
+broker = "n1"
+events = "s2.jsonl"
+[[sink]]
+name = "k0"
+broker = "n4"
+subscribe = ["X", "Z"]
+"""
+    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in (1, 3, 4, 6))
+    for one, other, delay in (
+        ("n1", "n4", 400),
+        ("n1", "n6", 40),
+        ("n3", "n6", 5),
+        ("n1", "n3", 5),
+    ):
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay}.0\n'
+    files = {
+        f"{name}.jsonl": f'{{"type": "{one}", "time": {time}, "data": {{"n": 1}}}}\n'
+        for name, one, time in (("s1", "C", 38.0), ("s2", "D", 40.0))
+    }
+    outcome = run(written(text, rules, **files))
+    outcome.experiment.simulation.run(outcome.ended_at + 60)
+    assert check(outcome) == []
