@@ -52,10 +52,12 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             yield f"{manager.name}: it has had no answer"
     by_arrival = experiment.scenario.ordering == "arrival"
     oracle = Oracle(() if by_arrival else experiment.book.held, list(_taken(experiment)))
-    losses = _losses(experiment)
+    losses = None if by_arrival else _losses(experiment)
     for name, sink in experiment.sinks.items():
         got = _as_published(experiment, delivered(sink.arrivals))
         expected = _due(experiment, sink, oracle.answer(sink.filters), got)
+        if sink.is_away and outcome.settled and not sink.has_left:
+            yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
             expected, got = losses.excuse(expected, sink.arrivals, sink.gaps)
         if by_arrival:
@@ -92,8 +94,9 @@ def _late(experiment: Experiment, client: Client) -> list[Rejected]:
     """
     if not isinstance(client, Source):
         return []
-    if client.broker.failures:
-        return _too_late(client)
+    failures = client.broker.failures
+    if failures:
+        return _too_late(client, failures[0].moment)
     if experiment.comes_s(client.name) is None:
         return []
     others = {
@@ -104,9 +107,13 @@ def _late(experiment: Experiment, client: Client) -> list[Rejected]:
     return _too_late(client)
 
 
-def _too_late(client: Client) -> list[Rejected]:
-    rejected = [one for one in client.refusals if isinstance(one, Rejected)]
-    return [one for one in rejected if one.code is Code.LATE]
+def _too_late(client: Client, from_s: float = -math.inf) -> list[Rejected]:
+    """What was refused as late, from a moment on."""
+    return [
+        one
+        for moment, one in zip(client.refused_at, client.refusals, strict=True)
+        if isinstance(one, Rejected) and one.code is Code.LATE and moment >= from_s
+    ]
 
 
 def _losses(experiment: Experiment) -> Losses | None:
@@ -117,12 +124,14 @@ def _losses(experiment: Experiment) -> Losses | None:
     kept = [batch for one in failures for batch in one.kept]
     for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
         if source.broker.failures:
-            last_us = source.broker.failures[-1].moment * MICROSECONDS
+            last_s = source.broker.failures[-1].moment + experiment.ahead_s(source.name)
             late = [run for refusal in _late(experiment, source) for run in refusal.sequences]
             for batch in recording.batches:
-                mask = _among(batch, late) & (batch.time <= last_us)
+                mask = _among(batch, late) & (batch.time <= last_s * MICROSECONDS)
                 kept += [batch.take(mask)] if mask.any() else []
-    return Losses(min(one.moment for one in failures), kept, experiment.book.held)
+    ahead_s = {one.name: experiment.ahead_s(one.name) for one in experiment.sources}
+    first_s = min(one.moment for one in failures)
+    return Losses(first_s, kept, experiment.book.held, ahead_s)
 
 
 def _taken(experiment: Experiment) -> Iterator[EventBatch]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from matcher.model import EventBatch, EventType
+from matcher.model import TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
 from routing.effects import BROKER, Peer
 from routing.messages import Confirmed, Delivery, Refused, Rejected
@@ -48,6 +48,8 @@ class Client:
         self.broker = place.broker
         self.session = Session(SessionConfig(source, instance=1, heartbeat_s=place.heartbeat_s))
         self.refusals: list[Refused | Rejected] = []
+        self.refused_at: list[float] = []
+        """When each of these came."""
         self.losses = 0
         self._simulation = place.simulation
         self._quality = place.quality
@@ -116,6 +118,7 @@ class Client:
                     self._retry()
             elif isinstance(result, Refused | Rejected):
                 self.refusals.append(result)
+                self.refused_at.append(self._simulation.now)
             self.take(result)
 
     def take(self, result: Result) -> None:
@@ -222,10 +225,14 @@ class Arrival(Struct, frozen=True, eq=False, gc=False):
 
 
 class Gap(NamedTuple):
-    """A sink was without its broker, or its subscriptions were not in force again; in seconds."""
+    """A sink was without its broker, or its subscriptions were not in force again; in seconds.
+
+    ``complete``: up to where it had got all composite events before.
+    """
 
     begin_s: float
     end_s: float
+    complete: int
 
 
 class Sink(Client):
@@ -263,17 +270,19 @@ class Sink(Client):
         self._driver.settle()
 
     def _lose(self, peer: Peer) -> None:
-        if peer == self._peer and not self._is_away:
-            self.gaps.append(Gap(self._simulation.now, math.inf))
+        if peer == self._peer and not self.is_away:
+            complete = self.broker.failures[-1].complete.get(self.name, TIME_MIN)
+            self.gaps.append(Gap(self._simulation.now, math.inf, complete))
         super()._lose(peer)
 
     def _take_results(self) -> None:
         super()._take_results()
-        if self._is_away and self.session.ready and not self.session.unanswered:
+        if self.is_away and self.session.ready and not self.session.unanswered:
             self.gaps[-1] = self.gaps[-1]._replace(end_s=self._simulation.now)
 
     @property
-    def _is_away(self) -> bool:
+    def is_away(self) -> bool:
+        """Whether it is in a gap."""
         return bool(self.gaps) and self.gaps[-1].end_s == math.inf
 
     def take(self, result: Result) -> None:

@@ -8,12 +8,12 @@ one after another; each costs what ``Pricing`` says, which is nothing unless a s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from matcher.model import EventBatch
+from matcher.model import TIME_MIN, EventBatch
 from routing import wire
 from routing.effects import Close, Effect, Peer, Send
 from routing.network.brokers.broker import Broker
@@ -193,10 +193,15 @@ class Processor:
 
 
 class Failure(NamedTuple):
-    """A broker failed at a moment, in seconds, and what it had kept of its own sources' events."""
+    """A broker failed at a moment, in seconds.
+
+    ``kept``: what it had kept of its own sources' events; ``complete``: by sink, up to where it had
+    been given all composite events (TIME_MIN: none, or some waited for credit).
+    """
 
     moment: float
     kept: tuple[EventBatch, ...]
+    complete: Mapping[str, int]
 
 
 class BrokerHost:
@@ -247,14 +252,24 @@ class BrokerHost:
         assert self.is_running
         self.is_running = False
         if self.clients:
-            kept = (batch for batches in self.broker.ground.detection.ledger for batch in batches)
-            self.failures.append(Failure(self._simulation.now, tuple(kept)))
+            self.failures.append(self._failure())
         self.processor.clear()
         self._driver.stop()
         self.clients.clear()
         lost, self._on_close = self._on_close, {}
         for lose in lost.values():
             lose()
+
+    def _failure(self) -> Failure:
+        ground = self.broker.ground
+        kept = tuple(batch for batches in ground.detection.ledger for batch in batches)
+        complete = {
+            sink.name: TIME_MIN
+            if sink.queued
+            else min(map(ground.detection.due_mark, sink.rules), default=TIME_MIN)
+            for sink in ground.sinks
+        }
+        return Failure(self._simulation.now, kept, complete)
 
     # --- what arrives ---
 

@@ -6,11 +6,12 @@ from what the oracle says.
 
 Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
 event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that
-it does not come twice. What was delivered before the broker failed is as it must be.
+it does not come twice. What was delivered before the broker failed is as it must be. (A ledger is
+looked through once it has some thousand events. Before that it has all of its sources' events.)
 
-Law 2: a sink of that broker subscribes anew. Until that is in force it may miss whatever it had not
-got; and what it had got may come again, once for each time that its broker failed: nobody knows by
-then that it has been there.
+Law 2: a sink of that broker subscribes anew. It may miss what is published or found before that is
+in force, beyond the instant up to which it had got all; and what it had got may come again, once
+for each time that its broker failed: nobody knows by then that it has been there.
 
 Law 3: what its sources had published by then, and is refused as late when it comes again, may have
 been passed on: it is among the events that Law 1 speaks of.
@@ -38,11 +39,19 @@ Key = tuple[str, str]
 
 class Losses:
     """What failures excuse. ``first_s``: when the first broker failed; ``kept``: the events that
-    Law 1 speaks of.
+    Law 1 speaks of; ``ahead_s``: by how much a source's clock is ahead at most, as it may be.
     """
 
-    def __init__(self, first_s: float, kept: Sequence[EventBatch], held: Sequence[Held]) -> None:
+    def __init__(
+        self,
+        first_s: float,
+        kept: Sequence[EventBatch],
+        held: Sequence[Held],
+        ahead_s: Mapping[str, float],
+    ) -> None:
         self._first_s = first_s
+        self._ahead_s = ahead_s
+        self._most_s = max(ahead_s.values(), default=0.0)
         self._kept = {_key(event) for batch in kept for event in batch.events()}
         self._times = _times(kept)
         self._rules = [_apart(one, place) for place, one in enumerate(held)]
@@ -55,15 +64,14 @@ class Losses:
 
         ``gaps``: when the sink was without its broker.
         """
-        came = _without_repeats(arrivals, gaps)
+        came = self._without_repeats(arrivals, gaps)
         had = {_key(event): facts(event) for _, event in came}
         due = {_key(event): facts(event) for event in _events(expected)}
-        again_us = max((gap.end_s for gap in gaps), default=0.0) * MICROSECONDS
         missing = {
             _key(event)
             for event in _events(expected)
             if had.get(_key(event)) != due[_key(event)]
-            and ((gaps and event.time < again_us) or self._hangs(event))
+            and (self._falls_into(gaps, event) or self._hangs(event))
         }
         surplus = {
             _key(event)
@@ -73,6 +81,32 @@ class Losses:
             and self._hangs(event)
         }
         return _less(expected, missing), _less(_answer(event for _, event in came), surplus)
+
+    def _falls_into(self, gaps: Sequence[Gap], event: Event) -> bool:
+        """Whether a sink may miss an event because of a gap (Law 2)."""
+        is_composite = event.source.startswith(RULE_SOURCE)
+        ahead_s = self._most_s if is_composite else self._ahead_s.get(event.source, 0.0)
+        return any(
+            event.time < (gap.end_s + ahead_s) * MICROSECONDS
+            and not (is_composite and event.time < gap.complete)
+            for gap in gaps
+        )
+
+    def _without_repeats(
+        self, arrivals: Sequence[Arrival], gaps: Sequence[Gap]
+    ) -> list[tuple[float, Event]]:
+        """What came, and when, without what came again after a gap, and was the same (Law 2)."""
+        came: list[tuple[float, Event]] = []
+        seen: dict[Key, tuple[int, object]] = {}  # by how many gaps there had been
+        for arrival in arrivals:
+            turn = sum(gap.begin_s <= arrival.moment for gap in gaps)
+            for event in in_order(arrival.delivery):
+                said = facts(event)
+                before, first = seen.get(_key(event), (turn, said))
+                seen[_key(event)] = turn, first
+                if before == turn or (said != first and not self._hangs(event)):
+                    came.append((arrival.moment, event))
+        return came
 
     def _hangs(self, event: Event) -> bool:
         """Whether an event is, or may depend on, one that was kept (Law 1)."""
@@ -105,20 +139,6 @@ def _times(kept: Iterable[EventBatch]) -> dict[str, Int64s]:
     for batch in kept:
         found.setdefault(batch.type.name, []).append(batch.time)
     return {name: np.concatenate(times) for name, times in found.items()}
-
-
-def _without_repeats(arrivals: Sequence[Arrival], gaps: Sequence[Gap]) -> list[tuple[float, Event]]:
-    """What came, and when, without what came again after a gap (Law 2)."""
-    came: list[tuple[float, Event]] = []
-    seen: dict[Key, int] = {}  # by how many gaps there had been
-    for arrival in arrivals:
-        turn = sum(gap.begin_s <= arrival.moment for gap in gaps)
-        for event in in_order(arrival.delivery):
-            before = seen.get(_key(event), turn)
-            seen[_key(event)] = turn
-            if before == turn:
-                came.append((arrival.moment, event))
-    return came
 
 
 def _answer(events: Iterable[Event]) -> Answer:

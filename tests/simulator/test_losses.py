@@ -53,7 +53,7 @@ def left(
     """The ids of what is still expected, and of what is still there, when all is excused that is,
     where a broker that had kept the Temp of KEPT_AT has failed.
     """
-    losses = Losses(FAILED_AT, [batch_of_events(TEMP, [temp(KEPT_AT)])], [HELD])
+    losses = Losses(FAILED_AT, [batch_of_events(TEMP, [temp(KEPT_AT)])], [HELD], {})
     composite = tuple(one for one in expected if one.type == "Fire")
     published = tuple(one for one in expected if one.type == "Temp")
     due, got = losses.excuse(Answer(composite, published), arrivals, gaps)
@@ -86,8 +86,9 @@ def test_nothing_may_come_twice() -> None:
 
 
 def test_a_sink_of_that_broker_may_miss_what_it_had_not_got_and_get_again_what_it_had() -> None:
-    gaps = [Gap(FAILED_AT, 40.0)]
+    gaps = [Gap(FAILED_AT, 40.0, 22 * MICROSECONDS)]
     assert left([fire(35), temp(39), fire(41)], [], gaps) == (["f41"], [])
+    assert left([fire(19), temp(19)], [], gaps) == (["f19"], []), "it had got all before 22 s"
     again = [arrival(10.0, temp(10)), arrival(41.0, temp(10))]
     assert left([temp(10)], again, gaps) == (["10"], ["10"])
     thrice = [*again, arrival(42.0, temp(10))]

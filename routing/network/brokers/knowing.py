@@ -190,9 +190,10 @@ class Knowing:
 
     def wait_no_longer(self, names: Collection[str]) -> None:
         """Rules wait for these types no longer, unless they are published."""
-        if names:
-            self._hopeless.update(names)
-            self._ground.desk.log("warning", "rules wait no longer", types=sorted(names))
+        self._hopeless.update(names)
+        waited_for = sorted({*names}.intersection(self._deployments.needed))
+        if waited_for:
+            self._ground.desk.log("warning", "rules wait no longer", types=waited_for)
 
     def learn(self, known: Sequence[Known]) -> None:
         """Other brokers know this."""

@@ -185,6 +185,7 @@ class Pausing:
         if pause.introduce:
             for branch in router.branches.values():
                 branch.told = branch.known = None  # it may have been told before it listened
+                branch.has_joined = False  # and may know what the root does not
         ground.tell_all_marks()  # so that the dues in the answers are not older than need be
         for child in children:
             ground.send(child, pause)

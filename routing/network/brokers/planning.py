@@ -13,9 +13,9 @@ Law 3: what a broker's sources publish, or have published, stays its own: a sour
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 
 Law 4: types that are published at brokers out of reach stay so: rules that need them are evaluated
-at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten. Types whose
-sources had closed at a broker that is back and has forgotten them are given up: nobody else says
-that nothing more of them comes.
+at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten. Types that
+were published at a broker that is back and has forgotten them, by sources that had closed or that
+the root does not know as open, are given up: nobody else says that nothing more of them comes.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ class Planning:
         sources that were open when this broker last heard of them (Law 4).
         """
         homes = {name: types for name, _, types in found.nodes}
+        published = {one for types in homes.values() for one in types}
         still_open = self._visiting.publishing
         return {
             one
@@ -137,7 +138,7 @@ class Planning:
             for name, types in known.homes
             if name in homes
             for one in types
-            if one not in homes[name] and (name, one) not in still_open
+            if one not in published and (name, one) not in still_open
         }
 
     def _out_of_reach(self, found: Round, homes: Container[str]) -> Absent:

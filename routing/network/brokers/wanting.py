@@ -87,6 +87,8 @@ class Wanting:
         """What a neighbour was told is in force with it."""
         if neighbour in self._router.branches:
             self._confirm(self._confirmations.confirm(neighbour, wanted.number))
+            if self._confirmations.is_settled:
+                self._agenda.repeat_at = None
 
     def repeat(self) -> None:
         """Tell again what was not confirmed: the neighbour was not in the same tree yet. Under its

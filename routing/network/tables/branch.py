@@ -28,8 +28,7 @@ class Branch:
         self.untold: set[str] = set()
         """The types of which it may have to be told something else."""
         self.has_joined = False
-        """Whether it is in the plan, and has been here since; else it may know what the root does
-        not."""
+        """Whether it is in the plan, and nobody has been asked since what else is known."""
         self.known: Known | None = None
         """What it was told that the root knows."""
         self.amendments = 0
