@@ -225,7 +225,7 @@ class BrokerHost:
         """By the client's address: the lane to it."""
         self.starts = 0
         self.failures: list[Failure] = []
-        """Those at which it had clients."""
+        """Those at which it had clients, or something that clients had left with it."""
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
@@ -251,8 +251,9 @@ class BrokerHost:
         """Stop without a word, and forget everything."""
         assert self.is_running
         self.is_running = False
-        if self.clients:
-            self.failures.append(self._failure())
+        failure = self._failure()
+        if self.clients or failure.kept:
+            self.failures.append(failure)
         self.processor.clear()
         self._driver.stop()
         self.clients.clear()
