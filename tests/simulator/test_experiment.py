@@ -18,6 +18,7 @@ from routing.network.strategy import names
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
+from simulator.oracle import in_order
 from simulator.scenario import ScenarioError
 from simulator.simulation import Trace
 
@@ -122,8 +123,15 @@ def test_a_crashed_broker_forgets_and_its_clients_come_back(written) -> None:
     assert experiment.brokers["b1"].starts == 2
     assert [source.losses for source in experiment.sources] == [1]
     assert all(source.is_done for source in experiment.sources)
-    # Rules were in the broker's memory alone, so what came after the crash detects nothing.
-    assert any("composite events" in line for line in check(outcome))
+    events = [event for one in experiment.sinks["k1"].arrivals for event in in_order(one.delivery)]
+    assert all(event.type == "Temp" for event in events), "what would make a Fire was lost with it"
+    assert check(outcome) == [], "which is excused"
+
+
+def test_rules_that_no_broker_remembers_are_missed(written) -> None:
+    fault = '[[fault]]\nkind = "crash"\nat_s = 1.5\nfor_s = 0.1\n'
+    outcome = run(written(SMALL + fault))
+    assert any("rule fire, version 0, is deployed, and not known" in one for one in check(outcome))
 
 
 def test_the_checkers_see_what_is_missing(written) -> None:
