@@ -54,12 +54,13 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     oracle = Oracle(() if by_arrival else experiment.book.held, list(_taken(experiment)))
     losses = None if by_arrival else _losses(experiment)
     for name, sink in experiment.sinks.items():
-        got = _as_published(experiment, delivered(sink.arrivals))
+        got = delivered(sink.arrivals)
         expected = _due(experiment, sink, oracle.answer(sink.filters), got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
             expected, got = losses.excuse(expected, sink.arrivals, sink.gaps)
+        got = _as_published(experiment, got)
         if by_arrival:
             expected = Answer(got.composite, expected.published)
             lines = [*differences(expected, got), *_impossible(experiment, got.composite)]

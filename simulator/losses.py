@@ -80,7 +80,7 @@ class Losses:
             and moment >= self._first_s
             and self._hangs(event)
         }
-        return _less(expected, missing), _less(_answer(event for _, event in came), surplus)
+        return _less(expected, missing), _less(Answer.of(event for _, event in came), surplus)
 
     def _falls_into(self, gaps: Sequence[Gap], event: Event) -> bool:
         """Whether a sink may miss an event because of a gap (Law 2)."""
@@ -139,15 +139,6 @@ def _times(kept: Iterable[EventBatch]) -> dict[str, Int64s]:
     for batch in kept:
         found.setdefault(batch.type.name, []).append(batch.time)
     return {name: np.concatenate(times) for name, times in found.items()}
-
-
-def _answer(events: Iterable[Event]) -> Answer:
-    every = list(events)
-    published = [one for one in every if not one.source.startswith(RULE_SOURCE)]
-    return Answer(
-        tuple(one for one in every if one.source.startswith(RULE_SOURCE)),
-        tuple(sorted(published, key=lambda one: (one.source, one.sequence))),
-    )
 
 
 def _less(answer: Answer, gone: AbstractSet[Key]) -> Answer:

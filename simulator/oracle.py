@@ -30,6 +30,15 @@ class Answer:
     composite: tuple[Event, ...]
     published: tuple[Event, ...]
 
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Answer:
+        """These, as they came; published ones by source alone, so each source's in that order."""
+        composite: list[Event] = []
+        published: list[Event] = []
+        for event in events:
+            (composite if event.source.startswith(RULE_SOURCE) else published).append(event)
+        return cls(tuple(composite), tuple(sorted(published, key=lambda event: event.source)))
+
 
 class Oracle:
     """The answer for any subscriptions over one input, and rules that held from when to when."""
@@ -108,14 +117,7 @@ def _matching(batch: EventBatch, wanted: Mapping[str, list[Subscription]]) -> It
 
 def delivered(arrivals: Iterable[Arrival]) -> Answer:
     """What a sink got."""
-    events = [event for one in arrivals for event in in_order(one.delivery)]
-    composite = [event for event in events if event.source.startswith(RULE_SOURCE)]
-    published = [event for event in events if not event.source.startswith(RULE_SOURCE)]
-    return Answer(
-        tuple(composite),
-        # Sorted by source alone: each source's events must have come in their order.
-        tuple(sorted(published, key=lambda event: event.source)),
-    )
+    return Answer.of(event for one in arrivals for event in in_order(one.delivery))
 
 
 def in_order(delivery: Delivery) -> list[Event]:

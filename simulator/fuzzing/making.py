@@ -104,16 +104,9 @@ def with_crashes(case: Case, random: Random) -> Case:
     """The case with some of the brokers that have no clients failing, each for a while. Whoever has
     clients loses what it has taken over, since there is no store.
     """
-    used = {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
-    idle = [name for name in case.brokers if name not in used]
+    idle = [name for name in case.brokers if name not in _with_clients(case)]
     crashes = tuple(
-        Fault(
-            "crash",
-            round(random.uniform(0.0, _span_s(case.events)), 3),
-            round(random.uniform(0.1, 30.0), 3),
-            None,
-            brokers=(name,),
-        )
+        replace(_crash(case, random), brokers=(name,))
         for name in random.sample(idle, random.randint(0, min(2, len(idle))))
     )
     return replace(case, faults=(*case.faults, *crashes))
@@ -134,14 +127,8 @@ def made_longer(case: Case, random: Random) -> Case:
 
 def made_storeless(case: Case, random: Random) -> Case:
     """The case with a broker that has clients failing, and no other: rules are kept by others."""
-    used = {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
-    crash = Fault(
-        "crash",
-        round(random.uniform(0.0, _span_s(case.events)), 3),
-        round(random.uniform(0.1, 30.0), 3),
-        None,
-        brokers=(random.choice(sorted(used)),),
-    )
+    crash = _crash(case, random)
+    crash = replace(crash, brokers=(random.choice(sorted(_with_clients(case))),))
     return replace(
         case,
         changes=(),
@@ -149,6 +136,17 @@ def made_storeless(case: Case, random: Random) -> Case:
         heartbeat_s=TORN_HEARTBEAT_S,
         faults=(*(one for one in case.faults if one.kind != "crash"), crash),
     )
+
+
+def _with_clients(case: Case) -> set[str]:
+    """The brokers that have clients."""
+    return {broker for _, broker in case.homes} | {sink.broker for sink in case.sinks}
+
+
+def _crash(case: Case, random: Random) -> Fault:
+    """A failure while events come, for a while."""
+    at_s = round(random.uniform(0.0, _span_s(case.events)), 3)
+    return Fault("crash", at_s, round(random.uniform(0.1, 30.0), 3), None)
 
 
 def with_sources_while_whole(case: Case) -> Case:
