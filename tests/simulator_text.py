@@ -1,6 +1,7 @@
 """A small scenario: its rules, its events and its file."""
 
 import json
+from collections.abc import Mapping
 
 RULES = """
 event Temp(area: string, value: float)
@@ -39,6 +40,16 @@ TWO = SMALL.replace(
     "[[sink]]", '[[source]]\nname = "s2"\nbroker = "b2"\nevents = "s2.jsonl"\n[[sink]]'
 )
 """The same with another source, at the other broker."""
+
+
+def overlay(links: Mapping[str, float]) -> str:
+    """The brokers and links of a scenario; by the two names of a link, its delay in ms."""
+    names = sorted({name for link in links for name in link.split()})
+    text = "".join(f'[[broker]]\nname = "{name}"\n' for name in names)
+    for link, delay in links.items():
+        one, other = link.split()
+        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay}\n'
+    return text
 
 
 def events(type_name: str, *times: float) -> str:

@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 from networks import apart, faulty, run, sharp, usable, write
-from simulator_text import TWO, events
+from simulator_text import TWO, events, overlay
 
 from routing.network import strategy
 from routing.network.recovery import ledger
@@ -169,9 +169,7 @@ name = "k1"
 broker = "n1"
 subscribe = ["Smoke()", "Temp()"]
 """
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in range(6))
-    for link, delay in links.items():
-        text += f"[[link]]\nbetween = {link.split()}\ndelay_ms = {delay}\n"
+    text += overlay(links)
     text += '[[fault]]\nkind = "cut"\nat_s = 32.03\nfor_s = 300.0\nlinks = [["n0", "n1"]]\n'
     files = {"s1.jsonl": events("Smoke", 35.0, 36.0, 60.0)}
     files |= {"s2.jsonl": events("Temp", 13.0, 37.0, 38.0)}
@@ -278,9 +276,7 @@ at_s = 5.392
 for_s = 77.044
 brokers = ["n1"]
 """
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in (0, 1, 2, 3, 4, 5, 8, 9))
-    for link, delay in links.items():
-        text += f"[[link]]\nbetween = {link.split()}\ndelay_ms = {delay}\n".replace("'", '"')
+    text += overlay(links)
     files = {
         f"{name}.jsonl": "".join(
             json.dumps({"type": type_, "time": time, "data": {"p": 2}}) + "\n" for time in times
@@ -316,9 +312,7 @@ subscribe = ["D(q > 0)", "Y"]
     for crashed, at_s, for_s in (("n0", 6.743, 46.02), ("n1", 4.302, 83.157)):
         text += f'[[fault]]\nkind = "crash"\nat_s = {at_s}\nfor_s = {for_s}\n'
         text += f'brokers = ["{crashed}"]\n'
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in range(3))
-    for other, delay in (("n0", 0.5), ("n2", 400.0)):
-        text += f'[[link]]\nbetween = ["n1", "{other}"]\ndelay_ms = {delay}\n'
+    text += overlay({"n1 n0": 0.5, "n1 n2": 400.0})
     lines = "".join(
         json.dumps({"type": "C", "time": time, "data": {"p": 1}}) + "\n" for time in (0.0, 95.0)
     )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from networks import apart, local, run, sharp, usable, write
+from simulator_text import overlay
 
 from routing.network.strategy import names
 from simulator.checkers import check
@@ -164,9 +165,7 @@ def test_what_a_late_master_needs_is_there_before_it_is_answered(written, name: 
     sent; what came of it then was in nobody's window (found by a fuzz).
     """
     text = f'strategy = "{name}"\nrules = "rules.tesla"\n[protocol]\nlead_s = 60.0\n'
-    text += "".join(f'[[broker]]\nname = "{broker}"\n' for broker in ("n0", "n2", "n6"))
-    for other, delay in (("n0", 0.5), ("n2", 5.0)):
-        text += f'[[link]]\nbetween = ["n6", "{other}"]\ndelay_ms = {delay}\n'
+    text += overlay({"n6 n0": 0.5, "n6 n2": 5.0})
     text += '[[sink]]\nname = "k0"\nbroker = "n0"\nsubscribe = ["Z"]\n'
     sources = {
         "a0": ("n2", [("A", time, 0) for time in (72.0, 73.0, 73.000001)]),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from networks import run
-from simulator_text import TWO, events
+from simulator_text import TWO, events, overlay
 
 from matcher.model import Attribute, EventType, Kind
 from routing.messages import WhenFull
@@ -476,14 +476,7 @@ name = "k0"
 broker = "n4"
 subscribe = ["X", "Z"]
 """
-    text += "".join(f'[[broker]]\nname = "n{number}"\n' for number in (1, 3, 4, 6))
-    for one, other, delay in (
-        ("n1", "n4", 400),
-        ("n1", "n6", 40),
-        ("n3", "n6", 5),
-        ("n1", "n3", 5),
-    ):
-        text += f'[[link]]\nbetween = ["{one}", "{other}"]\ndelay_ms = {delay}.0\n'
+    text += overlay({"n1 n4": 400.0, "n1 n6": 40.0, "n3 n6": 5.0, "n1 n3": 5.0})
     files = {
         f"{name}.jsonl": f'{{"type": "{one}", "time": {time}, "data": {{"n": 1}}}}\n'
         for name, one, time in (("s1", "C", 38.0), ("s2", "D", 40.0))
