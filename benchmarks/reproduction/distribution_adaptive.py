@@ -7,9 +7,10 @@ told which, and that results come no later than over a single tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from benchmarks.reproduction import distribution
+from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
     WHOLE,
@@ -34,8 +35,6 @@ COLUMNS = (
     "single trees [ms]",
     "adaptive [ms]",
 )
-Found = Mapping[str, Sequence[Row]]
-"""By strategy, its rows at one point, one a seed."""
 
 
 class Comparison:
@@ -48,11 +47,11 @@ class Comparison:
     def _points(self, size: Size) -> Iterator[tuple[str, Settings]]:
         """What is run, by figure and place."""
         if size is QUICK:
-            yield "7.9", scenario(QUICK, **distribution.SMALL)
+            yield "7.9", scenario(QUICK, **SMALL)
             return
-        yield "7.9", scenario(distribution.DEFAULT if size is WHOLE else size)
-        for figure, plot in distribution.PLOTS.items():
-            for point, made in zip(plot.points_of(size), plot.settings(size), strict=True):
+        yield "7.9", scenario(DEFAULT if size is WHOLE else size)
+        for figure, plot in PLOTS.items():
+            for point, made in zip(plot.points_of(size), plot.exact(size), strict=True):
                 yield f"{figure}: {point.place:g} {plot.varied}", made
 
     def outcome(self, study: Study) -> Outcome:

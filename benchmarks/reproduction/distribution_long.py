@@ -15,7 +15,8 @@ from typing import Any
 import msgspec
 
 from benchmarks.reproduction import distribution_claims as claims
-from benchmarks.reproduction.distribution import BAR_CHARTS, SMALL, figure
+from benchmarks.reproduction.distribution import figure
+from benchmarks.reproduction.distribution_plots import BAR_CHARTS, SMALL
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
     THESIS,

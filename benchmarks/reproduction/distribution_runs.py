@@ -130,14 +130,6 @@ class Study:
         }
 
 
-def told_seeds(found: Mapping[str, Sequence[Row]]) -> str:
-    """How many seeds there are of each strategy: ``10``, or ``10; adaptive 3``."""
-    counts = {name: len(rows) for name, rows in found.items()}
-    most = max(counts.values(), default=0)
-    fewer = [f"{name} {count}" for name, count in counts.items() if count < most]
-    return "; ".join([str(most), *fewer])
-
-
 def prepare() -> None:
     """Load kernels: what they take is no broker's memory."""
     warm_up("cdp")

@@ -1,7 +1,7 @@
 """What an experiment of a paper is, and what running it again gives.
 
 Law: an experiment measures and judges; it neither prints nor writes. Its table is what was
-measured, its charts draw columns of the table and nothing else, and each claim stands as the
+measured, its charts draw figures of the table and nothing else, and each claim stands as the
 paper makes it, beside the figures of the table that speak for or against it.
 """
 
@@ -30,7 +30,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Columns ``lines`` of the table over its first: lines, or bars where that is text.
+    """Columns ``lines`` of what is drawn over its first: lines, or bars where that is text.
 
     ``intervals`` are columns too, one for each line: half the width of its figures' intervals.
     """
@@ -56,11 +56,20 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run gave."""
+    """What one run gave.
+
+    ``lines``: the columns that charts draw, where those of the table are not side by side.
+    """
 
     table: Table
     charts: tuple[Chart, ...]
     claims: tuple[Claim, ...]
+    lines: Table | None = None
+
+    @property
+    def drawn(self) -> Table:
+        """What charts draw columns of."""
+        return self.table if self.lines is None else self.lines
 
 
 class Gathered(Protocol):

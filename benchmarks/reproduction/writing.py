@@ -63,12 +63,13 @@ def draw(title: str, outcome: Outcome, file: Path) -> bool:
     except ImportError:
         return False
     width, height = INCHES
-    if _has_bars(outcome.table) and len(outcome.table.rows) > BARS_MAX:  # names need room
-        width, height = width * len(outcome.table.rows) / BARS_MAX, 1.4 * height
+    drawn = outcome.drawn
+    if _has_bars(drawn) and len(drawn.rows) > BARS_MAX:  # names need room
+        width, height = width * len(drawn.rows) / BARS_MAX, 1.4 * height
     picture = Picture((width * len(outcome.charts), height), layout="constrained")
     picture.suptitle(title)
     for place, chart in enumerate(outcome.charts):
-        _draw_one(picture.add_subplot(1, len(outcome.charts), place + 1), outcome.table, chart)
+        _draw_one(picture.add_subplot(1, len(outcome.charts), place + 1), drawn, chart)
     picture.savefig(file, dpi=90, metadata={"Software": None})
     return True
 

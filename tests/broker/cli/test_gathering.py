@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from benchmarks.reproduction import gathering, study, writing
-from benchmarks.reproduction.distribution import DEFAULTS, PLOTS
 from benchmarks.reproduction.distribution_long import DAY, REACH_S, SEED
-from benchmarks.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study, told_seeds
+from benchmarks.reproduction.distribution_plots import COSTS, DEFAULTS, PLOTS
+from benchmarks.reproduction.distribution_runs import QUICK, THESIS, WHOLE, Study
 from benchmarks.reproduction.gathering import Rows, estimate_s, gather, missing
 from broker.cli import main
 from routing.network import strategy
@@ -124,15 +124,15 @@ def test_a_table_says_how_many_seeds_its_points_have(
     monkeypatch.setattr(writing, "draw", lambda title, outcome, file: False)
     words = ["reproduce", "thesis-7.12", "--size", "quick", "--out", str(tmp_path)]
     one_point = len(strategy.names())
-    runs, count = one_point + 1, 2 * one_point
+    runs, count = one_point + 1, 4 * one_point  # two points, in order and by arrival
     assert main([*words, "--runs", str(runs)]) == 0
     told = capfd.readouterr()
     assert f"rexmq: {count} of {count} runs are missing: about " in told.err
     assert f"rexmq: {runs} of {runs}: " in told.err
     assert str(tmp_path / "distribution-study.md") in told.out
-    _, first, last = csv.reader((tmp_path / "thesis-7.12.csv").open())
-    assert first[1] == "1"
-    assert last[1] == f"1; {'; '.join(f'{name} 0' for name in strategy.names()[1:])}"
+    _, *rows = csv.reader((tmp_path / "thesis-7.12.csv").open())
+    assert [row[1] for row in rows] == 2 * list(strategy.names())
+    assert [row[2] for row in rows] == [*("1",) * runs, *("0",) * (one_point - 1)]
     assert main(words) == 0
     assert f"{count - runs} of {count} runs are missing" in capfd.readouterr().err
     assert main([*words, "--runs", "0", "--strategy", "adaptive"]) == 0
@@ -140,9 +140,17 @@ def test_a_table_says_how_many_seeds_its_points_have(
     assert len((tmp_path / "study.jsonl").read_text().splitlines()) == count
 
 
-def test_seeds_are_told_once_where_all_have_as_many() -> None:
-    assert told_seeds({"a": [{}, {}], "b": [{}, {}]}) == "2"
-    assert told_seeds({"a": [{}, {}], "b": [{}], "c": []}) == "2; b 1; c 0"
+def test_what_exactness_costs_goes_by_seeds_that_were_run_both_ways(code: dict[str, str]) -> None:
+    study, plot = Study(replace(QUICK, seeds=3)), PLOTS["7.12"]
+    exact, _, by_arrival, _ = plot.settings(study.size)
+    for point, seeds, late, sent in ((exact, 3, 5.0, 12_000), (by_arrival, 2, 3.5, 8_000)):
+        for run in study.runs([point])[:seeds]:  # of the first strategy
+            own = {"delay_ms_mean": late * run.document["seed"], "bytes": sent}
+            study.rows.add(run, {**FIGURES, **own})
+    table = plot.outcome(study).table
+    cost, other = [dict(zip(table.columns, row, strict=True)) for row in table.rows][:2]
+    assert [cost[name] for name in ("seeds", "delay [ms]", *COSTS)] == [3, 10.0, 2.25, 1.0]
+    assert [other[name] for name in ("seeds", *COSTS)] == [0, None, None]
 
 
 def test_the_full_size_is_that_of_the_thesis() -> None:

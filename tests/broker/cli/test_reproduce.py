@@ -47,8 +47,9 @@ def test_a_figure_is_run_and_written(tmp_path: Path, capfd: pytest.CaptureFixtur
 def test_experiments_run(name: str) -> None:
     outcome = EXPERIMENTS[name].run(True)
     columns = outcome.table.columns
-    assert all(set(chart.lines) <= set(columns) for chart in outcome.charts)
+    assert all(set(chart.lines) <= set(outcome.drawn.columns) for chart in outcome.charts)
     assert all(len(row) == len(columns) for row in outcome.table.rows)
+    assert all(len(row) == len(outcome.drawn.columns) for row in outcome.drawn.rows)
     assert outcome.claims
 
 

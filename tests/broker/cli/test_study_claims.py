@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.reproduction import distribution_claims as claims
-from benchmarks.reproduction.distribution import PLOTS
 from benchmarks.reproduction.distribution_claims import Readings
+from benchmarks.reproduction.distribution_plots import PLOTS
 from benchmarks.reproduction.distribution_runs import T_95, WHOLE, Spread, Study, scenario
 from benchmarks.reproduction.experiment import Table
 
