@@ -76,8 +76,6 @@ class Pausing:
         self._needs_plan = False
         """At the root: whether brokers have joined the tree."""
         self._newcomers: Sequence[str] = ()
-        self._entered: dict[str, int] = {}
-        """The last epoch of each root's tree that this broker was in."""
 
     # --- what a plan is for ---
 
@@ -124,14 +122,10 @@ class Pausing:
 
     def enter(self) -> None:
         """The tree is this from now on, or there is none."""
-        epoch = self._router.epoch
-        if epoch is None:
-            return
-        if self._entered.get(epoch[0]) == epoch[1] and not self._router.is_root:
-            # It has been away, and has forgotten what neighbours said in this epoch.
+        router = self._router
+        if router.epoch is not None and router.is_back and not router.is_root:
             self._to_pause.clear()
             self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
-        self._entered[epoch[0]] = epoch[1]
 
     def look(self) -> None:
         """Something has come from neighbours: see whether it is time to pause."""

@@ -30,8 +30,6 @@ class Wanting:
         """What of the father's wants the station was told of last."""
         self._early: dict[str, tuple[Want, ...]] = {}
         """What neighbours have told that may be ahead of this broker, in another tree."""
-        self._followed: dict[str, int] = {}
-        """The last epoch of each root by whose tree this broker has gone."""
 
     def index(self) -> None:
         """Types, rules, subscriptions or neighbours have changed."""
@@ -71,9 +69,8 @@ class Wanting:
         """Whether a neighbour may go by a tree already that this broker is in, and did not go by
         yet: who is the centre is not known here so soon.
         """
-        followed = self._followed
         return any(
-            tree.epoch > followed.get(tree.root, 0)
+            self._router.is_new(tree)
             and (neighbour == tree.father or neighbour in tree.children)
             for tree in self._ground.overlay.trees
         )
@@ -105,9 +102,6 @@ class Wanting:
     def start_anew(self) -> None:
         """The tree is another."""
         self._confirmations.start_anew()
-        if self._router.epoch is not None:
-            root, epoch = self._router.epoch
-            self._followed[root] = epoch
         early, self._early = self._early, {}
         for neighbour, wants in early.items():
             for want in wants:

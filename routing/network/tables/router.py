@@ -46,6 +46,11 @@ class Router:
         """What this broker wanted itself when it last told its neighbours, by type."""
         self.epoch: tuple[str, int] | None = None
         """The tree's root and epoch; None while there is no tree."""
+        self._followed: dict[str, int] = {}
+        """The last epoch of each root by whose tree this broker has gone."""
+        self.is_back = False
+        """Whether this broker had gone by its tree before it followed it last: it has been away, or
+        its father is another, and it has forgotten what neighbours said in this epoch."""
         self.root: str | None = None
         self.father: str | None = None
         self.is_root = False
@@ -90,6 +95,9 @@ class Router:
         if epoch != self.epoch:
             self.epoch = epoch
             self._branches.clear()  # both ends of a branch start anew with an epoch
+        if tree is not None:
+            self.is_back = not self.is_new(tree)
+            self._followed[tree.root] = tree.epoch
         self.father = None if tree is None else tree.father
         self.root = None if tree is None else tree.root
         self.is_root = self.root == self._name
@@ -103,6 +111,10 @@ class Router:
         for name in sorted(neighbours - self._branches.keys()):
             self._branches[name] = Branch(name)
         return before != (self.root, self.father)
+
+    def is_new(self, tree: Tree) -> bool:
+        """Whether this broker did not go by a tree yet, nor by a later one of its root."""
+        return tree.epoch > self._followed.get(tree.root, 0)
 
     # --- tables ---
 
