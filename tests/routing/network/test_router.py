@@ -163,6 +163,21 @@ def test_a_new_epoch_forgets_what_was_told() -> None:
     assert not made.has_tree
 
 
+def test_who_has_been_away_knows_that_it_is_back() -> None:
+    made, other = router("f"), Tree("q", 1, "f")
+    assert not made.is_back
+    made.follow(Tree("r", 2, "f"))
+    assert not made.is_back, "a new epoch"
+    assert not made.is_new(Tree("r", 2, "f"))
+    assert made.is_new(Tree("r", 3, "f"))
+    made.follow(other)
+    assert not made.is_back, "a new root"
+    made.follow(Tree("r", 2, "f"))
+    assert made.is_back
+    made.follow(Tree("r", 2, "g"))
+    assert made.is_back, "with another father, who says all anew"
+
+
 def test_very_many_filters_of_a_type_are_asked_of_sources_together() -> None:
     branch = Branch("b")
     texts = tuple(f"Temp(value = {n})" for n in range(PER_TYPE_MAX + 1))
