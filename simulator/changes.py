@@ -5,11 +5,14 @@ answered. So changes that are asked of different brokers are made in their order
 
 Law 2: a confirmation names the instant from which a rule holds, and the one up to which another
 held (S15). The oracle goes by these instants, and by nothing else that brokers say.
+
+Law 3: where the network changes before the answer, nobody is told whether it was done. Of rules
+under new names it was if brokers have them in the end; of others it cannot be told any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from typing import Any
 import rules
 from matcher.model import EventType
 from routing.messages import Confirmed
+from routing.serving.deployment import Deployed
 from routing.session import Session
 from rules.language import declared_in
 from rules.pattern import Rule, RuleSet
@@ -113,6 +117,17 @@ class RuleBook:
         by_name = {rule.name: rule for rule in ruleset.rules}
         for told in answer.detail["rules"]:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
+
+    def conclude(self, asked: RuleSet | None, in_force: Iterable[Deployed]) -> bool:
+        """Deploy or, without rules, Remove had no answer, and this is what brokers have in the end;
+        whether that tells if it was done (Law 3).
+        """
+        names = () if asked is None else [rule.name for rule in asked.rules]
+        if not names or any(one.rule.name in names for one in self.held):
+            return False
+        found = [one for one in in_force if one.rule.name in names]
+        self.held += [Held(one.rule, one.since, None, one.version) for one in found]
+        return len(found) in (0, len(names))
 
     def _end(self, told: Mapping[str, Any]) -> None:
         """A rule has ended; one that was evaluated for nothing, ``until`` None, never held."""

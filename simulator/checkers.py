@@ -21,7 +21,7 @@ from routing.messages import Code, Rejected
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
-from simulator.clients import Client, Sink, Source
+from simulator.clients import Client, Manager, Sink, Source
 from simulator.experiment import Experiment, Outcome
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, delivered, differences
@@ -83,6 +83,8 @@ def _as_published(experiment: Experiment, got: Answer) -> Answer:
 def refusals(experiment: Experiment) -> Iterator[str]:
     """What brokers refused of what clients asked for or published, and why."""
     for client in experiment.clients:
+        if isinstance(client, Manager) and client.is_decided:
+            continue
         late = _late(experiment, client)
         for refusal in client.refusals:
             if refusal not in late:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from matcher.model import TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
 from routing.effects import BROKER, Peer
-from routing.messages import Confirmed, Delivery, Refused, Rejected
+from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
 from routing.session import Lost, Result, Session
 from simulator.due import Due
 from simulator.hosts import BrokerHost, Driver
@@ -311,6 +311,8 @@ class Manager(Client):
     ) -> None:
         super().__init__(place, name)
         self.is_done = False
+        self.is_decided = False
+        """Where there was no answer: whether it is known by now what has become of it."""
         self._ask = ask
         self._on_answer = on_answer
         self._request: int | None = None
@@ -326,3 +328,8 @@ class Manager(Client):
         if isinstance(result, Confirmed | Refused) and result.request == self._request:
             self.is_done = True
             self._on_answer(result if isinstance(result, Confirmed) else None)
+
+    @property
+    def is_without_answer(self) -> bool:
+        """Whether brokers out of reach kept the network from doing it, or from saying so."""
+        return any(one.code is Code.SILENT for one in self.refusals)

@@ -209,8 +209,16 @@ class Experiment:
             simulation.run(simulation.now + QUIET_S)
             before, news = news, self._news()
             if news == before and self._is_done:
+                self._conclude()
                 return Outcome(self, simulation.now, True)
         return Outcome(self, simulation.now, False)
+
+    def _conclude(self) -> None:
+        """See what has become of changes whose answers were lost with a tree."""
+        for place, manager in enumerate(self.managers):
+            if manager.is_without_answer:
+                in_force = self._running()[0].broker.ground.deployments.in_force
+                manager.is_decided = self.book.conclude(self._rulesets[place], in_force)
 
     @property
     def _is_done(self) -> bool:

@@ -50,9 +50,14 @@ class Deployed:
     serial: int = field(compare=False)
 
     @property
+    def begin(self) -> int:
+        """``since`` as a time, TIME_MIN for the beginning."""
+        return TIME_MIN if self.since is None else self.since
+
+    @property
     def place(self) -> tuple[int, int]:
         """Its place among the rules, for simultaneous composite events (E4, S15)."""
-        return (TIME_MIN if self.since is None else self.since, self.serial)
+        return self.begin, self.serial
 
     @property
     def mentions(self) -> tuple[EventType, ...]:
@@ -219,10 +224,6 @@ class Deployments:
         ) != self._published:
             self.rearrange(advertised)
         return gone
-
-    def restart(self, name: str, since: int) -> None:
-        """Have a rule hold from another instant: the place that evaluates it has changed."""
-        self._rules[name] = replace(self._rules[name], since=since)
 
     def keep(self, one: Deployed) -> None:
         """Have a rule that has ended linger. ``rearrange`` must follow."""

@@ -13,7 +13,7 @@ with clients does, nothing may differ but for what may be lost with it (simulato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -36,8 +36,11 @@ RESTLESS = 0.1
 OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
 TORN = 0.1
-"""The share of networks that are torn. Their rules do not change, since the answer to who changes
-them may be lost with a tree; nor do they order by arrival, since then events may be."""
+"""The share of networks that are torn. They do not order by arrival, since then events may be lost;
+and of rules there only come some more, since the answer to who changes them may be lost with a tree
+(simulator.changes, Law 3)."""
+CHANGING = 0.5
+"""The share of torn networks where rules come."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 STORELESS = 0.03
@@ -64,7 +67,9 @@ def random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/torn")
             if random.random() < TORN:
                 torn = with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
-                return with_sources_while_whole(made_longer(torn, Random(f"{seed}/longer")))
+                longer = made_longer(torn, Random(f"{seed}/longer"))
+                changing = made_changing(longer, Random(f"{seed}/changing"))
+                return with_sources_while_whole(changing)
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
@@ -123,6 +128,18 @@ def made_longer(case: Case, random: Random) -> Case:
         for one in case.faults
     )
     return replace(case, faults=tuple(faults))
+
+
+def made_changing(case: Case, random: Random) -> Case:
+    """The case, or it with rules under new names that come while events do."""
+    if random.random() >= CHANGING:
+        return case
+    maker = _Maker(random)
+    for _ in range(ATTEMPTS_MAX):
+        changes = tuple(maker.additions(case.brokers, case.rules, case.events))
+        if replace(case, changes=changes).is_sound:
+            return replace(case, changes=changes)
+    return case
 
 
 def made_storeless(case: Case, random: Random) -> Case:
@@ -299,14 +316,30 @@ class _Maker:
                 del held[place]
                 yield Change(round(at_s, 3), broker, removed=place)
                 continue
-            if random.random() < 0.4:
-                rule = SharpWriter(random).write(place)
-            else:
-                defines = random.choice(list(COMPOSITE))
-                known = sorted({defines, *(one.defines for one in held.values())})
-                rule = RuleWriter(random, published, known).write(place, defines)
+            rule = self._another(place, published, {one.defines for one in held.values()})
             held[place] = rule
             yield Change(round(at_s, 3), broker, (rule,))
+
+    def additions(
+        self, brokers: Sequence[str], rules: Sequence[RuleText], events: Sequence[Event]
+    ) -> Iterator[Change]:
+        """Some rules more."""
+        random, span_s = self._random, _span_s(events)
+        published = sorted({event.type for event in events})
+        defined = {one.defines for one in rules}
+        times = sorted(random.uniform(0.0, span_s) for _ in range(random.randint(1, 4)))
+        for number, at_s in enumerate(times, len(rules)):
+            rule = self._another(f"r{number}", published, defined)
+            defined.add(rule.defines)
+            yield Change(round(at_s, 3), random.choice(brokers), (rule,))
+
+    def _another(self, name: str, published: Sequence[str], defined: Collection[str]) -> RuleText:
+        """A rule of any kind, which may use what others define."""
+        random = self._random
+        if random.random() < 0.4:
+            return SharpWriter(random).write(name)
+        defines = random.choice(list(COMPOSITE))
+        return RuleWriter(random, published, sorted({defines, *defined})).write(name, defines)
 
     # --- the network ---
 

@@ -83,9 +83,10 @@ class Planning:
         due = self._due_in(found)
         self._lingering.let_go(due)
         before_that = self._ground.deployments.rules
+        absent = self._out_of_reach(found, homes)
+        self._detection.out_of_reach = dict(absent)
         self._do_what_was_asked(homes)
         due = {**self._still_due(due, before_that), **self._lingering.keep(due)}
-        absent = self._out_of_reach(found, homes)
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
@@ -115,6 +116,7 @@ class Planning:
             knowing.learn(found.known)
             knowing.wait_no_longer(forgotten)
             self._set_apart(found, others)
+            self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, {name for name, _, _ in found.nodes})
             for name, home, types in found.sources:
@@ -194,6 +196,21 @@ class Planning:
                     also = (name for name in lingering if plain_name(name) == facts.name)
                     found.need(tuple((name, due) for name in also))
 
+    def _owe(self, found: Round, knew: Sequence[Known]) -> None:
+        """Who was apart when a rule came has nothing of it, and could not say so. Who was in no
+        plan yet has sinks to come alone, which begin where they subscribe.
+        """
+        rules = self._ground.deployments.rules
+        for known in knew:
+            if known.homes:
+                had = {(facts.name, facts.version) for facts in known.rules}
+                owed = [
+                    one
+                    for one in rules
+                    if not had & {(name, one.version) for name in _names_of(one)}
+                ]
+                found.need(tuple((one.rule.name, one.begin) for one in owed))
+
     # --- everywhere ---
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
@@ -244,6 +261,11 @@ class Planning:
             self._told_given_up = events
             text = "the network changed; what was under way of events given up may be lost"
             self._ground.desk.log("warning", text, events=events)
+
+
+def _names_of(one: Deployed) -> tuple[str, str]:
+    """Under which a rule was known, be it in force or lingering."""
+    return one.rule.name, plain_name(one.rule.name)
 
 
 def has_moved(

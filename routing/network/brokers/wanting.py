@@ -70,8 +70,7 @@ class Wanting:
         yet: who is the centre is not known here so soon.
         """
         return any(
-            self._router.is_new(tree)
-            and (neighbour == tree.father or neighbour in tree.children)
+            self._router.is_new(tree) and (neighbour == tree.father or neighbour in tree.children)
             for tree in self._ground.overlay.trees
         )
 

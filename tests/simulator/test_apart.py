@@ -1,0 +1,94 @@
+"""Rules that come, or go, while parts of a network are out of reach of each other (4.3, S15).
+
+What nobody can say of an instant is not said: where somebody is out of reach who publishes what a
+rule needs, it is neither deployed nor removed. Where nobody is, whoever was apart gets all that the
+rule has found meanwhile.
+"""
+
+import pytest
+from networks import run
+from simulator_text import events, overlay
+
+from routing.messages import Code
+from routing.network import strategy
+from simulator.checkers import check
+
+BEFORE = """
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule r0: define Z() from Smoke()
+"""
+LATER = "event Temp(area: string, value: float)\nevent Smoke(area: string)\n"
+
+
+def network(name: str, sink: str, *changes: str) -> str:
+    """Smoke is published at n0, Temp at n2, and n2 is out of reach from 20 s to 60 s."""
+    text = f"""
+strategy = "{name}"
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+[[source]]
+name = "s0"
+broker = "n0"
+events = "s0.jsonl"
+[[source]]
+name = "s2"
+broker = "n2"
+events = "s2.jsonl"
+[[sink]]
+name = "k"
+broker = "{sink}"
+subscribe = ["Z"]
+[[fault]]
+kind = "cut"
+at_s = 20.0
+for_s = 40.0
+links = [["n1", "n2"]]
+"""
+    return (
+        text + overlay({"n0 n1": 5, "n1 n2": 5}) + "".join(map("[[change]]\n{}\n".format, changes))
+    )
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_who_was_apart_when_a_rule_came_gets_all_that_it_has_found(written, name: str) -> None:
+    """What a broker lacks of a rule that it had not heard of was not sent again (found by a fuzz of
+    torn networks whose rules change).
+    """
+    change = 'at_s = 30.0\nbroker = "n1"\nrules = "later.tesla"'
+    later = LATER + "rule r1: define Z() from Smoke()"
+    files = {"s0.jsonl": events("Smoke", 0.0, 32.0, 34.0, 80.0), "s2.jsonl": events("Temp", 1.0)}
+    text = network(name, "n2", change)
+    outcome = run(written(text, BEFORE, **files, **{"later.tesla": later}))
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 4 + 3
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_waits_for_who_publishes_what_it_needs(written, name: str) -> None:
+    """It held from the beginning in one part, while the other went on without it (found by the same
+    fuzz).
+    """
+    changes = [
+        'at_s = 30.0\nbroker = "n0"\nrules = "later.tesla"',
+        'at_s = 31.0\nbroker = "n0"\nremove = "r2"',
+        'at_s = 70.0\nbroker = "n0"\nrules = "later.tesla"',
+        'at_s = 71.0\nbroker = "n0"\nremove = "r2"',
+    ]
+    before = BEFORE + "rule r2: define Z() from Temp()"
+    later = LATER + "rule r1: define Z() from Smoke() as s and last Temp() as t within 5 min from s"
+    files = {
+        "s0.jsonl": events("Smoke", 0.0, 32.0, 80.0),
+        "s2.jsonl": events("Temp", 1.0, 33.0, 75.0),
+    }
+    text = network(name, "n0", *changes)
+    outcome = run(written(text, before, **files, **{"later.tesla": later}))
+    reason = "broker n2 is out of reach, where Temp is published"
+    refused = [[(one.code, one.reason) for one in m.refusals] for m in outcome.experiment.managers]
+    assert refused == [[], [(Code.SILENT, reason)], [(Code.SILENT, reason)], [], []]
+    told = [line for line in check(outcome) if reason not in line]
+    assert told == [], "but for what was refused all is as it should be"
+    held = [one.rule.name for one in outcome.experiment.book.held if one.until is None]
+    assert held == ["r0", "r1"]
