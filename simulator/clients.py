@@ -238,11 +238,17 @@ class Gap(NamedTuple):
 class Sink(Client):
     """Subscribes, and takes whatever comes at once.
 
-    ``keeps``: what is delivered is kept whole, as ``arrivals``; else there are only ``moments``.
+    ``moments`` notes it. ``keeps``: what is delivered is kept whole, too, as ``arrivals``.
     """
 
     def __init__(
-        self, place: Place, name: str, filters: Sequence[str], *, keeps: bool = True
+        self,
+        place: Place,
+        name: str,
+        filters: Sequence[str],
+        moments: Moments,
+        *,
+        keeps: bool = True,
     ) -> None:
         super().__init__(place, name)
         self.filters = tuple(filters)
@@ -253,7 +259,7 @@ class Sink(Client):
         """When its link was lost, and when all was in force again on another; inf until then."""
         self._unconfirmed = len(self.filters)
         self.arrivals: list[Arrival] = []
-        self.moments = Moments()
+        self.moments = moments
         self._keeps = keeps
 
     def start(self) -> None:

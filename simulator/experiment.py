@@ -34,6 +34,7 @@ from simulator.faults import Places, ahead_s, arrange, before_s, behind_s
 from simulator.generation import Generated, generate
 from simulator.hosts import FREE, BrokerHost, Costs, Pricing, join
 from simulator.lanes import Frames, Lane, Quality
+from simulator.moments import Moments, Publications
 from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
 from simulator.simulation import Simulation, Trace
@@ -102,9 +103,15 @@ class Experiment:
         self._comes_s = {one.name: one.at_s for one in scenario.sources}
         self._refuse_faults_of_nobody()
         self._subscribers = (*scenario.sinks, *_subscribers(made))
+        by_arrival = scenario.ordering == "arrival"
+        publications = Publications(lambda: self.batches) if by_arrival else None
         self.sinks = {
             sink.name: Sink(
-                self._place(sink.broker), sink.name, sink.subscribe, keeps=keeps_deliveries
+                self._place(sink.broker),
+                sink.name,
+                sink.subscribe,
+                Moments(publications),
+                keeps=keeps_deliveries,
             )
             for sink in self._subscribers
         }

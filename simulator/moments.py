@@ -1,29 +1,63 @@
 """When events came to one sink, and which times they bear: what every figure of a run follows from.
 
-Law: it is always kept, in sixteen bytes an event, so that a run of a simulated day can be
+Law 1: it is always kept, in sixteen bytes an event, so that a run of a simulated day can be
 measured. The deliveries themselves take some kilobytes each; whoever looks at them asks for them
 to be kept, too (:class:`simulator.clients.Sink`).
+
+Law 2: a delay is that from the last primitive event of a composite one (7.4), whose time it bears.
+By arrival it bears that of its being found, so that what its events took to come there would not
+count: their own times are looked up, and eight bytes more are kept of each.
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from matcher.model import MICROSECONDS, Int64s
+from matcher.model import MICROSECONDS, EventBatch, Int64s
 from matcher.single import Single
 from routing.messages import Delivery
 
 
+class Publications:
+    """When primitive events were published, by what composite ones name as their causes."""
+
+    def __init__(self, batches: Callable[[], Iterable[EventBatch]]) -> None:
+        self._batches = batches
+        self._times: dict[str, int] | None = None
+
+    def last_of(self, batch: EventBatch) -> list[int]:
+        """For each event of a batch, the time of the last of its causes, in us. Of published events
+        it is their own; of those that have others than published ones for causes, too.
+        """
+        times: list[int] = batch.time.tolist()
+        if batch.causes is None:
+            return times
+        if self._times is None:
+            self._times = {
+                f"{source}#{id_}": int(time)
+                for one in self._batches()
+                for source, id_, time in zip(
+                    one.ids.source.tolist(), one.ids.printed(), one.time, strict=True
+                )
+            }
+        rows = zip(batch.causes.printed_rows(full=True), times, strict=True)
+        find = self._times.get
+        return [max(find(cause, own) for cause in causes) for causes, own in rows]
+
+
 class Moments:
-    """The events that were delivered, in their order."""
+    """The events that were delivered, in their order; ``publications``: of a run by arrival."""
 
-    __slots__ = ("_came", "_times")
+    __slots__ = ("_came", "_lasts", "_publications", "_times")
 
-    def __init__(self) -> None:
+    def __init__(self, publications: Publications | None = None) -> None:
         self._came = array("q")
         self._times = array("q")
+        self._publications = publications
+        self._lasts = self._times if publications is None else array("q")
 
     def __len__(self) -> int:
         """How many events there are."""
@@ -39,11 +73,13 @@ class Moments:
             else:
                 self._came.extend([came] * len(batch))
                 self._times.extend(batch.time.tolist())
+            if self._publications is not None:
+                self._lasts.extend(self._publications.last_of(batch))
 
     def delays(self, since: float) -> Int64s:
-        """From each event's time to its coming, in us, of what came at ``since`` or later."""
+        """How long each event took (Law 2), in us, of what came at ``since`` or later."""
         came = np.array(self._came, np.int64)
-        delays: Int64s = came - np.array(self._times, np.int64)
+        delays: Int64s = came - np.array(self._lasts, np.int64)
         return delays[came >= round(since * MICROSECONDS)]
 
     def count_until(self, last: int) -> int:

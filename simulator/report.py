@@ -94,9 +94,8 @@ def _lane_rows(outcome: Outcome) -> Iterator[Sequence[Any]]:
 
 
 def delays(experiment: Experiment) -> Int64s:
-    """From the events' times to their delivery, in us, of what is delivered after the warm-up.
-
-    The time of a composite event is that of the last primitive event that it took (7.4).
+    """From the last primitive event of each (7.4) to its delivery, in us, of what is delivered when
+    the warm-up is over (moments, Law 2).
     """
     since = experiment.measured_from
     found = [sink.moments.delays(since) for sink in experiment.sinks.values()]

@@ -7,10 +7,10 @@ from what has come to it.
 Law 2: what is promised never to go back does not, from one look to the next: the marks that were
 given to a broker's engine and fragments in one tree, ever; those that have gone up to its father,
 and the outlooks of rules, within a plan; those that the root has found in the whole network, ever;
-up to where a sink's broker has what it wants of a rule, at a root ever, elsewhere within an epoch,
-where rules are pulled within a plan; and what an open source has promised, on one link. Where
-several lives of a broker, versions of a rule, or generations of a tree follow one another, each
-begins anew.
+up to where a sink's broker has what it wants of a rule all of whose types are published, at a root
+ever, elsewhere within an epoch, where rules are pulled within a plan; and what an open source has
+promised, on one link. Where several lives of a broker, versions of a rule, or generations of a tree
+follow one another, each begins anew.
 
 Law 3: whatever is kept has a bound, and keeps to it: messages for a neighbour, events for a sink,
 events of own sources, remembered ids and events, what clients have not had acknowledged.
@@ -37,6 +37,7 @@ from routing.network.brokers.broker import Broker
 from routing.network.stations.station import Station
 from routing.network.tables.sharing import REMEMBERED_MAX
 from routing.serving.deployment import Deployed
+from rules.pattern import TIMER
 from simulator.agreement import check_tables, check_trees, parts_of, trees_of
 from simulator.due import Due
 from simulator.hosts import BrokerHost
@@ -224,8 +225,20 @@ def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
     scope = ("root" if router.is_root else router.epoch, plan if pulled else None)
     for sink in ground.sinks:
         # What nobody here wants any more may begin anew for whoever wants it next.
-        had = {_told(one): detection.reached(one.rule.name) for one in sink.rules}
+        rules = [one for one in sink.rules if _is_supplied(broker, one)]
+        had = {_told(one): detection.reached(one.rule.name) for one in rules}
         yield f"what sink {sink.name} has of rule", ((*scope, sink.peer), had)
+
+
+def _is_supplied(broker: Broker, deployed: Deployed) -> bool:
+    """Whether all that a rule needs is published, by the plan. What is said of one that waits for a
+    type is no mark: what comes of that may be from before it.
+    """
+    plan, needs = broker.agreed.plan, broker.ground.deployments.needs(deployed.rule.name)
+    homes = (
+        () if plan is None else (*((name, types) for name, _, types in plan.nodes), *plan.absent)
+    )
+    return needs <= {TIMER.name}.union(*(types for _, types in homes))
 
 
 def _told(deployed: Deployed) -> str:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from simulator_text import events, overlay
 
 from matcher.model import MICROSECONDS, EventBatch, EventIds, EventType, Int64s, StringColumn
 from matcher.single import singles
@@ -49,6 +50,37 @@ def test_moments_of_single_events_and_of_columns() -> None:
     assert moments.delays(2.5).tolist() == [1_500_000, 100_000, 1_600_000]
     assert moments.delays(2.6).tolist() == []
     assert [moments.count_until(last) for last in (899_999, 900_000, 1_000_000)] == [0, 2, 3]
+
+
+def test_by_arrival_a_delay_is_from_when_the_last_event_was_published(tmp_path: Path) -> None:
+    """The same way takes as long by arrival, though a composite event bears another time."""
+    file = tmp_path / "scenario.toml"
+    text = """
+engine = "naive"
+rules = "rules.tesla"
+[[source]]
+name = "s"
+broker = "n0"
+events = "s.jsonl"
+[[sink]]
+name = "k"
+broker = "n2"
+subscribe = ["C", "A"]
+"""
+    text += overlay({"n0 n1": 30, "n1 n2": 50})
+    (tmp_path / "s.jsonl").write_text(events("A", 1.0, 2.0))
+    (tmp_path / "rules.tesla").write_text(
+        "event A(area: string)\n"
+        "rule r: define C() from A() as a and last A() as b within 9 s from a"
+    )
+    for ordering in ("watermark", "arrival"):
+        file.write_text(f'ordering = "{ordering}"\n{text}')
+        experiment = Experiment(scenario.read(file))
+        experiment.run()
+        (sink,) = experiment.sinks.values()
+        found = sorted(sink.moments.delays(0.0).tolist())
+        assert len(found) == 3
+        assert found == pytest.approx([80_000] * 3, abs=2_000)
 
 
 def test_figures_are_the_same_whether_deliveries_are_kept_or_not(tmp_path: Path) -> None:
