@@ -19,6 +19,7 @@ from matcher.model import TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
 from routing.effects import BROKER, Peer
 from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
+from routing.network.stations.ending import OUT_OF_REACH
 from routing.session import Lost, Result, Session
 from simulator.due import Due
 from simulator.hosts import BrokerHost, Driver
@@ -318,7 +319,7 @@ class Manager(Client):
         super().__init__(place, name)
         self.is_done = False
         self.is_decided = False
-        """Where there was no answer: whether it is known by now what has become of it."""
+        """Where it was refused, or had no answer: whether it is known what has become of it."""
         self._ask = ask
         self._on_answer = on_answer
         self._request: int | None = None
@@ -336,6 +337,15 @@ class Manager(Client):
             self._on_answer(result if isinstance(result, Confirmed) else None)
 
     @property
+    def is_refused(self) -> bool:
+        """Whether it was not done, since a broker is out of reach."""
+        return any(OUT_OF_REACH in one.reason for one in self._silent)
+
+    @property
     def is_without_answer(self) -> bool:
-        """Whether brokers out of reach kept the network from doing it, or from saying so."""
-        return any(one.code is Code.SILENT for one in self.refusals)
+        """Whether the answer was lost with a tree, so that nobody knows if it was done."""
+        return bool(self._silent) and not self.is_refused
+
+    @property
+    def _silent(self) -> list[Refused | Rejected]:
+        return [one for one in self.refusals if one.code is Code.SILENT]

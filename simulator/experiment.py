@@ -221,9 +221,11 @@ class Experiment:
         return Outcome(self, simulation.now, False)
 
     def _conclude(self) -> None:
-        """See what has become of changes whose answers were lost with a tree."""
+        """See what has become of changes that were refused, or whose answers were lost."""
         for place, manager in enumerate(self.managers):
-            if manager.is_without_answer:
+            if manager.is_refused:
+                manager.is_decided = True
+            elif manager.is_without_answer:
                 in_force = self._running()[0].broker.ground.deployments.in_force
                 manager.is_decided = self.book.conclude(self._rulesets[place], in_force)
 

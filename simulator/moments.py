@@ -6,7 +6,8 @@ to be kept, too (:class:`simulator.clients.Sink`).
 
 Law 2: a delay is that from the last primitive event of a composite one (7.4), whose time it bears.
 By arrival it bears that of its being found, so that what its events took to come there would not
-count: their own times are looked up, and eight bytes more are kept of each.
+count: their own times are looked up, and eight bytes more are kept of each. What is made of
+composite events counts from when it was found, since nobody is told of what these were made.
 """
 
 from __future__ import annotations

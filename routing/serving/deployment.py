@@ -106,6 +106,7 @@ class Deployments:
         self._lingering: dict[str, Deployed] = {}
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
+        self._uses: Mapping[str, set[str]] = {}
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
         self._defining: dict[str, tuple[Deployed, ...]] = {}
         self._published: frozenset[str] = frozenset()
@@ -244,6 +245,7 @@ class Deployments:
             name: tuple(sorted(rules, key=lambda deployed: deployed.place))
             for name, rules in defining.items()
         }
+        self._uses = uses
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
         self._needs = {one.rule.name: _needs(one.rule, uses, advertised) for one in self._all}
@@ -262,6 +264,19 @@ class Deployments:
             uses.setdefault(rule.defines.name, set()).update(_used(rule))
         advertised = frozenset(published)
         return {rule.name: _needs(rule, uses, advertised) for rule in rules.rules}
+
+    def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
+        """What the rules need that take events of these types, be it through other rules."""
+        waiting = list(defined)
+        taken = set(waiting)
+        while waiting:
+            name = waiting.pop()
+            above = [one for one, used in self._uses.items() if name in used and one not in taken]
+            taken.update(above)
+            waiting += above
+        rules = (one for name in taken for one in self._defining.get(name, ()))
+        needs = (self._needs[one.rule.name] for one in rules if taken.intersection(_used(one.rule)))
+        return frozenset[str]().union(*needs)
 
 
 def _by_itself(rule: Rule) -> Rule:

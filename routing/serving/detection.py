@@ -235,11 +235,13 @@ class Detection:
     def _sinces(self, rules: RuleSet, now: float) -> Mapping[str, int | None]:
         """The instants from which new rules hold (S15; Law 2 of routing.serving.deployment).
 
-        One for all that need published events, so that hierarchies start whole; rules over the
-        clock alone have their own, and one that ticks holds from now at the earliest.
+        One for all that need published events, so that hierarchies start whole, and beyond what has
+        been evaluated of the rules above them; rules over the clock alone have their own, and one
+        that ticks holds from now at the earliest.
         """
         needs = self._deployments.needs_of_new(rules, self._published())
-        published = frozenset[str]().union(*needs.values()) - {TIMER.name}
+        above = self._deployments.needs_above({rule.defines.name for rule in rules.rules})
+        published = above.union(*needs.values()) - {TIMER.name}
         since = self._beyond(published)
         clock = round(now * MICROSECONDS) if self._config.wall_clock else None
         found = {name: since if own - {TIMER.name} else clock for name, own in needs.items()}

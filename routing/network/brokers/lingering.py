@@ -2,7 +2,8 @@
 
 Law 1: a rule that is removed or replaced with a plan lingers as long as somebody who wants its
 composite events may lack some of those before its end, or as a rule above it may be evaluated once
-more from where it needs them. The root decides, with each plan, from the dues of the pause.
+more from where it needs them. The root decides, with each plan, from the dues of the pause. While
+somebody is out of reach, whose dues nobody knows, all linger.
 
 Law 2: where the rule was evaluated up to its end, and goes on being evaluated there, nothing is
 left to do (station, Law 5). Where rules begin anew, it does as they do: in trees of sinks that may
@@ -56,9 +57,10 @@ class Lingering:
             needed = starts(self._deployments.rules, due)
             self._detection.linger((), [one for one in _ends(lingering) if one not in needed])
 
-    def keep(self, due: Mapping[str, int]) -> dict[str, int]:
+    def keep(self, due: Mapping[str, int], *, is_whole: bool) -> dict[str, int]:
         """When all that was asked is done: let those linger that have ended by that, and no longer
         those that do not go with what has come (Law 4). Gives the dues of all that linger.
+        ``is_whole``: nobody is out of reach.
         """
         ended = self._detection.take_ended()
         reached = {one.name: mark for one, mark in ended}
@@ -68,7 +70,7 @@ class Lingering:
         }
         found = [one.rule for one, _ in ended if one.until > TIME_MIN and not self._by_arrival]
         kept = self._fitting([*self._deployments.lingering, *found])
-        if found:
+        if found and is_whole:
             needed = starts((*self._deployments.in_force, *kept), {**_ends(kept), **due})
             kept = [one for one in kept if one.rule.name in needed or one not in found]
         names = {one.rule.name for one in kept}

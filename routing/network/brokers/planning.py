@@ -81,12 +81,14 @@ class Planning:
         self._learn(found)
         homes = {name: set(types) for name, _, types in found.nodes}
         due = self._due_in(found)
-        self._lingering.let_go(due)
-        before_that = self._ground.deployments.rules
         absent = self._out_of_reach(found, homes)
+        if not absent:
+            self._lingering.let_go(due)
+        before_that = self._ground.deployments.rules
         self._detection.out_of_reach = dict(absent)
         self._do_what_was_asked(homes)
-        due = {**self._still_due(due, before_that), **self._lingering.keep(due)}
+        lingering = self._lingering.keep(due, is_whole=not absent)
+        due = {**self._still_due(due, before_that), **lingering}
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(
             (name, father, tuple(sorted(homes[name]))) for name, father, _ in sorted(found.nodes)
@@ -196,22 +198,22 @@ class Planning:
                     also = (name for name in lingering if plain_name(name) == facts.name)
                     found.need(tuple((name, due) for name in also))
 
-    def _owe(self, found: Round, knew: Sequence[Known]) -> None:
-        """Who was apart when a rule came has nothing of it, and could not say so. Who was in no
-        plan yet has sinks to come alone, which begin where they subscribe.
+    def _owe(self, found: Round, knew: Iterable[Known]) -> None:
+        """Who was apart when a rule came has nothing of it, and no due to tell. Those in a plan are
+        among the homes that they know; who is not, and has no sinks yet, is owed nothing, and who
+        tells of others out of reach alone knows the rest as the root does.
         """
-        rules = self._ground.deployments.rules
+        present = {name for name, _, _ in found.nodes}
         for known in knew:
-            if known.homes:
+            if any(name in present for name, _ in known.homes):
                 had = {(facts.name, facts.version) for facts in known.rules}
-                owed = [
-                    one
-                    for one in rules
-                    if not had & {(name, one.version) for name in _names_of(one)}
-                ]
-                found.need(tuple((one.rule.name, one.begin) for one in owed))
-
-    # --- everywhere ---
+                found.need(
+                    tuple(
+                        (one.rule.name, one.begin)
+                        for one in self._ground.deployments.rules
+                        if not had.intersection((name, one.version) for name in _names_of(one))
+                    )
+                )
 
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""

@@ -306,7 +306,15 @@ class DividedDetection(EndingDetection):
         """The plan that follows lacks it."""
 
     def _mark_at_end(self, name: str) -> int:
-        return self.rule_marks.get(name, TIME_MIN)
+        """Whoever is out of reach may have evaluated a rule for its own sinks, but only as far as
+        what it needs was promised by those who publish it, who are all here (ending, Law 2).
+        """
+        mark = self.rule_marks.get(name, TIME_MIN)
+        if not self.out_of_reach:
+            return mark
+        needs = self._deployments.needs(name)
+        promised = min((self.type_marks.get(one, TIME_MIN) for one in needs), default=TIME_MIN)
+        return max(mark, promised if promised != CLOSED else self._beyond(needs) or TIME_MIN)
 
     # --- evaluation ---
 

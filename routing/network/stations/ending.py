@@ -3,9 +3,10 @@
 Law 1: what has ended is remembered until the plan asks for it, with how far this broker was. By
 arrival versions of a rule are told apart where they are evaluated, and nothing is said of instants.
 
-Law 2: where somebody is out of reach who publishes what a rule needs, nobody here can say how far
-that has been evaluated there, so neither from which instant on the rule would hold nor up to which
-it has held: it is neither deployed nor removed.
+Law 2: where somebody is out of reach who publishes what a rule needs, or what those above it need,
+nobody here can say how far that has been evaluated there, so neither from which instant on the rule
+would hold nor up to which it has held: it is neither deployed nor removed. By arrival there is no
+such instant, and nothing is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from routing.errors import Refusal
 from routing.messages import Code
 from routing.serving.deployment import Deployed, Ended
 from routing.serving.detection import Basis, Detection
-from rules.pattern import RuleSet
+from rules.pattern import TIMER, RuleSet
+
+OUT_OF_REACH = "is out of reach"
+"""What a refusal by Law 2 says of a broker; nothing has been done then."""
 
 
 class EndingDetection(Detection):
@@ -56,24 +60,35 @@ class EndingDetection(Detection):
     # --- who is out of reach (Law 2) ---
 
     def remove(self, name: str) -> Ended:
-        """The same; Refusal also for a rule that needs what is out of reach."""
-        if self.out_of_reach and self._deployments.find(name) is not None:
-            self._check_reach(self._deployments.needs(name))
+        """Remove a rule; Refusal when there is none of that name, and where Law 2 forbids it."""
+        deployed = self._deployments.find(name)
+        if deployed is not None and not deployed.has_ended:
+            self._check_reach((), [deployed])
         return super().remove(name)
 
     def _check(self, rules: RuleSet, replaced: Sequence[Deployed]) -> None:
         super()._check(rules, replaced)
         if self.out_of_reach:
-            published = {*self._published(), *(n for ns in self.out_of_reach.values() for n in ns)}
+            published = {*self._published()}.union(*self.out_of_reach.values())
             needs = self._deployments.needs_of_new(rules, published).values()
-            before = [self._deployments.needs(one.rule.name) for one in replaced]
-            self._check_reach(frozenset[str]().union(*needs, *before))
+            above = self._deployments.needs_above({one.defines.name for one in rules.rules})
+            self._check_reach(above.union(*needs), replaced)
 
-    def _check_reach(self, needs: Collection[str]) -> None:
+    def _check_reach(self, needs: Collection[str], ending: Sequence[Deployed]) -> None:
+        """Raise Refusal where somebody is out of reach who publishes one of these types, or one for
+        a rule that is to end, or who evaluates that, too, since it goes by the clock alone.
+        """
+        if self._by_arrival:
+            return
+        before = [self._deployments.needs(one.rule.name) for one in ending]
+        every = frozenset(needs).union(*before)
         for broker, published in self.out_of_reach.items():
-            missed = sorted({*published}.intersection(needs))
-            if missed and not self._by_arrival:
-                reason = f"broker {broker} is out of reach, where {', '.join(missed)} is published"
+            missed = sorted(every.intersection(published))
+            if missed:
+                reason = f"broker {broker} {OUT_OF_REACH}, which has published {', '.join(missed)}"
+                raise Refusal(Code.SILENT, reason)
+            if any(one <= {TIMER.name} for one in before):
+                reason = f"broker {broker} {OUT_OF_REACH}, where the rule goes by the clock, too"
                 raise Refusal(Code.SILENT, reason)
 
     # --- what has ended (Law 1) ---
