@@ -98,7 +98,8 @@ def _waits(client: Client) -> bool:
     """Whether it waits for an answer, or is about to come back."""
     session = client.session
     comes = session.state is State.OFF and client.losses > 0
-    return comes or session.state is State.GREETING or session.unanswered > 0
+    is_open = session.state is not State.CLOSED  # who has left early waits for nothing
+    return comes or session.state is State.GREETING or (is_open and session.unanswered > 0)
 
 
 def _rules_in_force(experiment: Experiment) -> frozenset[tuple[str, int, int | None]] | None:

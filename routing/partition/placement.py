@@ -142,6 +142,7 @@ def partition(
         for rule in arranged.rules
         if rule.name in masters.keys() - shallow
         and (pull := pull_of(rule, masters[rule.name])) is not None
+        and advertisers.of(pull.master.type.name)  # else others would wait for what it is sent
     }
     fragments: dict[str, dict[str, Fragment]] = {}
     for rule in arranged.rules:

@@ -323,14 +323,15 @@ class _Maker:
     def additions(
         self, brokers: Sequence[str], rules: Sequence[RuleText], events: Sequence[Event]
     ) -> Iterator[Change]:
-        """Some rules more."""
+        """Some rules more. None uses what another of them defines: that one may be refused, and who
+        wants what the first would find waits for as long as it does.
+        """
         random, span_s = self._random, _span_s(events)
         published = sorted({event.type for event in events})
         defined = {one.defines for one in rules}
         times = sorted(random.uniform(0.0, span_s) for _ in range(random.randint(1, 4)))
         for number, at_s in enumerate(times, len(rules)):
             rule = self._another(f"r{number}", published, defined)
-            defined.add(rule.defines)
             yield Change(round(at_s, 3), random.choice(brokers), (rule,))
 
     def _another(self, name: str, published: Sequence[str], defined: Collection[str]) -> RuleText:

@@ -1,8 +1,10 @@
 """Clients that come in mid-stream, and sinks that go: what they miss, and what nobody does."""
 
+import json
+
 import pytest
 from networks import run
-from simulator_text import SMALL, TWO, events
+from simulator_text import SMALL, TWO, events, overlay
 
 from routing.network import strategy
 from simulator import scenario
@@ -107,3 +109,44 @@ def test_bad_times_are_refused(written, name: str, keys: str, message: str) -> N
     with pytest.raises(ScenarioError) as caught:
         scenario.read(written(text))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_that_waits_for_a_type_holds_up_no_other(written, name: str) -> None:
+    """It had a master that nobody publishes, and what it would have been sent around that waited
+    below for ever, for all other rules too (found by the fuzz).
+    """
+    rules = """
+event A(p: int)
+event B(p: int)
+event C(p: int)
+event D(p: int)
+event X(p: int)
+rule r0: define Z() from D() as d and last C() as c within 4 s from d and last A() as a within 2 s
+ from c and each B() as b within 5 s from a
+rule r1: define Y() from X() as x and 2-last C() or Y() as c within 3 s from x
+"""
+    text = f"""
+strategy = "{name}"
+rules = "rules.tesla"
+[[sink]]
+name = "k"
+broker = "n2"
+subscribe = ["Z"]
+"""
+    text += overlay({"n2 n4": 5})
+    files = {}
+    for source, broker, times in (
+        ("A", "n4", (5.5,)),
+        ("B", "n2", (5.0,)),
+        ("C", "n4", (2.0, 7.0)),
+        ("D", "n4", (7.0,)),
+    ):
+        text += f'[[source]]\nname = "{source}0"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = "".join(
+            json.dumps({"type": source, "time": time, "data": {"p": 0}}) + "\n" for time in times
+        )
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 1
