@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from simulator_text import EVENTS, SMALL
 
+import rules
 from routing.network import strategy
+from routing.serving.deployment import Deployed
 from simulator import scenario
-from simulator.changes import Held
+from simulator.changes import Held, RuleBook
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
 from simulator.oracle import Oracle, delivered
@@ -546,3 +548,16 @@ def test_a_type_that_a_rule_has_waited_for_in_vain_may_be_defined_later(
     assert check(outcome) == []
     for sink in outcome.experiment.sinks.values():
         assert [one.time // SECOND for one in delivered(sink.arrivals).composite] == [8]
+
+
+def test_a_change_without_an_answer_counts_by_what_brokers_have_in_the_end() -> None:
+    """Of a rule under a new name that says all; of another, nobody can tell since when."""
+    asked = rules.load("event Temp(area: string)\nrule new: define Warm() from Temp()")
+    (rule,) = asked.rules
+    book = RuleBook()
+    assert book.conclude(asked, ())
+    assert book.held == []
+    assert book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
+    assert book.held == [Held(rule, 5 * SECOND, None, 0)]
+    assert not book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
+    assert not book.conclude(None, ())

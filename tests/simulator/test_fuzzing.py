@@ -14,6 +14,7 @@ from simulator.fuzzing.campaign import Failure, cases_of, differences, failures,
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case
 from simulator.fuzzing.making import (
+    made_changing,
     made_longer,
     made_open,
     made_restless,
@@ -109,6 +110,19 @@ def test_some_torn_networks_are_so_for_longer_than_events_come() -> None:
         cuts = [fault for fault in found.faults if fault.kind == "cut"]
         long += any(fault.for_s > 80.0 for fault in cuts)
     assert long > 5
+
+
+def test_in_some_torn_networks_rules_come_under_new_names() -> None:
+    random = Random(5)
+    torn = [made_torn(random_case(seed, "centralized"), random) for seed in range(10)]
+    cases = [made_changing(case, random) for case in torn]
+    changing = [case for case in cases if case.changes]
+    assert 1 < len(changing) < len(cases)
+    for case in changing:
+        assert case.is_sound
+        names = [rule.name for change in case.changes for rule in change.rules]
+        assert len({*names, *(rule.name for rule in case.rules)}) == len(names) + len(case.rules)
+        assert not any(change.removed for change in case.changes)
 
 
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:
