@@ -91,7 +91,8 @@ class Experiment:
     ``name`` is that of the command line, ``thesis-4.7``; ``page`` the page that it is told on;
     ``setting`` says in a sentence or two what is run, and what is not as in the paper. ``run``
     takes whether to be quick: small and rough, to see that it works. ``gathered``: how it is made
-    of many runs that are kept, where it is.
+    of many runs that are kept, where it is. ``variant``: which of several runs of it this is, where
+    several are told, each on a page of its own.
     """
 
     name: str
@@ -100,3 +101,9 @@ class Experiment:
     setting: str
     run: Callable[[bool], Outcome]
     gathered: Gathered | None = None
+    variant: str = ""
+
+    @property
+    def stem(self) -> str:
+        """The name of its files but for their endings."""
+        return f"{self.name}-{self.variant}" if self.variant else self.name

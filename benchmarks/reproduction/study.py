@@ -58,8 +58,9 @@ def write(study: Study, experiments: Sequence[Experiment], out: Path, machine: s
     written: dict[Path, None] = {}
     for experiment in experiments:
         if experiment.gathered is not None:
-            page = FULL_PAGE if study.size is THESIS else experiment.page
-            outcome = experiment.gathered.outcome(study)
-            files = writing.write(replace(experiment, page=page), outcome, out, machine)
+            told = experiment
+            if study.size is THESIS:
+                told = replace(experiment, page=FULL_PAGE, variant="full")
+            files = writing.write(told, experiment.gathered.outcome(study), out, machine)
             written.update(dict.fromkeys(files))
     return list(written)

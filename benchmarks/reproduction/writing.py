@@ -32,12 +32,12 @@ _VERDICTS = {True: "yes", False: "no", None: "not measured"}
 
 
 def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) -> list[Path]:
-    """Write ``NAME.csv``, ``NAME.png`` where matplotlib is, and ``NAME``'s section of its page.
+    """Write ``STEM.csv``, ``STEM.png`` where matplotlib is, and the section of the page.
 
     Returns the files written. ``machine`` says on what it was measured.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    table, picture = folder / f"{experiment.name}.csv", folder / f"{experiment.name}.png"
+    table, picture = folder / f"{experiment.stem}.csv", folder / f"{experiment.stem}.png"
     table.write_text(csv_of(outcome.table))
     drawn = draw(experiment.title, outcome, picture)
     page = folder / f"{experiment.page}.md"
@@ -83,8 +83,8 @@ def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool)
     rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
     parts.append(_markdown(outcome.table.columns, rows))
     if drawn:
-        parts.append(f"![{experiment.title}]({experiment.name}.png)")
-    parts.append(f"[{experiment.name}.csv]({experiment.name}.csv), measured on {machine}.")
+        parts.append(f"![{experiment.title}]({experiment.stem}.png)")
+    parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
     return "\n\n".join(parts)
 
 
