@@ -55,13 +55,20 @@ class Comparison:
                 yield f"{figure}: {point.place:g} {plot.varied}", made
 
     def outcome(self, study: Study) -> Outcome:
-        """What the rows that are there come to, at points that have all that is compared."""
+        """What the rows that are there come to, by the seeds that all strategies have."""
         found = study.found(self.settings(study.size))
         names = [name for name, _ in self._points(study.size)]
+        common = map(_common, found)
         whole = [
-            (name, rows) for name, rows in zip(names, found, strict=True) if all(rows.values())
+            (name, rows) for name, rows in zip(names, common, strict=True) if all(rows.values())
         ]
         return compared([name for name, _ in whole], [rows for _, rows in whole])
+
+
+def _common(found: Found) -> Found:
+    """The rows of the seeds that have been run under every strategy."""
+    seeds = set.intersection(*({row["seed"] for row in rows} for rows in found.values()))
+    return {name: [row for row in rows if row["seed"] in seeds] for name, rows in found.items()}
 
 
 def compared(names: Sequence[str], found: Sequence[Found]) -> Outcome:
