@@ -234,11 +234,12 @@ def _is_supplied(broker: Broker, deployed: Deployed) -> bool:
     """Whether all that a rule needs is published, by the plan. What is said of one that waits for a
     type is no mark: what comes of that may be from before it.
     """
-    plan, needs = broker.agreed.plan, broker.ground.deployments.needs(deployed.rule.name)
-    homes = (
-        () if plan is None else (*((name, types) for name, _, types in plan.nodes), *plan.absent)
-    )
-    return needs <= {TIMER.name}.union(*(types for _, types in homes))
+    plan = broker.agreed.plan
+    if plan is None:
+        return False
+    published = {TIMER.name}
+    published.update(*(types for _, _, types in plan.nodes), *(types for _, types in plan.absent))
+    return broker.ground.deployments.needs(deployed.rule.name) <= published
 
 
 def _told(deployed: Deployed) -> str:

@@ -13,7 +13,7 @@ with clients does, nothing may differ but for what may be lost with it (simulato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -135,11 +135,7 @@ def made_changing(case: Case, random: Random) -> Case:
     if random.random() >= CHANGING:
         return case
     maker = _Maker(random)
-    for _ in range(ATTEMPTS_MAX):
-        changes = tuple(maker.additions(case.brokers, case.rules, case.events))
-        if replace(case, changes=changes).is_sound:
-            return replace(case, changes=changes)
-    return case
+    return _changed(case, lambda: maker.additions(case.brokers, case.rules, case.events))
 
 
 def made_storeless(case: Case, random: Random) -> Case:
@@ -213,13 +209,22 @@ def made_restless(case: Case, random: Random) -> Case:
     """
     maker = _Maker(random)
     span_s = _span_s(case.events)
-    for _ in range(ATTEMPTS_MAX):
+
+    def changes() -> Iterator[Change]:
         begin_s = random.uniform(0.0, span_s)
         end_s = random.choice((begin_s, begin_s + 0.2, begin_s + 2.0, span_s, span_s))
         times = sorted(random.uniform(begin_s, end_s) for _ in range(random.randint(3, 8)))
-        changes = tuple(maker.changes(case.brokers, case.rules, case.events, times))
-        if replace(case, changes=changes).is_sound:
-            return replace(case, changes=changes)
+        return maker.changes(case.brokers, case.rules, case.events, times)
+
+    return _changed(case, changes)
+
+
+def _changed(case: Case, make: Callable[[], Iterable[Change]]) -> Case:
+    """The case with other changes, the first that make sense; as it is, where none do."""
+    for _ in range(ATTEMPTS_MAX):
+        changed = replace(case, changes=tuple(make()))
+        if changed.is_sound:
+            return changed
     return case
 
 

@@ -215,6 +215,8 @@ class Planning:
                     )
                 )
 
+    # --- everywhere ---
+
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         ground, router, detection = self._ground, self._router, self._detection
@@ -251,8 +253,8 @@ class Planning:
         ground = self._ground
         for one in ground.deployments.rules:
             source = RULE_SOURCE + one.rule.name
-            if source in again and one.since is not None:
-                again[source] = max(again[source], one.since)
+            if source in again:
+                again[source] = max(again[source], one.begin)
         for sink in ground.sinks:
             sink.withdraw(again)
             ground.sinks.touch(sink)
