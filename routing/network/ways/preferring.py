@@ -8,8 +8,8 @@ cheapest that pushes and from the cheapest that pulls.
 
 Law 2: what a change costs is a part of what other ways cost (repeating), so of ways that are nearly
 as good those are found that move less. Ways are left for others only where that saves clearly, a
-share of ``CLEARLY`` at least. Pulling has to save a share of ``FAR`` over sending: it goes by how
-rare what was hardly seen will be.
+share of ``CLEARLY`` at least. Pulling has to save a share of ``FAR`` of what is sent of published
+events and marks: it goes by how rare what was hardly seen will be. Composite events take the same.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def prefer(weighing: Weighing, now: Ways) -> Ways:
 
     pushed = _refined(weighing, cost, min(_pushing(weighing), key=cost))
     pulled = _refined(weighing, cost, min(_pulling(weighing), key=cost))
-    found = pulled if cost(pulled) < (1 - FAR) * cost(pushed) else pushed
+    saved = cost(pushed) - cost(pulled)
+    found = pulled if saved > FAR * (cost(pushed) - weighing.composites(pushed)) else pushed
     return found if cost(found) < (1 - CLEARLY) * weighing.cost(now) else now
 
 

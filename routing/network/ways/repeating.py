@@ -2,14 +2,14 @@
 
 Law: the single tree begins anew when a rule comes to another place there; the tree of a broker with
 sinks when they find something else along it, or it is pulled otherwise (trees, Law 2). All that its
-rules reach back goes over it again. Of a rule on the single tree that loses its master, or gets
-another, what has waited goes, which is as much. That is laid upon as long a time as events have
-come by now: whoever changes soon changes cheaply, and nobody changes often.
+rules reach back goes over it again, of what is pulled as much as is asked for. Of a rule on the
+single tree that loses its master, or gets another, what has waited goes, which is as much. That is
+laid upon as long a time as events have come by now: whoever changes soon changes cheaply, and
+nobody changes often.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from matcher.model import MICROSECONDS
 from routing.messages import Ways
 from routing.network.ways.terrain import Terrain
 from routing.partition.placement import Tree
+from routing.partition.pulling import Pull
 from routing.partition.windows import Distances
 
 Places = frozenset[tuple[str, str]]
@@ -33,18 +34,20 @@ class Repeating(Terrain):
         single = self.facts.single
         before, after = self._split(now), self._split(then)
         total = 0.0
-        places = self._places(single, then.deep)
-        if self._laid(after[0], places) - self._laid(before[0], self._places(single, now.deep)):
-            total += self._load(single, self._below(after[0]), places)
+        places = self._single_places(then)
+        if self._laid(after[0], places) - self._laid(before[0], self._single_places(now)):
+            names = self._below(after[0])
+            total += self._load(single, names, places, self._pulls(then, names & set(then.deep)))
         else:
             pulled = self._masters(now, before[0]) - self._masters(then, after[0])
             freed = {self.defined_by(rule) for rule, _ in pulled} & self._below(after[0])
-            total += self._load(single, freed, places)
+            total += self._load(single, freed, places, {})
         for root, wanted in after[1].items():
             is_same = before[1].get(root) == wanted
             if not is_same or self._masters(now, wanted) != self._masters(then, wanted):
                 tree, places = self.facts.trees[root], self._own_places[root]
-                total += self._load(tree, self._below(wanted), places)
+                names = self._below(wanted)
+                total += self._load(tree, names, places, self._pulls(then, names))
         return total * min(1.0, self._reach_s / self.facts.age)
 
     def _laid(self, types: Iterable[str], places: Mapping[str, str]) -> Places:
@@ -54,13 +57,17 @@ class Repeating(Terrain):
         pulls = self._pulls(ways, self._below(wanted))
         return frozenset((name, pull.number) for name, pull in pulls.items())
 
-    def _load(self, tree: Tree, types: Iterable[str], places: Mapping[str, str]) -> float:
-        """The bytes of the events that the rules of some types need of a tree, in a second."""
-        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for name in types:
-            for used, source, node in self._steps(tree, self._uses[name], places[name]):
-                carried[source, node].add(used)
-        return sum(self._events(carried[link]) for link in sorted(carried))
+    def _load(
+        self,
+        tree: Tree,
+        types: Iterable[str],
+        places: Mapping[str, str],
+        pulls: Mapping[str, Pull],
+    ) -> float:
+        """The bytes of the events that go up a tree for the rules of some types, in a second."""
+        carried = self._carried(tree, types, places, pulls)
+        total = sum(self._events(carried[link]) for link in sorted(carried))
+        return total + self._awoken(tree, places, pulls, carried)
 
     @cached_property
     def _reach_s(self) -> float:

@@ -85,6 +85,7 @@ class Terrain:
         self._forecast = Forecast(rates, facts.seconds, facts.age)
         self._growth = {rule.name: self._forecast.growth(rule) for rule in facts.rules}
         self._beyond_known: dict[tuple[str, str], tuple[frozenset[str], frozenset[str]]] = {}
+        self._places_known: dict[tuple[str, ...], Mapping[str, str]] = {}
         self._own_places = {
             root: self._places(tree, self._rules) for root, tree in facts.trees.items()
         }
@@ -165,6 +166,12 @@ class Terrain:
             place(name)
         return places
 
+    def _single_places(self, ways: Ways) -> Mapping[str, str]:
+        """Where each type's rules are evaluated on the single tree."""
+        if ways.deep not in self._places_known:
+            self._places_known[ways.deep] = self._places(self.facts.single, ways.deep)
+        return self._places_known[ways.deep]
+
     def _meeting(self, tree: Tree, nodes: Iterable[str]) -> str:
         paths = [self._paths[tree.root, node] for node in nodes]
         if not paths:
@@ -186,6 +193,10 @@ class Terrain:
                 return
             yield node
 
+    def _height(self, tree: Tree, low: str, high: str) -> int:
+        """How many links there are from one broker up to another."""
+        return tree.depths[low] - tree.depths[high]
+
     def _way(self, tree: Tree, start: str, end: str) -> Iterator[tuple[str, str]]:
         """The links from one broker to another."""
         top = self._meeting(tree, (start, end))
@@ -203,6 +214,38 @@ class Terrain:
                 if (tree.root, home) in self._paths:
                     for node in self._up(tree, home, place):
                         yield name, home, node
+
+    def _carried(
+        self,
+        tree: Tree,
+        types: Iterable[str],
+        places: Mapping[str, str],
+        pulls: Mapping[str, Pull],
+    ) -> dict[tuple[str, str], set[str]]:
+        """By source and link, what goes up a tree unasked for the rules of some types."""
+        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for name in sorted(types):
+            for used, source, node in self._steps(tree, self._unasked(name, pulls), places[name]):
+                carried[source, node].add(used)
+        return carried
+
+    def _awoken(
+        self,
+        tree: Tree,
+        places: Mapping[str, str],
+        pulls: Mapping[str, Pull],
+        carried: Mapping[tuple[str, str], set[str]],
+    ) -> float:
+        """The bytes of the events that are asked for, beside what is carried unasked, a second."""
+        total = 0.0
+        for name, pull in pulls.items():
+            place = places[self._defines[name]]
+            for around in pull.around:
+                share = self._forecast.awake(pull.master.type.name, around.before + around.after)
+                for used, source, node in self._steps(tree, (around.type,), place):
+                    if used not in carried.get((source, node), ()):
+                        total += share * self._events((used,))
+        return total
 
     def _unasked(self, name: str, pulls: Mapping[str, Pull]) -> list[str]:
         """What the rules of a type have sent unasked."""

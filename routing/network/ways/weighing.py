@@ -42,23 +42,32 @@ class Weighing(Repeating):
         routed, roots = self._split(ways)
         wants = self.facts.wants
         company = [root for root in roots if not routed.isdisjoint(wants.get(root, frozenset()))]
-        total = self._single(routed, ways, company)
+        total = self.composites(ways) + self._single(routed, ways, company)
         if roots:
             total += self._trees(roots, routed, ways)
+        return total
+
+    def composites(self, ways: Ways) -> float:
+        """What composite events take of that."""
+        routed, roots = self._split(ways)
+        places = self._single_places(ways)
+        total = self._served(self.facts.single, routed, places)
+        for name, links in self._routes(routed, places).items():
+            total += self._composite(name) * len(links)
+        for root, wanted in roots.items():
+            tree, places = self.facts.trees[root], self._own_places[root]
+            total += self._served(tree, wanted, places)
+            for name in sorted(wanted):
+                total += self._composite(name) * self._height(tree, places[name], root)
         return total
 
     def _single(self, routed: set[str], ways: Ways, company: Collection[str]) -> float:
         tree = self.facts.single
         names = self._below(routed)
-        places = self._places(tree, ways.deep)
-        total = 0.0
+        places = self._single_places(ways)
         pulls = self._pulls(ways, names & set(ways.deep))
-        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for name in sorted(names):
-            total += self._served(tree, name, places)
-            for used, source, node in self._steps(tree, self._unasked(name, pulls), places[name]):
-                carried[source, node].add(used)
-        total += self._pulled(tree, places, pulls, carried)
+        carried = self._carried(tree, names, places, pulls)
+        total = self._pulled(tree, places, pulls, carried)
         for (source, _), types in carried.items():
             total += self._often[source] * (MESSAGE + self._marks(types)) + self._events(types)
         return total + self._flows(routed, places, company)
@@ -66,19 +75,14 @@ class Weighing(Repeating):
     def _flows(
         self, routed: set[str], places: Mapping[str, str], company: Collection[str]
     ) -> float:
-        """What goes from where rules are evaluated to who wants it.
+        """The marks that go from where rules are evaluated to who wants them.
 
         ``company``: brokers whose sinks get composite events along trees of their own, too.
         """
         tree, total = self.facts.single, 0.0
         over: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for name in sorted(routed):
-            links: set[tuple[str, str]] = set()
-            for broker, wanted in self.facts.wants.items():
-                if name in wanted and (tree.root, broker) in self._paths:
-                    links.update(self._way(tree, places[name], broker))
-            total += self._composite(name) * len(links)
-            for link in sorted(links):
+        for name, links in self._routes(routed, places).items():
+            for link in links:
                 over[link].append(name)
         for link, names in over.items():
             beyond, wanted = self._beyond(tree, link)
@@ -97,14 +101,9 @@ class Weighing(Repeating):
         links: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
         for root, wanted in roots.items():
             tree, places = self.facts.trees[root], self._own_places[root]
-            carried: dict[tuple[str, str], set[str]] = defaultdict(set)
             names = self._below(wanted)
             pulls = self._pulls(ways, names)
-            for name in sorted(names):
-                total += self._served(tree, name, places)
-                unasked = self._unasked(name, pulls)
-                for used, source, node in self._steps(tree, unasked, places[name]):
-                    carried[source, node].add(used)
+            carried = self._carried(tree, names, places, pulls)
             total += self._pulled(tree, places, pulls, carried)
             for (source, node), types in carried.items():
                 traffic = links[source, node, tree.fathers[node]]
@@ -124,14 +123,13 @@ class Weighing(Repeating):
         routed: set[str],
         links: dict[tuple[str, str, str], _Traffic],
     ) -> float:
-        """What goes up to the root of a tree from where its rules are evaluated."""
+        """The marks that go up to the root of a tree from where its rules are evaluated."""
         tree, places, total = self.facts.trees[root], self._own_places[root], 0.0
         is_mixed = bool(routed & self.facts.wants.get(root, frozenset()))
         away = [name for name in sorted(wanted) if places[name] != root]
         over: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name in away:
             for node in self._up(tree, places[name], root):
-                total += self._composite(name)
                 over[node, tree.fathers[node]].append(name)
         for (node, father), names in over.items():
             if not is_mixed and len(names) == len(wanted):
@@ -151,18 +149,15 @@ class Weighing(Repeating):
         carried: Mapping[tuple[str, str], set[str]],
     ) -> float:
         """What is asked for, and asking and answering, of rules that are pulled."""
-        total = 0.0
+        total = self._awoken(tree, places, pulls, carried)
         awaited: dict[tuple[str, str], float] = {}
         for name, pull in pulls.items():
             place = places[self._defines[name]]
             master, forecast = pull.master.type.name, self._forecast
             asked: dict[tuple[str, str], int] = {}
             for around in pull.around:
-                share = forecast.awake(master, around.before + around.after)
-                for used, source, node in self._steps(tree, (around.type,), place):
+                for _, source, node in self._steps(tree, (around.type,), place):
                     asked[source, node] = max(around.after, asked.get((source, node), 0))
-                    if used not in carried.get((source, node), ()):
-                        total += share * self._events((used,))
             total += forecast.rate(master) * ASKING * len({node for _, node in asked})
             for link, after in asked.items():
                 share = forecast.awake(master, after)
@@ -179,14 +174,32 @@ class Weighing(Repeating):
         names = self._homes.keys() | self._by_name.keys()
         return {name: mark_bytes(name, self.facts.time) for name in names}
 
-    def _served(self, tree: Tree, name: str, places: Mapping[str, str]) -> float:
-        """What the composite events cost that go up a tree for the rules of a type."""
+    def _served(self, tree: Tree, types: Iterable[str], places: Mapping[str, str]) -> float:
+        """What the composite events cost that go up a tree for the rules of some types."""
         return sum(
-            self._composite(used)
+            self._composite(used) * self._height(tree, places[used], places[name])
+            for name in sorted(self._below(types))
             for used in self._uses[name]
             if used in self._rules
-            for _ in self._up(tree, places[used], places[name])
         )
+
+    def _routes(
+        self, routed: Iterable[str], places: Mapping[str, str]
+    ) -> Mapping[str, list[tuple[str, str]]]:
+        """The links that the composite events of each type cross along the single tree."""
+        tree, wants = self.facts.single, self.facts.wants
+        reached = {one: wanted for one, wanted in wants.items() if one in tree.depths}
+        return {
+            name: sorted(
+                {
+                    link
+                    for broker, wanted in reached.items()
+                    if name in wanted
+                    for link in self._way(tree, places[name], broker)
+                }
+            )
+            for name in sorted(routed)
+        }
 
     def _composite(self, name: str) -> float:
         """What the composite events of a type cost over one link."""

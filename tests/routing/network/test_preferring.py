@@ -11,6 +11,7 @@ from matcher.model import EventType
 from routing.messages import Ways
 from routing.network.strategy import Adaptive, Choice
 from routing.network.ways import preferring
+from routing.network.ways.forecast import Forecast
 from routing.network.ways.sizes import MESSAGE, PART, event_bytes, mark_bytes
 from routing.network.ways.terrain import Facts
 from routing.network.ways.weighing import Weighing
@@ -143,6 +144,29 @@ def test_a_change_costs_what_is_sent_once_more() -> None:
     assert weighing.price(DEEP, pulled) == 0 < weighing.price(pulled, DEEP)
     older = Weighing(replace(FACTS, rules=RULES, age=100.0))
     assert older.price(DEEP, ROOT) == pytest.approx(weighing.price(DEEP, ROOT) / 10)
+
+
+def test_of_what_is_pulled_only_that_is_sent_once_more_which_is_asked_for() -> None:
+    wants = {"c": frozenset({"Y"})}
+    facts = replace(FACTS, rules=RULES[1:], rates={"T": 10.0, "S": 0.01}, wants=wants, age=10.0)
+    weighing = Weighing(facts)  # T crosses two links on the way to c, the rule reaches back 5 s
+    assert weighing.price(ROOT, OWN) == pytest.approx(2 * EVENT * 5 / 10)
+    awake = Forecast(facts.rates, facts.seconds, facts.age).awake("S", 5_000_000)
+    pulled = replace_masters(OWN, two=0)
+    assert weighing.price(ROOT, pulled) == pytest.approx(awake * 2 * EVENT * 5 / 10)
+    assert 0 < awake < 0.2
+
+
+def test_what_pulling_saves_is_held_against_what_can_be_saved() -> None:
+    """Composite events take nine tenths of all traffic, and no way spares any of them."""
+    wants = {"c": frozenset({"Y"})}
+    facts = replace(FACTS, rules=RULES[1:], rates={"T": 10.0, "S": 0.01}, wants=wants, age=1e6)
+    found = {"two": (9 * Weighing(replace(facts, found={})).cost(DEEP), 0.0)}
+    weighing = Weighing(replace(facts, found=found))
+    pulled = replace_masters(DEEP, two=0)
+    assert weighing.composites(DEEP) == weighing.composites(pulled) > 0.8 * weighing.cost(DEEP)
+    assert 0.9 * weighing.cost(DEEP) < weighing.cost(pulled) < 0.95 * weighing.cost(DEEP)
+    assert preferring.prefer(weighing, DEEP).masters == (("two", 0),)
 
 
 def test_marks_behind_composite_events_go_no_more_often_than_they_move() -> None:
