@@ -43,24 +43,27 @@ class Lingering:
         self._by_arrival = by_arrival
         self._new: list[str] = []
         """At the root: the names of those that linger since the last plan."""
+        self._is_whole = True
+        """At the root: whether nobody is out of reach (Law 1)."""
 
     # --- at the root ---
 
-    def let_go(self, due: Mapping[str, int]) -> None:
+    def let_go(self, due: Mapping[str, int], *, is_whole: bool) -> None:
         """Before anything is done that was asked: let go what nobody needs (Law 1).
 
-        ``due``: up to where those who want a rule's composite events have them.
+        ``due``: up to where those who want a rule's composite events have them; ``is_whole``:
+        nobody is out of reach.
         """
+        self._is_whole = is_whole
         lingering = self._deployments.lingering
-        if lingering:
+        if lingering and is_whole:
             due = {**_ends(lingering), **due}
             needed = starts(self._deployments.rules, due)
             self._detection.linger((), [one for one in _ends(lingering) if one not in needed])
 
-    def keep(self, due: Mapping[str, int], *, is_whole: bool) -> dict[str, int]:
+    def keep(self, due: Mapping[str, int]) -> dict[str, int]:
         """When all that was asked is done: let those linger that have ended by that, and no longer
         those that do not go with what has come (Law 4). Gives the dues of all that linger.
-        ``is_whole``: nobody is out of reach.
         """
         ended = self._detection.take_ended()
         reached = {one.name: mark for one, mark in ended}
@@ -70,7 +73,7 @@ class Lingering:
         }
         found = [one.rule for one, _ in ended if one.until > TIME_MIN and not self._by_arrival]
         kept = self._fitting([*self._deployments.lingering, *found])
-        if found and is_whole:
+        if found and self._is_whole:
             needed = starts((*self._deployments.in_force, *kept), {**_ends(kept), **due})
             kept = [one for one in kept if one.rule.name in needed or one not in found]
         names = {one.rule.name for one in kept}

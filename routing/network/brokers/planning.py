@@ -82,12 +82,11 @@ class Planning:
         homes = {name: set(types) for name, _, types in found.nodes}
         due = self._due_in(found)
         absent = self._out_of_reach(found, homes)
-        if not absent:
-            self._lingering.let_go(due)
+        self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
         self._detection.out_of_reach = dict(absent)
         self._do_what_was_asked(homes)
-        lingering = self._lingering.keep(due, is_whole=not absent)
+        lingering = self._lingering.keep(due)
         due = {**self._still_due(due, before_that), **lingering}
         self._knowing.conclude({**homes, **dict(absent)})
         nodes = tuple(

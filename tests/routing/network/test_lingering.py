@@ -32,7 +32,7 @@ def lingering(*ended: Ended) -> Lingering:
         sinks=[],
     )
     found = Lingering(cast(Ground, ground), by_arrival=False)
-    found.keep({"r": TIME_MIN}, is_whole=True)
+    found.keep({"r": TIME_MIN})
     return found
 
 
@@ -51,6 +51,6 @@ def test_a_rule_is_behind_that_had_begun_anew_and_has_not_come_to_its_end_again(
 
 def test_only_rules_that_linger_since_this_plan_are_looked_at() -> None:
     found, there = lingering(ENDED), divided(ENDED.name)
-    found.keep({}, is_whole=True)
+    found.keep({})
     assert not found.are_behind(there, {})
     assert not lingering().are_behind(there, {})
