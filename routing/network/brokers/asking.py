@@ -8,7 +8,8 @@ Law 2: what changes the division of the rules is done while the tree pauses (pau
 holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
 beyond all marks. An answer is sent once the root has told what it is true of.
 
-Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again.
+Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
+and so is what this broker has yet to do for its own clients.
 """
 
 from __future__ import annotations
@@ -223,14 +224,17 @@ class Requests:
     def lose_root(self) -> None:
         """The way to the root is another, or there is none."""
         self._detection.publishers.expect_nothing()
-        due, self._due = self._due, deque()
-        own = [(one, asked) for one, asked in due if isinstance(one, bytes)]
-        for peer, request in (*self._petitions.take_lost(), *own):
+        for peer, request in self._petitions.take_lost():
             if isinstance(request, _REPEATABLE):
                 self._petitions.wait(peer, request)
-            elif not isinstance(request, Asked):
-                reason = "the network has changed before the answer came"
+            else:
+                reason = "the network changed before the answer came; see in the list of rules"
                 self._ground.answer(peer, Refused(request.request, Code.SILENT, reason))
+        due, self._due = self._due, deque()
+        for sender, asked in due:
+            if not isinstance(asked, Asked):  # by an own client, and nothing of it has been done
+                assert isinstance(sender, bytes)
+                self._petitions.wait(sender, asked)
 
     def ask_again(self) -> None:
         """Ask what has waited for a way to the root; it waits on, if there is none."""

@@ -398,6 +398,24 @@ def test_a_tree_that_is_rebuilt_is_told_everything_anew() -> None:
     assert network.take_lines()[-1:] == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
+def test_what_the_root_has_yet_to_do_for_its_own_clients_is_not_lost_with_the_tree() -> None:
+    """The link breaks before the pause in which a rule is deployed; of what has gone up nobody
+    knows whether it has been done.
+    """
+    network = Network(4)
+    network.connect("t", "b1").advertise([TEMP])
+    network.run(0.2)
+    assert network.brokers["b2"].overlay.part.centre == "b2"
+    network.connect("m", "b2").deploy(HOT)
+    cut(network, "b2", "b3")
+    assert network.take_lines() == ["t: confirmed", "m: confirmed hot since none"]
+    cut(network, "b2", "b3", cut=False)
+    network.connect("n", "b4").remove("hot")
+    cut(network, "b3", "b4")
+    (line,) = network.take_lines()
+    assert "the network changed before the answer came; see in the list of rules" in line
+
+
 def test_a_new_root_takes_over_what_the_former_one_knew() -> None:
     """The centre of what is left is another broker; what needs sources out of reach waits."""
     network = furnished()
