@@ -37,6 +37,7 @@ from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
+from routing.network.brokers.following import Following
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.lingering import Lingering
@@ -92,9 +93,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     chooser = _chooser_of(ground, agreed, chosen, trees)
     measuring = None if chooser is None else Measuring(ground, agenda, needs, chooser)
     surveying = Surveying(ground, agreed, needs, measuring)
-    planning = Planning(
-        ground, agreed, visiting, wanting, knowing, lingering, requests, passing, trees, measuring
-    )
+    planning = Planning(ground, agreed, visiting, knowing, lingering, requests, trees, measuring)
+    following = Following(ground, agreed, wanting, knowing, passing, surveying, trees, measuring)
     reasons = (requests, *(one for one in (trees, measuring) if one is not None))
     pausing = Pausing(
         ground,
@@ -104,8 +104,8 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         wanting,
         surveying,
         planning,
+        following,
         trees,
-        measuring,
         reasons,
     )
     needs.are_met_by(

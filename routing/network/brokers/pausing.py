@@ -21,8 +21,8 @@ from routing.network.agreement.knowledge import digest_of
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.following import Following
 from routing.network.brokers.ground import Ground
-from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
@@ -51,8 +51,8 @@ class Pausing:
         wanting: Wanting,
         surveying: Surveying,
         planning: Planning,
+        following: Following,
         trees: SinkTrees | None,
-        measuring: Measuring | None,
         reasons: Sequence[Reason],
     ) -> None:
         self._ground = ground
@@ -64,8 +64,8 @@ class Pausing:
         self._wanting = wanting
         self._surveying = surveying
         self._planning = planning
+        self._following = following
         self._trees = trees
-        self._measuring = measuring
         self._reasons = reasons
         self._round: Round | None = None
         self._to_pause: dict[str, Pause] = {}
@@ -205,7 +205,7 @@ class Pausing:
         self._answer(found)
         father = self._router.father
         if self._router.is_root:
-            self._follow(self._planning.plan(found))
+            self._following.follow(self._planning.plan(found), is_lost=self._may_have_lost)
             self._agenda.look_again()  # the answers follow
         elif father is not None:
             self._wanting.index()
@@ -258,10 +258,4 @@ class Pausing:
         is_in_it = any((name, father) == (own, neighbour) for name, father, _ in plan.nodes)
         if is_in_it and self._is_meant(neighbour, plan):
             self._round = None
-            self._follow(plan)
-
-    def _follow(self, plan: Plan) -> None:
-        self._surveying.begin_anew()
-        self._planning.follow(plan, is_lost=self._may_have_lost)
-        if self._measuring is not None:
-            self._measuring.follow(plan)
+            self._following.follow(plan, is_lost=self._may_have_lost)

@@ -1,4 +1,4 @@
-"""Plans: what the root makes of a pause, and what every broker makes of the plan (4.3, 4.4).
+"""Plans: what the root makes of a pause (4.3, 4.4).
 
 Law 1: the root does what was asked, and says in its plan who is in the tree and what is published
 where; every broker works out the same division from that and from what is known (agreed).
@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from matcher.identity import RULE_SOURCE, plain_name
+from matcher.identity import plain_name
 from routing.messages import Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
 from routing.network.brokers.agreed import Agreed
@@ -32,45 +32,35 @@ from routing.network.brokers.ground import Ground
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Measuring
-from routing.network.brokers.passing import Passing
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.brokers.wanting import Wanting
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
 
 
 class Planning:
-    """Makes plans, at the root, and follows them."""
+    """Makes plans, at the root."""
 
     def __init__(
         self,
         ground: Ground,
         agreed: Agreed,
         visiting: Visiting,
-        wanting: Wanting,
         knowing: Knowing,
         lingering: Lingering,
         requests: Requests,
-        passing: Passing,
         trees: SinkTrees | None,
         measuring: Measuring | None,
     ) -> None:
         self._ground = ground
-        self._router = ground.router
         self._detection = ground.detection
         self._agreed = agreed
         self._visiting = visiting
-        self._wanting = wanting
         self._knowing = knowing
         self._lingering = lingering
         self._requests = requests
-        self._passing = passing
         self._trees = trees
         self._measuring = measuring
-        self._told_given_up = 0
-
-    # --- at the root ---
 
     def plan(self, found: Round) -> Plan:
         """Do what was asked, while the whole tree pauses, and tell what is known by that; gives
@@ -213,57 +203,6 @@ class Planning:
                         if not had.intersection((name, one.version) for name in _names_of(one))
                     )
                 )
-
-    # --- everywhere ---
-
-    def follow(self, plan: Plan, *, is_lost: bool) -> None:
-        """Go by this plan. ``is_lost``: what was under way before it may be."""
-        ground, router, detection = self._ground, self._router, self._detection
-        self._agreed.follow(plan)
-        partners = {name for name, father, _ in plan.nodes if father == ground.name}
-        children = sorted(partners & router.branches.keys())
-        if router.father is not None:
-            partners.add(router.father)
-        router.partners = partners
-        for child in children:
-            router.branches[child].has_joined = True
-        self._knowing.pass_on()
-        self._wanting.index()
-        self._wanting.tell(children)
-        for child in children:
-            ground.send(child, plan)
-        division = self._agreed.divided(plan)
-        again = {} if self._trees is None else dict(self._trees.follow(plan, division))
-        detection.give_up(self._agreed.known.given_up)
-        if plan.anew:
-            self._passing.begin_anew()
-            self._warn_of_what_was_given_up()
-            due = dict(plan.due)
-            again.update(detection.begin_anew(division, due, plan.front, is_lost=is_lost))
-        else:
-            detection.follow(division)
-        if again:
-            self._withdraw(again)
-
-    def _withdraw(self, again: dict[str, int]) -> None:
-        """Let sinks drop what they hold of what comes again. By source, from when on that is; what
-        is from before a rule holds is of an earlier version, and does not.
-        """
-        ground = self._ground
-        for one in ground.deployments.rules:
-            source = RULE_SOURCE + one.rule.name
-            if source in again:
-                again[source] = max(again[source], one.begin)
-        for sink in ground.sinks:
-            sink.withdraw(again)
-            ground.sinks.touch(sink)
-
-    def _warn_of_what_was_given_up(self) -> None:
-        events = self._detection.ledger.given_up
-        if events > self._told_given_up:
-            self._told_given_up = events
-            text = "the network changed; what was under way of events given up may be lost"
-            self._ground.desk.log("warning", text, events=events)
 
 
 def _names_of(one: Deployed) -> tuple[str, str]:

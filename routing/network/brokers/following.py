@@ -1,0 +1,111 @@
+"""What every broker makes of a plan of the root (4.3, 4.4).
+
+Law 1: it works out the same division as all others (agreed), from what it was told before, and
+tells its children what is known and the plan before anything that follows from them.
+
+Law 2: where rules begin anew, sinks drop what they hold of that, since it comes again (planning,
+Law 2); not what is from before a rule holds, which is of an earlier version.
+"""
+
+from __future__ import annotations
+
+from matcher.identity import RULE_SOURCE
+from routing.messages import Plan
+from routing.network.brokers.agreed import Agreed
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.knowing import Knowing
+from routing.network.brokers.measuring import Measuring
+from routing.network.brokers.passing import Passing
+from routing.network.brokers.surveying import Surveying
+from routing.network.brokers.trees import SinkTrees
+from routing.network.brokers.wanting import Wanting
+
+
+class Following:
+    """Follows plans."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        agreed: Agreed,
+        wanting: Wanting,
+        knowing: Knowing,
+        passing: Passing,
+        surveying: Surveying,
+        trees: SinkTrees | None,
+        measuring: Measuring | None,
+    ) -> None:
+        self._ground = ground
+        self._agreed = agreed
+        self._wanting = wanting
+        self._knowing = knowing
+        self._passing = passing
+        self._surveying = surveying
+        self._trees = trees
+        self._measuring = measuring
+        self._told_given_up = 0
+
+    def follow(self, plan: Plan, *, is_lost: bool) -> None:
+        """Go by this plan. ``is_lost``: what was under way before it may be."""
+        self._surveying.begin_anew()
+        self._agreed.follow(plan)
+        self._tell(self._partners_in(plan), plan)
+        again = self._divide(plan, is_lost=is_lost)
+        if again:
+            self._withdraw(again)
+        if self._measuring is not None:
+            self._measuring.follow(plan)
+
+    def _partners_in(self, plan: Plan) -> list[str]:
+        """Take father and children of the plan for partners; gives the children."""
+        ground, router = self._ground, self._ground.router
+        partners = {name for name, father, _ in plan.nodes if father == ground.name}
+        children = sorted(partners & router.branches.keys())
+        if router.father is not None:
+            partners.add(router.father)
+        router.partners = partners
+        for child in children:
+            router.branches[child].has_joined = True
+        return children
+
+    def _tell(self, children: list[str], plan: Plan) -> None:
+        self._knowing.pass_on()
+        self._wanting.index()
+        self._wanting.tell(children)
+        for child in children:
+            self._ground.send(child, plan)
+
+    def _divide(self, plan: Plan, *, is_lost: bool) -> dict[str, int]:
+        """Evaluate and send as the plan says; gives, by source, from when on composite events come
+        again.
+        """
+        detection = self._ground.detection
+        division = self._agreed.divided(plan)
+        again = {} if self._trees is None else dict(self._trees.follow(plan, division))
+        detection.give_up(self._agreed.known.given_up)
+        if plan.anew:
+            self._passing.begin_anew()
+            self._warn_of_what_was_given_up()
+            due = dict(plan.due)
+            again.update(detection.begin_anew(division, due, plan.front, is_lost=is_lost))
+        else:
+            detection.follow(division)
+        return again
+
+    def _withdraw(self, again: dict[str, int]) -> None:
+        """Law 2. ``again``: by source, from when on its composite events come again."""
+        ground = self._ground
+        for one in ground.deployments.rules:
+            source = RULE_SOURCE + one.rule.name
+            if source in again:
+                again[source] = max(again[source], one.begin)
+        for sink in ground.sinks:
+            sink.withdraw(again)
+            ground.sinks.touch(sink)
+
+    def _warn_of_what_was_given_up(self) -> None:
+        events = self._ground.detection.ledger.given_up
+        if events > self._told_given_up:
+            self._told_given_up = events
+            text = "the network changed; what was under way of events given up may be lost"
+            self._ground.desk.log("warning", text, events=events)
