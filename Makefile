@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled test-compiled test-spark check lint bench campaign fuzz soak clean
+.PHONY: demo test compiled trained test-compiled test-spark check lint bench campaign fuzz soak clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -23,6 +23,10 @@ test: $(VENV)/.ready
 # runs these. It needs a C compiler, takes some minutes, and is not needed for anything.
 compiled: $(VENV)/.ready
 	$(BIN)/python tools/compiled.py build/compiled
+
+# The same, by a C compiler that has watched simulated networks run: for long simulations.
+trained: $(VENV)/.ready
+	$(BIN)/python tools/compiled.py build/compiled --trained
 
 # Some tests replace methods of what is compiled, derive from it, or hand it stand-ins, which it does
 # not let them.
