@@ -7,7 +7,9 @@ Law 2: a confirmation names the instant from which a rule holds, and the one up 
 held (S15). The oracle goes by these instants, and by nothing else that brokers say.
 
 Law 3: where the network changes before the answer, nobody is told whether it was done. Of rules
-under new names it was if brokers have them in the end; of others it cannot be told any more.
+under new names it was if brokers have them in the end, and of one that is to be removed if they do
+not; that held at least up to the last that anybody got of it. Of rules in the place of others it
+cannot be told any more.
 """
 
 from __future__ import annotations
@@ -118,16 +120,23 @@ class RuleBook:
         for told in answer.detail["rules"]:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
 
-    def conclude(self, asked: RuleSet | None, in_force: Iterable[Deployed]) -> bool:
-        """Deploy or, without rules, Remove had no answer, and this is what brokers have in the end;
-        whether that tells if it was done (Law 3).
+    def conclude(self, asked: RuleSet, in_force: Iterable[Deployed]) -> bool:
+        """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
+        was done (Law 3).
         """
-        names = () if asked is None else [rule.name for rule in asked.rules]
-        if not names or any(one.rule.name in names for one in self.held):
+        names = [rule.name for rule in asked.rules]
+        if any(one.rule.name in names for one in self.held):
             return False
         found = [one for one in in_force if one.rule.name in names]
         self.held += [Held(one.rule, one.since, None, one.version) for one in found]
         return len(found) in (0, len(names))
+
+    def conclude_removal(self, name: str, in_force: Iterable[Deployed], last: int | None) -> None:
+        """Remove had no answer (Law 3). ``last``: the time of the last that anybody got of it."""
+        held = [one for one in self.held if one.rule.name == name and one.until is None]
+        if held and not any(one.rule.name == name for one in in_force):
+            until = None if last is None else last + 1
+            self._end({"name": name, "version": held[0].version, "until": until})
 
     def _end(self, told: Mapping[str, Any]) -> None:
         """A rule has ended; one that was evaluated for nothing, ``until`` None, never held."""

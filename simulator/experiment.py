@@ -16,6 +16,7 @@ from functools import partial
 
 import rules.engine
 from matcher.errors import EventError
+from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import NodeConfig, Ordering
 from routing.messages import Confirmed
@@ -226,8 +227,18 @@ class Experiment:
             if manager.is_refused:
                 manager.is_decided = True
             elif manager.is_without_answer:
-                in_force = self._running()[0].broker.ground.deployments.in_force
-                manager.is_decided = self.book.conclude(self._rulesets[place], in_force)
+                manager.is_decided = self._has_been_told(place)
+
+    def _has_been_told(self, place: int) -> bool:
+        """Whether what brokers have in the end tells if a step without an answer was done."""
+        in_force = self._running()[0].broker.ground.deployments.in_force
+        asked, removed = self._rulesets[place], self._steps[place].removed
+        if asked is not None:
+            return self.book.conclude(asked, in_force)
+        times = [sink.last_of(RULE_SOURCE + removed) for sink in self.sinks.values()]
+        last = max((time for time in times if time is not None), default=None)
+        self.book.conclude_removal(removed, in_force, last)
+        return True
 
     @property
     def _is_done(self) -> bool:

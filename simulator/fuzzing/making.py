@@ -37,10 +37,10 @@ OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival, since then events may be lost;
-and of rules there only come some more, since the answer to who changes them may be lost with a tree
-(simulator.changes, Law 3)."""
-CHANGING = 0.5
-"""The share of torn networks where rules come."""
+and no rule takes the place of another, since the answer to who asks for that may be lost with a
+tree (simulator.changes, Law 3)."""
+CHANGING, ENDING = 0.5, 0.5
+"""The shares of torn networks where rules come, and where one ends."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 STORELESS = 0.03
@@ -69,7 +69,8 @@ def random_case(seed: int, strategy: str) -> Case:
                 torn = with_crashes(made_torn(opened, random), Random(f"{seed}/crashes"))
                 longer = made_longer(torn, Random(f"{seed}/longer"))
                 changing = made_changing(longer, Random(f"{seed}/changing"))
-                return with_sources_while_whole(changing)
+                ending = made_ending(changing, Random(f"{seed}/ending"))
+                return with_sources_while_whole(ending)
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
@@ -136,6 +137,24 @@ def made_changing(case: Case, random: Random) -> Case:
         return case
     maker = _Maker(random)
     return _changed(case, lambda: maker.additions(case.brokers, case.rules, case.events))
+
+
+def made_ending(case: Case, random: Random) -> Case:
+    """The case, or it with a rule removed while events come. No other uses what it defines: until
+    when it held may be told by nothing but what was delivered of it.
+    """
+    coming = [rule for change in case.changes for rule in change.rules]
+    every = [*case.rules, *coming]
+    free = [one for one in case.rules if one.defines not in used([o for o in every if o != one])]
+    if not free or random.random() >= ENDING:
+        return case
+
+    def changes() -> list[Change]:
+        at_s, broker = _moment_s(random, _span_s(case.events)), random.choice(case.brokers)
+        removal = Change(at_s, broker, removed=random.choice(free).name)
+        return sorted((*case.changes, removal), key=lambda change: change.at_s)
+
+    return _changed(case, changes)
 
 
 def made_storeless(case: Case, random: Random) -> Case:

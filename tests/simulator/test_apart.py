@@ -149,3 +149,44 @@ def test_what_goes_by_the_clock_ends_nowhere_while_somebody_is_out_of_reach(
     outcome = run(written(network(name, "n2", change), rules, **files))
     assert check(outcome) == []
     assert [len(one.refusals) for one in outcome.experiment.managers] == [0, 1]
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_is_sent_again_is_of_types_that_a_rule_alone_spoke_of(written, name: str) -> None:
+    """The rule ends with the pause after which the events are sent again, and their source has
+    closed: nobody knew their type any more, and a subscriber to them got nothing (found by the same
+    fuzz, where rules end).
+    """
+    text = f"""
+strategy = "{name}"
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+[[source]]
+name = "s0"
+broker = "n0"
+events = "s0.jsonl"
+[[source]]
+name = "s1"
+broker = "n1"
+events = "s1.jsonl"
+[[sink]]
+name = "k"
+broker = "n1"
+subscribe = ["Smoke"]
+[[change]]
+at_s = 13.0
+broker = "n1"
+remove = "r0"
+[[fault]]
+kind = "cut"
+at_s = 12.0
+for_s = 54.0
+"""
+    files = {"s0.jsonl": events("Smoke", 1.0, 15.0), "s1.jsonl": events("Temp", 15.0)}
+    before = BEFORE.replace("Smoke()", "Smoke() as s and last Temp() as t within 9 s from s")
+    outcome = run(written(text + overlay({"n0 n1": 400}), before, **files))
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 2
+    assert not outcome.experiment.brokers["n0"].broker.ground.deployments.in_force

@@ -7,6 +7,7 @@ import pytest
 from simulator_text import EVENTS, SMALL
 
 import rules
+from routing.messages import Confirmed
 from routing.network import strategy
 from routing.serving.deployment import Deployed
 from simulator import scenario
@@ -560,4 +561,19 @@ def test_a_change_without_an_answer_counts_by_what_brokers_have_in_the_end() -> 
     assert book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
     assert book.held == [Held(rule, 5 * SECOND, None, 0)]
     assert not book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
-    assert not book.conclude(None, ())
+
+
+def test_a_removal_without_an_answer_counts_if_brokers_have_the_rule_no_more() -> None:
+    """It held up to the last that anybody got of it; for nothing, where nobody got anything."""
+    asked = rules.load("event Temp(area: string)\nrule old: define Warm() from Temp()")
+    (rule,) = asked.rules
+    told = Confirmed(1, {"rules": [{"name": "old", "since": 5, "version": 0}], "replaced": []})
+    for in_force, last, held in (
+        ([Deployed(rule, 5, 0, 0)], 7, [Held(rule, 5, None, 0)]),
+        ([], 7, [Held(rule, 5, 8, 0)]),
+        ([], None, []),
+    ):
+        book = RuleBook()
+        book.note(asked, told)
+        book.conclude_removal("old", in_force, last)
+        assert book.held == held

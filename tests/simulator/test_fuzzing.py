@@ -12,9 +12,10 @@ from simulator.checkers import check
 from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
-from simulator.fuzzing.case import Case
+from simulator.fuzzing.case import Case, used
 from simulator.fuzzing.making import (
     made_changing,
+    made_ending,
     made_longer,
     made_open,
     made_restless,
@@ -123,6 +124,23 @@ def test_in_some_torn_networks_rules_come_under_new_names() -> None:
         names = [rule.name for change in case.changes for rule in change.rules]
         assert len({*names, *(rule.name for rule in case.rules)}) == len(names) + len(case.rules)
         assert not any(change.removed for change in case.changes)
+
+
+def test_in_some_torn_networks_a_rule_ends_that_no_other_uses() -> None:
+    random, ending = Random(7), 0
+    for seed in range(40):
+        torn = made_changing(made_torn(random_case(seed, "centralized"), random), random)
+        case = made_ending(torn, random)
+        gone = [change.removed for change in case.changes if change.removed]
+        assert case.is_sound
+        assert [one for one in case.changes if not one.removed] == list(torn.changes)
+        assert [one.at_s for one in case.changes] == sorted(one.at_s for one in case.changes)
+        if gone:
+            ending += 1
+            (rule,) = (one for one in case.rules if one.name == gone[0])
+            others = [one for change in case.changes for one in change.rules]
+            assert rule.defines not in used([*(o for o in case.rules if o != rule), *others])
+    assert 5 < ending < 35
 
 
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:

@@ -234,18 +234,13 @@ class Pausing:
     def _else_known(self, found: Round) -> tuple[Known, ...]:
         """What this broker knows and the root does not; also who is out of reach, of whom the root
         may never have heard, and the types of events that are kept and will be sent again, which
-        may be published no more and mentioned by no rule.
+        may be published no more and mentioned by no rule, or by one that ends with this pause.
         """
         own, part = self._agreed.known, self._ground.overlay.part
         known = () if digest_of(own) == found.pause.known else (own,)
         homes = () if known else tuple(one for one in own.homes if one[0] not in part.nodes)
-        rules = self._ground.deployments.rules
-        names = {schema.name for one in rules for schema in one.mentions}
         kept = {
-            batch.type.name: batch.type
-            for batches in self._detection.ledger
-            for batch in batches
-            if batch.type.name not in names
+            batch.type.name: batch.type for batches in self._detection.ledger for batch in batches
         }
         also = Known(tuple(kept[name] for name in sorted(kept)), (), homes=homes)
         return (*known, also) if kept or homes else known

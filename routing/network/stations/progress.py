@@ -97,7 +97,7 @@ class Progress:
             self.said.doubt(child, released)
         self._duties = duties
         self._arrange_types(duties)
-        self._outlook.arrange({name: one.rule for name, one in duties.rules.items()})
+        self._outlook.arrange(duties.rules)
         self.arrange_ends()
         self.said.arrange(published, given_up & duties.used, duties.expected)
 

@@ -6,7 +6,8 @@ types, finds nothing before the first event of its terminator's type that has co
 evaluated, nor before the mark of that type. That is its *outlook*, and sinks wait no longer than
 for that.
 
-Law 1: a rule's outlook is never before its mark, and never goes back.
+Law 1: a rule's outlook is never before its mark, and never goes back, whatever plans there are,
+until the rule begins anew: sinks have been told it, though a type that moved it may be gone.
 
 Law 2: events that wait to be evaluated are remembered by the extents of their batches, of a type
 at most ``EXTENTS_MAX``; beyond that the last extent grows. A rule whose mark lies within an extent
@@ -19,7 +20,7 @@ from collections.abc import Mapping
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.order import greatest_time, least_time
-from rules.pattern import Rule
+from routing.serving.deployment import Deployed
 
 EXTENTS_MAX = 64
 
@@ -37,21 +38,25 @@ class Outlook:
         found = self._rules.get(rule)
         return found.outlook if found is not None and found.is_known else None
 
-    def arrange(self, rules: Mapping[str, Rule]) -> None:
+    def arrange(self, rules: Mapping[str, Deployed]) -> None:
         """These are the rules from now on; their marks are to be told anew."""
+        known, self._rules = self._rules, {}
         before, self._types = self._types, {}
-        self._rules = {}
-        for name, rule in rules.items():
+        for name, deployed in rules.items():
             opening = []
-            for used in rule.opening:
+            for used in deployed.rule.opening:
                 one = self._types.setdefault(used.name, _Type())
                 if used.name in before:
                     one.waiting = before[used.name].waiting
                 opening.append(one)
-            self._rules[name] = _Rule(opening)
+            rule = self._rules[name] = _Rule(deployed, opening)
+            was = known.get(name)
+            if was is not None and was.deployed == deployed:
+                rule.outlook, rule.is_known = was.outlook, was.is_known
 
     def forget(self) -> None:
-        """What has come counts no more."""
+        """What has come counts no more, and rules begin anew."""
+        self._rules = {}
         for one in self._types.values():
             one.waiting = []
 
@@ -84,7 +89,8 @@ class Outlook:
 class _Rule:
     """One rule: the types of its terminators, up to where it is evaluated, and its outlook."""
 
-    def __init__(self, opening: list[_Type]) -> None:
+    def __init__(self, deployed: Deployed, opening: list[_Type]) -> None:
+        self.deployed = deployed
         self.opening = opening
         self.mark = TIME_MIN
         self.outlook = TIME_MIN

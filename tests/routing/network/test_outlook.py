@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from routing.network.agreement.knowledge import rules_of
 from routing.network.stations.station import Station
 from routing.network.tables import outlook
 from routing.network.tables.outlook import Outlook
+from routing.serving.deployment import Deployed
 from rules.engine.engine import Detections
-from rules.pattern import Rule
 
 S = 1_000_000
 SCHEMAS = {name: schema_of(f"{name}(n: int)") for name in ("A", "B")}
@@ -31,10 +32,10 @@ RULES = (
 
 
 @cache
-def deployed() -> Mapping[str, Rule]:
+def deployed() -> Mapping[str, Deployed]:
     facts = tuple(RuleFacts(name, text, None, 1) for name, text in RULES)
     found = rules_of(Known(tuple(SCHEMAS.values()), facts))
-    return {one.rule.name: one.rule for one in found}
+    return {one.rule.name: one for one in found}
 
 
 def made() -> Outlook:
@@ -52,7 +53,7 @@ def outlook_of(found: Outlook, rule: str, mark: int, types: Mapping[str, int]) -
 
 def bound_of(rule: str, types: Mapping[str, int]) -> int:
     """The least mark of the types of its terminators."""
-    return min(types.get(one.name, TIME_MIN) for one in deployed()[rule].opening)
+    return min(types.get(one.name, TIME_MIN) for one in deployed()[rule].rule.opening)
 
 
 def see(found: Outlook, text: str) -> None:
@@ -89,7 +90,23 @@ def test_a_batch_that_is_evaluated_in_part_may_go_on_at_once() -> None:
     assert outlook_of(found, "r", 3 * S, types) == 5 * S
     assert outlook_of(found, "r", 6 * S, types) == 6 * S
     found.forget()
+    found.arrange(deployed())
     assert outlook_of(found, "r", 7 * S, types) == 9 * S
+
+
+def test_an_outlook_outlasts_plans_until_its_rule_begins_anew_or_is_another() -> None:
+    """A type that moved it may be forwarded no more, since a rule that used it has ended."""
+    found, there = made(), deployed()
+    assert outlook_of(found, "r", 3 * S, {"A": 9 * S}) == 9 * S
+    assert outlook_of(found, "s", 3 * S, {"B": 9 * S}) == 9 * S
+    found.arrange({"r": there["r"], "s": replace(there["s"], version=2)})
+    assert found.of("r") == 9 * S
+    assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 9 * S
+    assert outlook_of(found, "s", 3 * S, {"B": 7 * S}) == 7 * S
+    found.forget()
+    found.arrange(there)
+    assert found.of("r") is None
+    assert outlook_of(found, "r", 3 * S, {"A": 7 * S}) == 7 * S
 
 
 def test_what_waits_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
