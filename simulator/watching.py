@@ -219,15 +219,12 @@ def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
     found = {"type": detection.type_marks, "the last event of type": detection.fronts}
     for what, marks in found.items():
         yield f"the mark in the network of {what}", ((), dict(marks))
-    # Of rules that are pulled, all is asked for anew with every plan, and what was said of types
-    # counts no more (docs/protocol.md, Push and pull).
-    pulled = any(station.is_pulling for station in detection.stations)
-    scope = ("root" if router.is_root else router.epoch, plan if pulled else None)
+    epoch = "root" if router.is_root else router.epoch
     for sink in ground.sinks:
         # What nobody here wants any more may begin anew for whoever wants it next.
         rules = [one for one in sink.rules if _is_supplied(broker, one)]
         had = {_told(one): detection.reached(one.rule.name) for one in rules}
-        yield f"what sink {sink.name} has of rule", ((*scope, sink.peer), had)
+        yield f"what sink {sink.name} has of rule", ((epoch, sink.peer), had)
 
 
 def _is_supplied(broker: Broker, deployed: Deployed) -> bool:

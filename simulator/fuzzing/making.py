@@ -136,7 +136,7 @@ def made_changing(case: Case, random: Random) -> Case:
     if random.random() >= CHANGING:
         return case
     maker = _Maker(random)
-    return _changed(case, lambda: maker.additions(case.brokers, case.rules, case.events))
+    return _changed(case, lambda: maker.additions(_steady(case), case.rules, case.events))
 
 
 def made_ending(case: Case, random: Random) -> Case:
@@ -150,7 +150,7 @@ def made_ending(case: Case, random: Random) -> Case:
         return case
 
     def changes() -> list[Change]:
-        at_s, broker = _moment_s(random, _span_s(case.events)), random.choice(case.brokers)
+        at_s, broker = _moment_s(random, _span_s(case.events)), random.choice(_steady(case))
         removal = Change(at_s, broker, removed=random.choice(free).name)
         return sorted((*case.changes, removal), key=lambda change: change.at_s)
 
@@ -168,6 +168,14 @@ def made_storeless(case: Case, random: Random) -> Case:
         heartbeat_s=TORN_HEARTBEAT_S,
         faults=(*(one for one in case.faults if one.kind != "crash"), crash),
     )
+
+
+def _steady(case: Case) -> list[str]:
+    """The brokers that never fail: one that is back, and cut off from those that know more, would
+    deploy rules as if nothing had been published (docs/networks.md).
+    """
+    failing = {name for fault in case.faults if fault.kind == "crash" for name in fault.brokers}
+    return [name for name in case.brokers if name not in failing]
 
 
 def _with_clients(case: Case) -> set[str]:
