@@ -13,22 +13,13 @@ with clients does, nothing may differ but for what may be lost with it (simulato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from matcher.model import MICROSECONDS, Event, EventType, Kind, Value
-from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Sink, used
-from simulator.fuzzing.sharp import SharpWriter
-from simulator.fuzzing.world import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, RuleText
-from simulator.fuzzing.writer import RuleWriter
-from simulator.mishaps import BOUNDS
+from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, used
+from simulator.fuzzing.maker import Maker, seconds_of
 
-FILTERS = ("A", "A(v > 1)", "B", "B(p = 1, f)", "C()", "D(q > 0)", "X", "X(n > 1)", "Y()", "Z")
-FAULTS = {
-    kind: BOUNDS.get(kind) for kind in ("loss", "repeats", "reordering", "delay", "slow", "cut")
-}
-"""The faults on links and brokers, and between what bounds their values are."""
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
 RESTLESS = 0.1
@@ -57,7 +48,7 @@ ATTEMPTS_MAX = 50
 def random_case(seed: int, strategy: str) -> Case:
     """The case of a seed; of two strategies it is the same but for them."""
     for attempt in itertools.count():
-        case = _Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
+        case = Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
         if case.is_sound:
             # From generators of their own, so that seeds are otherwise what they were before.
             skews = tuple(_skews(Random(f"{seed}/skew"), [name for name, _ in case.homes]))
@@ -83,7 +74,7 @@ def made_torn(case: Case, random: Random) -> Case:
     """The case with some links cut for seconds, so that neighbours seem lost. All sinks are there
     from the first: what is sent again may be from before a subscription, and come behind the rest.
     """
-    span_s = _span_s(case.events)
+    span_s = seconds_of(case.events)
     some = random.sample(case.links, random.randint(1, min(4, len(case.links))))
     cuts = [
         Fault(
@@ -135,7 +126,7 @@ def made_changing(case: Case, random: Random) -> Case:
     """The case, or it with rules under new names that come while events do."""
     if random.random() >= CHANGING:
         return case
-    maker = _Maker(random)
+    maker = Maker(random)
     return _changed(case, lambda: maker.additions(_steady(case), case.rules, case.events))
 
 
@@ -150,7 +141,7 @@ def made_ending(case: Case, random: Random) -> Case:
         return case
 
     def changes() -> list[Change]:
-        at_s, broker = _moment_s(random, _span_s(case.events)), random.choice(_steady(case))
+        at_s, broker = _moment_s(random, seconds_of(case.events)), random.choice(_steady(case))
         removal = Change(at_s, broker, removed=random.choice(free).name)
         return sorted((*case.changes, removal), key=lambda change: change.at_s)
 
@@ -185,7 +176,7 @@ def _with_clients(case: Case) -> set[str]:
 
 def _crash(case: Case, random: Random) -> Fault:
     """A failure while events come, for a while."""
-    at_s = round(random.uniform(0.0, _span_s(case.events)), 3)
+    at_s = round(random.uniform(0.0, seconds_of(case.events)), 3)
     return Fault("crash", at_s, round(random.uniform(0.1, 30.0), 3), None)
 
 
@@ -209,7 +200,7 @@ def with_sources_while_whole(case: Case) -> Case:
 
 def made_open(case: Case, random: Random) -> Case:
     """The case with some of its sources and sinks coming in mid-stream, and some sinks going."""
-    span_s = _span_s(case.events)
+    span_s = seconds_of(case.events)
     names = [name for name, _ in case.homes]
     coming = random.sample(names, random.randint(0, len(names)))
     sinks = tuple(
@@ -234,8 +225,8 @@ def made_restless(case: Case, random: Random) -> Case:
     """The case with many changes instead of its own, often in little time; they may also fall
     together. As it is where none are found that make sense.
     """
-    maker = _Maker(random)
-    span_s = _span_s(case.events)
+    maker = Maker(random)
+    span_s = seconds_of(case.events)
 
     def changes() -> Iterator[Change]:
         begin_s = random.uniform(0.0, span_s)
@@ -255,10 +246,6 @@ def _changed(case: Case, make: Callable[[], Iterable[Change]]) -> Case:
     return case
 
 
-def _span_s(events: Sequence[Event]) -> float:
-    return (events[-1].time - events[0].time) / MICROSECONDS
-
-
 def _skews(random: Random, sources: Sequence[str]) -> Iterator[Fault]:
     """In some cases: each source's clock goes wrong once at most, by seconds or by little."""
     if random.random() < 0.7:
@@ -268,195 +255,3 @@ def _skews(random: Random, sources: Sequence[str]) -> Iterator[Fault]:
         at_s, for_s = random.uniform(-LEAD_S / 2, 10), random.uniform(0.1, 60.0)
         value = round(random.uniform(-most_s, most_s), 6)
         yield Fault("skew", round(at_s, 3), round(for_s, 3), value, sources=(source,))
-
-
-class _Maker:
-    def __init__(self, random: Random) -> None:
-        self._random = random
-
-    def case(self, seed: int, strategy: str) -> Case:
-        random = self._random
-        sharp = random.random() < 0.5
-        rules = self._sharp_rules() if sharp else self._any_rules()
-        brokers = tuple(f"n{number}" for number in range(random.randint(2, 12)))
-        links = self._links(brokers)
-        homes = self._homes(brokers)
-        events = tuple(self._events(homes, used(rules), sharp))
-        sources = sorted({event.source for event in events})
-        changes = tuple(self._some_changes(brokers, rules, events))
-        every = [*rules, *(rule for change in changes for rule in change.rules)]
-        faulty = random.random() < 0.5
-        return Case(
-            seed,
-            strategy,
-            brokers,
-            links,
-            rules,
-            events,
-            tuple((source, homes[source]) for source in sources),
-            tuple(self._sinks(brokers, [rule.defines for rule in every])),
-            tuple(self._faults(links)) if faulty else (),
-            random.choice((0.0, 0.0, 50.0, 500.0)),
-            changes,
-            "arrival" if random.random() < 0.15 else "watermark",
-        )
-
-    # --- rules ---
-
-    def _sharp_rules(self) -> tuple[RuleText, ...]:
-        count = self._random.choice((1, 1, 1, 2))
-        return tuple(SharpWriter(self._random).write(f"r{place}") for place in range(count))
-
-    def _any_rules(self) -> tuple[RuleText, ...]:
-        random = self._random
-        primitives = random.sample(list(PRIMITIVE), random.randint(2, 4))
-        count = random.choice((1, 1, 2, 2, 3, 4))
-        composites = random.sample(list(COMPOSITE), random.randint(1, min(count, 3)))
-        return tuple(
-            RuleWriter(random, primitives, composites).write(
-                f"r{place}",
-                composites[place] if place < len(composites) else random.choice(composites),
-            )
-            for place in range(count)
-        )
-
-    def _some_changes(
-        self, brokers: Sequence[str], rules: Sequence[RuleText], events: Sequence[Event]
-    ) -> Iterator[Change]:
-        """None in more than half of the networks, in the others while events come."""
-        random = self._random
-        if random.random() < 0.45:
-            span_s = _span_s(events)
-            count = random.choice((1, 1, 2, 4))
-            times = sorted(random.uniform(0.0, span_s) for _ in range(count))
-            yield from self.changes(brokers, rules, events, times)
-
-    def changes(
-        self,
-        brokers: Sequence[str],
-        rules: Sequence[RuleText],
-        events: Sequence[Event],
-        times_s: Sequence[float],
-    ) -> Iterator[Change]:
-        """Some rules more, others in the place of these, and some removed, at these times."""
-        random = self._random
-        held = {rule.name: rule for rule in rules}
-        published = sorted({event.type for event in events})
-        for at_s in times_s:
-            broker, place = random.choice(brokers), f"r{random.randrange(len(rules) + 2)}"
-            if place in held and random.random() < 0.6:
-                del held[place]
-                yield Change(round(at_s, 3), broker, removed=place)
-                continue
-            rule = self._another(place, published, {one.defines for one in held.values()})
-            held[place] = rule
-            yield Change(round(at_s, 3), broker, (rule,))
-
-    def additions(
-        self, brokers: Sequence[str], rules: Sequence[RuleText], events: Sequence[Event]
-    ) -> Iterator[Change]:
-        """Some rules more. None uses what another of them defines: that one may be refused, and who
-        wants what the first would find waits for as long as it does.
-        """
-        random, span_s = self._random, _span_s(events)
-        published = sorted({event.type for event in events})
-        defined = {one.defines for one in rules}
-        times = sorted(random.uniform(0.0, span_s) for _ in range(random.randint(1, 4)))
-        for number, at_s in enumerate(times, len(rules)):
-            rule = self._another(f"r{number}", published, defined)
-            yield Change(round(at_s, 3), random.choice(brokers), (rule,))
-
-    def _another(self, name: str, published: Sequence[str], defined: Collection[str]) -> RuleText:
-        """A rule of any kind, which may use what others define."""
-        random = self._random
-        if random.random() < 0.4:
-            return SharpWriter(random).write(name)
-        defines = random.choice(list(COMPOSITE))
-        return RuleWriter(random, published, sorted({defines, *defined})).write(name, defines)
-
-    # --- the network ---
-
-    def _links(self, brokers: Sequence[str]) -> tuple[tuple[str, str, float], ...]:
-        """A tree, and some links more, which make cycles."""
-        random = self._random
-        pairs = {
-            (brokers[random.randrange(number)], brokers[number])
-            for number in range(1, len(brokers))
-        }
-        for _ in range(random.randint(0, len(brokers))):
-            one, other = sorted(random.sample(range(len(brokers)), 2))
-            pairs.add((brokers[one], brokers[other]))
-        return tuple(
-            (one, other, random.choice((0.5, 5.0, 40.0, 400.0))) for one, other in sorted(pairs)
-        )
-
-    def _homes(self, brokers: Sequence[str]) -> dict[str, str]:
-        """Each type has a source or two of its own; mostly they are near each other."""
-        random = self._random
-        near = random.sample(brokers, min(2, len(brokers))) if random.random() < 0.6 else brokers
-        return {
-            f"{name}{number}": random.choice(near)
-            for name in PRIMITIVE
-            for number in range(random.choice((1, 1, 2)))
-        }
-
-    def _sinks(self, brokers: Sequence[str], detected: Sequence[str]) -> Iterator[Sink]:
-        """Each wants something that may be detected, and mostly more."""
-        random = self._random
-        for number in range(random.randint(1, 4)):
-            others = random.sample(FILTERS, random.randint(0, len(FILTERS) // 2))
-            filters = dict.fromkeys([random.choice(detected), *others])
-            yield Sink(f"k{number}", random.choice(brokers), tuple(filters))
-
-    # --- events ---
-
-    def _events(self, homes: dict[str, str], used: Sequence[str], sharp: bool) -> Iterator[Event]:
-        """Mostly of types that rules use; the others are foreign traffic."""
-        random = self._random
-        wanted = [source for source in homes if source[0] in used] or list(homes)
-        count = random.randint(30, 80) if sharp else random.randint(10, 36)
-        seconds = random.choice((20, 40, 80) if sharp else (4, 8, 12, 40))
-        numbers: dict[str, int] = {}
-        times = sorted(self._time(seconds) for _ in range(count))
-        for time in times:
-            source = random.choice(wanted if random.random() < 0.9 else list(homes))
-            number = numbers[source] = numbers.get(source, 0) + random.randint(1, 2)
-            schema = SCHEMAS[source[0]]
-            data = self._data(schema, sharp)
-            yield Event(schema.name, time, source, str(number), data, number)
-
-    def _time(self, seconds: int) -> int:
-        """On a grid of seconds, mostly, so that ties and windows hit exactly are common."""
-        random = self._random
-        slip = random.choice((-1, 1)) if random.random() < 0.08 else 0
-        return random.randint(0, seconds) * MICROSECONDS + slip
-
-    def _data(self, schema: EventType, sharp: bool) -> dict[str, Value]:
-        """Where rules are sharp values are few, so that conditions are mostly true."""
-        return {one.name: self._value(one.name, one.kind, sharp) for one in schema.attributes}
-
-    def _value(self, name: str, kind: Kind, sharp: bool) -> Value:
-        random = self._random
-        match kind:
-            case Kind.INT:
-                return random.randint(0, 1 if sharp and name == "p" else 3)
-            case Kind.FLOAT:
-                return random.randint(0, 3) / 2 if sharp else random.randint(-4, 12) / 4
-            case Kind.BOOL:
-                return random.random() < 0.5
-            case Kind.STRING:
-                return random.choice(STRINGS)
-
-    # --- faults ---
-
-    def _faults(self, links: Sequence[tuple[str, str, float]]) -> Iterator[Fault]:
-        """One of a kind at most, since those of one kind must not overlap."""
-        random = self._random
-        for kind in random.sample(list(FAULTS), random.randint(1, 3)):
-            bounds = FAULTS[kind]
-            value = None if bounds is None else round(random.uniform(*bounds), 4)
-            for_s = random.uniform(0.1, 2.0 if kind == "cut" else 30.0)
-            chosen = random.sample(links, random.randint(1, len(links)))
-            some = tuple((one, other) for one, other, _ in chosen)
-            where = () if kind == "slow" or random.random() < 0.5 else some
-            yield Fault(kind, round(random.uniform(-LEAD_S, 10), 3), round(for_s, 3), value, where)
