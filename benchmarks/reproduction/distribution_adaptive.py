@@ -7,12 +7,14 @@ told which, and that results come no later than over a single tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from benchmarks.reproduction import distribution
-from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found
+from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found, local
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
+    THESIS,
     WHOLE,
     Settings,
     Size,
@@ -26,6 +28,7 @@ from benchmarks.reproduction.gathering import Row
 PAGE, INTRODUCTION = distribution.PAGE, ""
 ADAPTIVE = "adaptive"
 SINGLE = ("centralized", "distributed-st", "push-pull-st")
+LARGE, SEED = 100, 1
 COLUMNS = (
     "scenario",
     "least",
@@ -37,27 +40,45 @@ COLUMNS = (
 )
 
 
+Named = tuple[str, Settings]
+"""What a row is called, and its scenario."""
+
+
+def _of_the_figures(size: Size) -> Iterator[Named]:
+    """All scenarios of the figures, by figure and place."""
+    yield "7.9", scenario(DEFAULT if size is WHOLE else size)
+    for figure, plot in PLOTS.items():
+        for point, made in zip(plot.points_of(size), plot.exact(size), strict=True):
+            yield f"{figure}: {point.place:g} {plot.varied}", made
+
+
+def _large(size: Size) -> Iterator[Named]:
+    """The scenarios of figures 7.15 to 7.17 with more brokers than these have, of one seed."""
+    brokers = LARGE if size is THESIS else LARGE // 4
+    for figure in ("7.15", "7.16", "7.17"):
+        change = local(brokers).change if figure == "7.16" else {"brokers": brokers}
+        filtering = {"values": 10} if figure == "7.17" else {}
+        made = scenario(size, **change, **filtering)
+        yield f"{figure}: {brokers} brokers", {**made, "seed": SEED}
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """All scenarios of the figures, each once under every strategy."""
+    """Scenarios, each once under every strategy."""
+
+    named: Callable[[Size], Iterable[Named]]
 
     def settings(self, size: Size) -> list[Settings]:
         """The scenarios."""
-        return [settings for _, settings in self._points(size)]
+        return [settings for _, settings in self._named(size)]
 
-    def _points(self, size: Size) -> Iterator[tuple[str, Settings]]:
-        """What is run, by figure and place."""
-        if size is QUICK:
-            yield "7.9", scenario(QUICK, **SMALL)
-            return
-        yield "7.9", scenario(DEFAULT if size is WHOLE else size)
-        for figure, plot in PLOTS.items():
-            for point, made in zip(plot.points_of(size), plot.exact(size), strict=True):
-                yield f"{figure}: {point.place:g} {plot.varied}", made
+    def _named(self, size: Size) -> list[Named]:
+        return [("7.9", scenario(QUICK, **SMALL))] if size is QUICK else list(self.named(size))
 
     def outcome(self, study: Study) -> Outcome:
         """What the rows that are there come to, by the seeds that all strategies have."""
         found = study.found(self.settings(study.size))
-        names = [name for name, _ in self._points(study.size)]
+        names = [name for name, _ in self._named(study.size)]
         common = map(_common, found)
         whole = [
             (name, rows) for name, rows in zip(names, common, strict=True) if all(rows.values())
@@ -97,7 +118,6 @@ def _delay(rows: Sequence[Row]) -> float | None:
     return Spread.of([row["delay_ms_mean"] for row in rows if row["delay_ms_mean"]]).mean
 
 
-COMPARISON = Comparison()
 EXPERIMENTS = (
     distribution.figure(
         ADAPTIVE,
@@ -105,6 +125,13 @@ EXPERIMENTS = (
         "`adaptive` beside whichever other strategy has the least traffic there, and its delay"
         " beside the longest of those over a single tree. It is told nothing: it measures during"
         " the warm-up of 30 seconds, and may change its ways later.",
-        COMPARISON,
+        Comparison(_of_the_figures),
+    ),
+    distribution.figure(
+        f"{ADAPTIVE}-large",
+        "The ways that cost least among many brokers",
+        f"The same with more brokers than the figures have ({LARGE} with `--size full`): as many"
+        " types and rules for each, plain, with locality, and with filtering. One seed.",
+        Comparison(_large),
     ),
 )

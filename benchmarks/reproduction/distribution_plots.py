@@ -227,11 +227,13 @@ def _shares(*shares: float) -> tuple[Point, ...]:
     )
 
 
-def _local(*counts: int) -> tuple[Point, ...]:
-    return tuple(
-        Point(count, {"brokers": count, "classes": count // 2, "publisher_locality": 0.8})
-        for count in counts
-    )
+def local(count: int) -> Point:
+    """So many brokers, with locality of sources."""
+    return Point(count, {"brokers": count, "classes": count // 2, "publisher_locality": 0.8})
+
+
+def _located(counts: Sequence[int]) -> tuple[Point, ...]:
+    return tuple(map(local, counts))
 
 
 def _rates(*rates: float) -> tuple[Point, ...]:
@@ -274,7 +276,7 @@ PLOTS = {
         claims.nodes,
         has_memory=True,
     ),
-    "7.16": Plot("brokers", _local(*NODES[1:]), _local(*NODES_WHOLE), claims.locality),
+    "7.16": Plot("brokers", _located(NODES[1:]), _located(NODES_WHOLE), claims.locality),
     "7.17": Plot(
         "brokers",
         _points("brokers", NODES[1:], values=10),
