@@ -7,20 +7,20 @@ Law 2: a confirmation names the instant from which a rule holds, and the one up 
 held (S15). The oracle goes by these instants, and by nothing else that brokers say.
 
 Law 3: where the network changes before the answer, nobody is told whether it was done. Of rules
-under new names it was if brokers have them in the end, and of one that is to be removed if they do
-not; that held at least up to the last that anybody got of it. Of rules in the place of others it
-cannot be told any more.
+that are deployed it was if brokers have them in the end, in versions that nobody was told of, and
+of one that is to be removed if they do not have it. What was removed or replaced so held at least
+up to the last that anybody got of it. It cannot be told of a name that was changed once more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import rules
-from matcher.model import EventType
+from matcher.model import TIME_MAX, EventType
 from routing.messages import Confirmed
 from routing.serving.deployment import Deployed
 from routing.session import Session
@@ -28,6 +28,9 @@ from rules.language import declared_in
 from rules.pattern import Rule, RuleSet
 from rules.syntax.parser import decode, read
 from simulator.scenario import Scenario
+
+LastOf = Callable[[str, int], int | None]
+"""The time of the last event before an instant that anybody got of a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ class RuleBook:
 
     def __init__(self) -> None:
         self.held: list[Held] = []
+        self._unclear: set[str] = set()
+        """Names of which a version has ended that nobody was told of before."""
 
     def note(self, ruleset: RuleSet | None, answer: Confirmed) -> None:
         """Deploy or, without rules, Remove was confirmed."""
@@ -120,31 +125,48 @@ class RuleBook:
         for told in answer.detail["rules"]:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
 
-    def conclude(self, asked: RuleSet, in_force: Iterable[Deployed]) -> bool:
+    def conclude(self, asked: RuleSet, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
         was done (Law 3).
         """
-        names = [rule.name for rule in asked.rules]
-        if any(one.rule.name in names for one in self.held):
+        names = {rule.name for rule in asked.rules}
+        found = {one.rule.name: one for one in in_force if one.rule.name in names}
+        known = {(one.rule.name, one.version) for one in self.held}
+        new = [one for name, one in found.items() if (name, one.version) not in known]
+        if names & self._unclear or len(new) not in (0, len(names)):
             return False
-        found = [one for one in in_force if one.rule.name in names]
-        self.held += [Held(one.rule, one.since, None, one.version) for one in found]
-        return len(found) in (0, len(names))
+        for one in new:
+            self._end_untold(one.rule.name, last_of(one.rule.name, one.begin))
+            self.held.append(Held(one.rule, one.since, None, one.version))
+        return True
 
-    def conclude_removal(self, name: str, in_force: Iterable[Deployed], last: int | None) -> None:
-        """Remove had no answer (Law 3). ``last``: the time of the last that anybody got of it."""
-        held = [one for one in self.held if one.rule.name == name and one.until is None]
-        if held and not any(one.rule.name == name for one in in_force):
-            until = None if last is None else last + 1
-            self._end({"name": name, "version": held[0].version, "until": until})
+    def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
+        """Remove had no answer; as conclude."""
+        if name in self._unclear:
+            return False
+        if not any(one.rule.name == name for one in in_force):
+            self._end_untold(name, last_of(name, TIME_MAX))
+        return True
+
+    def _end_untold(self, name: str, last: int | None) -> None:
+        """A rule has ended, if it was held at all. ``last``: the time of the last that was got."""
+        until = None if last is None else last + 1
+        for one in [one for one in self.held if one.rule.name == name and one.until is None]:
+            self._end({"name": name, "version": one.version, "until": until})
 
     def _end(self, told: Mapping[str, Any]) -> None:
         """A rule has ended; one that was evaluated for nothing, ``until`` None, never held."""
         place = next(
-            place
-            for place, one in enumerate(self.held)
-            if (one.rule.name, one.version) == (told["name"], told["version"])
+            (
+                place
+                for place, one in enumerate(self.held)
+                if (one.rule.name, one.version) == (told["name"], told["version"])
+            ),
+            None,
         )
+        if place is None:
+            self._unclear.add(told["name"])
+            return
         one = self.held.pop(place)
         if told["until"] is not None:
             self.held.insert(place, replace(one, until=told["until"]))

@@ -287,11 +287,12 @@ class Sink(Client):
         if self.is_away and self.session.ready and not self.session.unanswered:
             self.gaps[-1] = self.gaps[-1]._replace(end_s=self._simulation.now)
 
-    def last_of(self, source: str) -> int | None:
-        """The time of the last event of a source that was delivered and kept."""
+    def last_of(self, source: str, before: int) -> int | None:
+        """The time of the last event of a source, before an instant, that came and was kept."""
         batches = (batch for one in self.arrivals for batch in one.delivery.batches)
         events = (event for batch in batches for event in batch.events())
-        return max((event.time for event in events if event.source == source), default=None)
+        times = (event.time for event in events if event.source == source)
+        return max((time for time in times if time < before), default=None)
 
     @property
     def is_away(self) -> bool:

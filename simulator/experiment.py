@@ -234,11 +234,13 @@ class Experiment:
         in_force = self._running()[0].broker.ground.deployments.in_force
         asked, removed = self._rulesets[place], self._steps[place].removed
         if asked is not None:
-            return self.book.conclude(asked, in_force)
-        times = [sink.last_of(RULE_SOURCE + removed) for sink in self.sinks.values()]
-        last = max((time for time in times if time is not None), default=None)
-        self.book.conclude_removal(removed, in_force, last)
-        return True
+            return self.book.conclude(asked, in_force, self._last_of)
+        return self.book.conclude_removal(removed, in_force, self._last_of)
+
+    def _last_of(self, rule: str, before: int) -> int | None:
+        """The time of the last event before an instant that a sink got of a rule."""
+        times = [sink.last_of(RULE_SOURCE + rule, before) for sink in self.sinks.values()]
+        return max((time for time in times if time is not None), default=None)
 
     @property
     def _is_done(self) -> bool:

@@ -5,7 +5,7 @@ Law: what is drawn follows from the generator alone, in one order, so a seed mea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import Random
 
 from matcher.model import MICROSECONDS, Event, EventType, Kind, Value
@@ -125,6 +125,16 @@ class Maker:
         for number, at_s in enumerate(times, len(rules)):
             rule = self._another(f"r{number}", published, defined)
             yield Change(round(at_s, 3), random.choice(brokers), (rule,))
+
+    def replacement(
+        self, brokers: Sequence[str], name: str, others: Iterable[RuleText], events: Sequence[Event]
+    ) -> Change:
+        """A rule in the place of the one of a name, beside these others."""
+        random = self._random
+        published = sorted({event.type for event in events})
+        rule = self._another(name, published, {one.defines for one in others})
+        at_s = random.uniform(0.0, seconds_of(events))
+        return Change(round(at_s, 3), random.choice(brokers), (rule,))
 
     def _another(self, name: str, published: Sequence[str], defined: Collection[str]) -> RuleText:
         """A rule of any kind, which may use what others define."""

@@ -19,6 +19,7 @@ from random import Random
 
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, used
 from simulator.fuzzing.maker import Maker, seconds_of
+from simulator.fuzzing.world import RuleText
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
@@ -27,11 +28,10 @@ RESTLESS = 0.1
 OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
 TORN = 0.1
-"""The share of networks that are torn. They do not order by arrival, since then events may be lost;
-and no rule takes the place of another, since the answer to who asks for that may be lost with a
-tree (simulator.changes, Law 3)."""
-CHANGING, ENDING = 0.5, 0.5
-"""The shares of torn networks where rules come, and where one ends."""
+"""The share of networks that are torn. They do not order by arrival: events may be lost then."""
+CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
+"""The shares of torn networks where rules come, where one ends, and where one takes the place of
+another."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 STORELESS = 0.03
@@ -61,7 +61,8 @@ def random_case(seed: int, strategy: str) -> Case:
                 longer = made_longer(torn, Random(f"{seed}/longer"))
                 changing = made_changing(longer, Random(f"{seed}/changing"))
                 ending = made_ending(changing, Random(f"{seed}/ending"))
-                return with_sources_while_whole(ending)
+                replacing = made_replacing(ending, Random(f"{seed}/replacing"))
+                return with_sources_while_whole(replacing)
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
@@ -131,21 +132,46 @@ def made_changing(case: Case, random: Random) -> Case:
 
 
 def made_ending(case: Case, random: Random) -> Case:
-    """The case, or it with a rule removed while events come. No other uses what it defines: until
-    when it held may be told by nothing but what was delivered of it.
-    """
-    coming = [rule for change in case.changes for rule in change.rules]
-    every = [*case.rules, *coming]
-    free = [one for one in case.rules if one.defines not in used([o for o in every if o != one])]
+    """The case, or it with a rule removed while events come."""
+    free = _unused(case)
     if not free or random.random() >= ENDING:
         return case
 
     def changes() -> list[Change]:
         at_s, broker = _moment_s(random, seconds_of(case.events)), random.choice(_steady(case))
-        removal = Change(at_s, broker, removed=random.choice(free).name)
-        return sorted((*case.changes, removal), key=lambda change: change.at_s)
+        return _with(case.changes, Change(at_s, broker, removed=random.choice(free).name))
 
     return _changed(case, changes)
+
+
+def made_replacing(case: Case, random: Random) -> Case:
+    """The case, or it with a rule in the place of one that is not removed."""
+    gone = {change.removed for change in case.changes}
+    free = [rule for rule in _unused(case) if rule.name not in gone]
+    if not free or random.random() >= REPLACING:
+        return case
+    maker = Maker(random)
+
+    def changes() -> list[Change]:
+        old = random.choice(free)
+        others = [rule for rule in case.rules if rule != old]
+        change = maker.replacement(_steady(case), old.name, others, case.events)
+        return _with(case.changes, change)
+
+    return _changed(case, changes)
+
+
+def _unused(case: Case) -> list[RuleText]:
+    """The rules of the beginning whose types no other uses, then or later: until when they held may
+    be told by nothing but what was delivered of them (simulator.changes, Law 3).
+    """
+    coming = [rule for change in case.changes for rule in change.rules]
+    every = [*case.rules, *coming]
+    return [one for one in case.rules if one.defines not in used([o for o in every if o != one])]
+
+
+def _with(changes: Iterable[Change], *more: Change) -> list[Change]:
+    return sorted((*changes, *more), key=lambda change: change.at_s)
 
 
 def made_storeless(case: Case, random: Random) -> Case:

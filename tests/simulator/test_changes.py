@@ -551,29 +551,71 @@ def test_a_type_that_a_rule_has_waited_for_in_vain_may_be_defined_later(
         assert [one.time // SECOND for one in delivered(sink.arrivals).composite] == [8]
 
 
+WARM = "event Temp(area: string)\nrule warm: define Warm() from Temp()"
+
+
+def told(version: int, *replaced: dict[str, object]) -> Confirmed:
+    """The answer to who deploys WARM from 5 us on."""
+    one = {"name": "warm", "since": 5, "version": version}
+    return Confirmed(1, {"rules": [one], "replaced": list(replaced)})
+
+
+def nothing_of(rule: str, before: int) -> None:
+    return None
+
+
 def test_a_change_without_an_answer_counts_by_what_brokers_have_in_the_end() -> None:
-    """Of a rule under a new name that says all; of another, nobody can tell since when."""
-    asked = rules.load("event Temp(area: string)\nrule new: define Warm() from Temp()")
+    asked = rules.load(WARM)
     (rule,) = asked.rules
     book = RuleBook()
-    assert book.conclude(asked, ())
+    assert book.conclude(asked, (), nothing_of)
     assert book.held == []
-    assert book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
-    assert book.held == [Held(rule, 5 * SECOND, None, 0)]
-    assert not book.conclude(asked, [Deployed(rule, 5 * SECOND, 0, 1)])
+    for _ in range(2):  # it says nothing new a second time
+        assert book.conclude(asked, [Deployed(rule, 5, 0, 1)], nothing_of)
+        assert book.held == [Held(rule, 5, None, 0)]
+
+
+@pytest.mark.parametrize(("last", "before"), [(7, [(5, 8, 0)]), (None, [])])
+def test_what_was_replaced_without_an_answer_held_up_to_the_last_of_it(
+    last: int | None, before: list[tuple[int, int, int]]
+) -> None:
+    asked = rules.load(WARM)
+    (rule,) = asked.rules
+    book = RuleBook()
+    book.note(asked, told(0))
+    asked_for = []
+
+    def last_of(rule: str, before: int) -> int | None:
+        asked_for.append((rule, before))
+        return last
+
+    assert book.conclude(asked, [Deployed(rule, 20, 1, 1)], last_of)
+    found = [(one.since, one.until, one.version) for one in book.held]
+    assert found == [*before, (20, None, 1)]
+    assert asked_for == [("warm", 20)]
+
+
+def test_of_a_name_that_was_changed_once_more_nothing_can_be_told() -> None:
+    """The version that was replaced is none that anybody was told of, so one came in between."""
+    asked = rules.load(WARM)
+    (rule,) = asked.rules
+    book = RuleBook()
+    book.note(asked, told(0))
+    book.note(asked, told(2, {"name": "warm", "version": 1, "until": 9}))
+    assert not book.conclude(asked, [Deployed(rule, 5, 2, 1)], nothing_of)
+    assert not book.conclude_removal("warm", [], nothing_of)
 
 
 def test_a_removal_without_an_answer_counts_if_brokers_have_the_rule_no_more() -> None:
     """It held up to the last that anybody got of it; for nothing, where nobody got anything."""
-    asked = rules.load("event Temp(area: string)\nrule old: define Warm() from Temp()")
+    asked = rules.load(WARM)
     (rule,) = asked.rules
-    told = Confirmed(1, {"rules": [{"name": "old", "since": 5, "version": 0}], "replaced": []})
     for in_force, last, held in (
         ([Deployed(rule, 5, 0, 0)], 7, [Held(rule, 5, None, 0)]),
         ([], 7, [Held(rule, 5, 8, 0)]),
         ([], None, []),
     ):
         book = RuleBook()
-        book.note(asked, told)
-        book.conclude_removal("old", in_force, last)
+        book.note(asked, told(0))
+        assert book.conclude_removal("warm", in_force, lambda rule, before, last=last: last)
         assert book.held == held
