@@ -5,7 +5,8 @@ Law: what is drawn follows from the generator alone, in one order, so a seed mea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from random import Random
 
 from matcher.model import MICROSECONDS, Event, EventType, Kind, Value
@@ -20,11 +21,27 @@ FAULTS = {
     kind: BOUNDS.get(kind) for kind in ("loss", "repeats", "reordering", "delay", "slow", "cut")
 }
 """The faults on links and brokers, and between what bounds their values are."""
+ATTEMPTS_MAX = 50
+"""At many changes in a row that leave no rule waiting for a type."""
 
 
 def seconds_of(events: Sequence[Event]) -> float:
     """From the first event to the last, in seconds."""
     return (events[-1].time - events[0].time) / MICROSECONDS
+
+
+def moment_s(random: Random, span_s: float) -> float:
+    """Some moment of a stream that takes so long."""
+    return round(random.uniform(0.0, span_s), 3)
+
+
+def changed(case: Case, make: Callable[[], Iterable[Change]]) -> Case:
+    """The case with other changes, the first that make sense; as it is, where none do."""
+    for _ in range(ATTEMPTS_MAX):
+        changed = replace(case, changes=tuple(make()))
+        if changed.is_sound:
+            return changed
+    return case
 
 
 class Maker:

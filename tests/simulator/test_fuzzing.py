@@ -13,17 +13,16 @@ from simulator.experiment import Experiment
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
 from simulator.fuzzing.case import Case, used
-from simulator.fuzzing.making import (
+from simulator.fuzzing.making import made_open, made_restless, random_case
+from simulator.fuzzing.shrinking import shrink, smaller_cases
+from simulator.fuzzing.tearing import (
     made_changing,
     made_ending,
     made_longer,
-    made_open,
-    made_restless,
+    made_replacing,
     made_torn,
-    random_case,
     with_crashes,
 )
-from simulator.fuzzing.shrinking import shrink, smaller_cases
 from simulator.fuzzing.world import COMPOSITE
 from simulator.oracle import Oracle
 
@@ -141,6 +140,23 @@ def test_in_some_torn_networks_a_rule_ends_that_no_other_uses() -> None:
             others = [one for change in case.changes for one in change.rules]
             assert rule.defines not in used([*(o for o in case.rules if o != rule), *others])
     assert 5 < ending < 35
+
+
+def test_in_some_torn_networks_a_rule_takes_the_place_of_another_that_no_other_uses() -> None:
+    random, replaced = Random(8), 0
+    for seed in range(40):
+        torn = made_ending(made_torn(random_case(seed, "centralized"), random), random)
+        case = made_replacing(torn, random)
+        gone = {change.removed for change in torn.changes}
+        new = [one for change in case.changes for one in change.rules]
+        assert case.is_sound
+        assert [one for one in case.changes if not one.rules] == list(torn.changes)
+        if new:
+            replaced += 1
+            (old,) = (one for one in case.rules if one.name == new[0].name)
+            assert old.name not in gone
+            assert old.defines not in used([one for one in case.rules if one != old])
+    assert 5 < replaced < 35
 
 
 def test_links_of_a_torn_network_are_cut_for_longer_than_is_noticed() -> None:

@@ -18,7 +18,8 @@ from simulator.changes import Held
 from simulator.checkers import check
 from simulator.clients import Arrival, Gap
 from simulator.fuzzing.campaign import differences
-from simulator.fuzzing.making import made_storeless, random_case
+from simulator.fuzzing.making import random_case
+from simulator.fuzzing.tearing import made_storeless
 from simulator.losses import Losses
 from simulator.oracle import Answer
 
