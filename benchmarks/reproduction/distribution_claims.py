@@ -41,55 +41,70 @@ def _known(figures: Sequence[Figure]) -> list[float]:
     return [float(one) for one in figures if one is not None]
 
 
-def default(table: Table) -> Iterator[Claim]:
-    """7.9; a row a strategy."""
+Among = Callable[[str, str], Table]
+"""The table by which two strategies are compared."""
+
+
+def default(table: Table, among: Among | None = None) -> Iterator[Claim]:
+    """7.9; a row a strategy, whose second column says how much has been run. ``among``: of what
+    both have run, where that is less than what each has; the table itself, if None.
+    """
     names = [str(name) for name in table.column("strategy")]
-    delay = dict(zip(names, table.column("delay [ms]"), strict=True))
-    traffic = dict(zip(names, table.column("traffic [kB/s]"), strict=True))
 
     def judge(
-        text: str, of: dict[str, Figure], one: str, other: str, holds: Callable[[float], bool]
+        text: str, column: str, one: str, other: str, holds: Callable[[float], bool]
     ) -> Claim:
         missing = [name for name in (one, other) if name not in names]
         if missing:
             return _missing(text, missing)
-        left, right = of[one], of[other]
+        own = table if among is None else among(one, other)
+        rows = {str(row[0]): row for row in own.rows}
+        idle = [name for name in (one, other) if not rows[name][1]]
+        if idle:
+            return Claim(text, f"not run: {', '.join(idle)}", None)
+        place = own.columns.index(column)
+        left, right = rows[one][place], rows[other][place]
         if not isinstance(left, float) or not isinstance(right, float) or not right:
             return Claim(text, "nothing was delivered", None)
         return Claim(text, f"{one} {left:.4g}, {other} {right:.4g}", holds(left / right))
 
     yield judge(
         "Delays with multiple trees are lower than with one",
-        *(delay, MT, ST, lambda ratio: ratio < 1),
+        *("delay [ms]", MT, ST, lambda ratio: ratio < 1),
     )
     yield judge(
         "Delays of Centralized and Distributed (ST) are almost the same",
-        *(delay, ST, CENTRAL, lambda ratio: 1 / 1.1 < ratio < 1.1),
+        *("delay [ms]", ST, CENTRAL, lambda ratio: 1 / 1.1 < ratio < 1.1),
     )
     yield judge(
         "Push-Pull (ST) has a slightly higher delay than Distributed (ST)",
-        *(delay, PULL_ST, ST, lambda ratio: 1 < ratio < 2),
+        *("delay [ms]", PULL_ST, ST, lambda ratio: 1 < ratio < 2),
     )
     yield judge(
         "Push-Pull (MT) has a higher delay than Distributed (MT)",
-        *(delay, PULL_MT, MT, lambda ratio: ratio > 1),
+        *("delay [ms]", PULL_MT, MT, lambda ratio: ratio > 1),
     )
     yield judge(
         "Centralized generates significantly more traffic than Distributed (ST)",
-        *(traffic, CENTRAL, ST, lambda ratio: ratio > FIFTH),
+        *("traffic [kB/s]", CENTRAL, ST, lambda ratio: ratio > FIFTH),
     )
     if any(name.endswith(", by arrival") for name in names):
         yield judge(
             "The same where results come by arrival, as they do in the thesis",
-            *(traffic, f"{CENTRAL}, by arrival", f"{ST}, by arrival", lambda ratio: ratio > FIFTH),
+            *(
+                "traffic [kB/s]",
+                f"{CENTRAL}, by arrival",
+                f"{ST}, by arrival",
+                lambda ratio: ratio > FIFTH,
+            ),
         )
     yield judge(
         "Distributed (MT) generates more traffic than Distributed (ST)",
-        *(traffic, MT, ST, lambda ratio: ratio > 1),
+        *("traffic [kB/s]", MT, ST, lambda ratio: ratio > 1),
     )
     yield judge(
         "Push-Pull (ST) has a very small benefit over Distributed (ST) in traffic",
-        *(traffic, PULL_ST, ST, lambda ratio: 0.9 < ratio < 1),
+        *("traffic [kB/s]", PULL_ST, ST, lambda ratio: 0.9 < ratio < 1),
     )
 
 
@@ -107,6 +122,21 @@ def _steady_delay(readings: Readings, text: str) -> Claim:
     told = ", ".join(f"{name} by {ratio - 1:.0%}" for name, ratio in ratios.items())
     holds = max(ratios.values()) < FIFTH if ratios else None
     return Claim(text, f"at most, {told}" if told else "nothing was delivered", holds)
+
+
+def _first_rises(readings: Readings, text: str) -> Claim:
+    """That the delays of all strategies rise from the first place to the second, and from there to
+    the last by less than a fifth.
+    """
+    delays = {name: found for name in readings.strategies if (found := readings.delay(name))}
+    told = "; ".join(
+        f"{name} {', '.join(f'{one:.3g}' for one in found)} ms" for name, found in delays.items()
+    )
+    holds = all(
+        len(found) > 1 and found[0] < found[1] and found[-1] < FIFTH * found[1]
+        for found in delays.values()
+    )
+    return Claim(text, told or "nothing was delivered", holds if delays else None)
 
 
 def _growth(
@@ -232,14 +262,8 @@ def filtering(readings: Readings) -> Iterator[Claim]:
 
 def nodes(readings: Readings) -> Iterator[Claim]:
     """7.15."""
-    delays = {name: found for name in readings.strategies if (found := readings.delay(name))}
-    told = "; ".join(
-        f"{name} {', '.join(f'{one:.3g}' for one in found)} ms" for name, found in delays.items()
-    )
-    yield Claim(
-        "Delays increase from 5 to 10 nodes, and show no clear trend beyond",
-        told or "nothing was delivered",
-        all(len(found) > 1 and found[1] > found[0] for found in delays.values()),
+    yield _first_rises(
+        readings, "Delays increase from 5 to 10 nodes, and show no clear trend beyond"
     )
     yield _growth(
         readings, "Traffic increases with the network", readings.strategies, lambda ratio: ratio > 1

@@ -28,3 +28,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         if not there.exists() or (anchor and anchor not in anchors_of(there)):
             missing.append(link)
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_are_merged(page: Path) -> None:
+    marks = re.compile(r"^(<{7} |={7}$|>{7} )", re.MULTILINE)
+    assert marks.search(page.read_text()) is None

@@ -26,12 +26,13 @@ TRAFFIC = {
 
 
 def default(**changed: float) -> list[bool | None]:
-    columns = ("strategy", "delay [ms]", "traffic [kB/s]")
+    columns = ("strategy", "seeds", "delay [ms]", "traffic [kB/s]")
     names = [*ALL, *(f"{name}, by arrival" for name in ALL[:2])]
     rows = []
     for name in names:
         plain = name.partition(",")[0]
-        rows.append((name, DELAY[plain], changed.get(plain.replace("-", "_"), TRAFFIC[plain])))
+        traffic = changed.get(plain.replace("-", "_"), TRAFFIC[plain])
+        rows.append((name, 1, DELAY[plain], traffic))
     return [claim.holds for claim in claims.default(Table(columns, tuple(rows)))]
 
 
@@ -42,6 +43,31 @@ def test_what_the_thesis_found_bears_its_claims_out() -> None:
 def test_what_it_did_not_find_does_not() -> None:
     assert default(distributed_st=45.0).count(False) == 4
     assert default(distributed_mt=10.0).count(False) == 1
+
+
+def test_strategies_are_compared_by_what_both_have_run() -> None:
+    columns = ("strategy", "simulated [h]", "delay [ms]", "traffic [kB/s]")
+    every = Table(columns, tuple((name, 9.0, 1.0, 1.0) for name in ALL))
+    common = Table(columns, (("centralized", 2.0, 9.0, 50.0), ("distributed-st", 2.0, 9.5, 20.0)))
+    idle = Table(columns, tuple((name, 0.0, None, None) for name in ALL))
+    found = claims.default(every, lambda *pair: common if "centralized" in pair else idle)
+    told = {claim.measured: claim.holds for claim in found}
+    assert told["centralized 50, distributed-st 20"]
+    assert told["distributed-st 9.5, centralized 9"]
+    assert told["not run: distributed-mt, distributed-st"] is None
+
+
+@pytest.mark.parametrize(
+    ("delays", "holds"),
+    [
+        ((5.0, 8.0, 8.5, 9.0), True),
+        ((5.0, 8.0, 9.0, 12.0), False),  # a clear trend
+        ((5.0, 4.0, 4.5), False),
+    ],
+)
+def test_delays_rise_at_first_and_no_more(delays: tuple[float, ...], holds: bool) -> None:
+    readings = plot({"centralized": (1.0,) * len(delays)}, delays)
+    assert next(PLOTS["7.15"].claims(readings)).holds is holds
 
 
 def plot(traffic: dict[str, tuple[float, ...]], delay: tuple[float, ...]) -> Readings:
