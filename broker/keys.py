@@ -24,6 +24,8 @@ STRATEGIES = (
 ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
+NAME_MAX, HEARTBEAT_MAX_S = 255, 86_400.0
+"""What the wire has room for (routing.messages.values)."""
 NEVER = "never"
 ANY = "any"
 
@@ -74,6 +76,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _name(value: Any) -> str:
+    if len(name := _text(value)) > NAME_MAX:
+        raise ValueError
+    return name
+
+
 def _endpoints(value: Any) -> tuple[str, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence) or not parts:
@@ -104,6 +112,13 @@ def _seconds(value: Any) -> float:
     return number
 
 
+def _heartbeat(value: Any) -> float:
+    number = _seconds(value)
+    if not 0 < number <= HEARTBEAT_MAX_S:
+        raise ValueError
+    return number
+
+
 def _seconds_or_never(value: Any) -> float | None:
     return None if value == NEVER or value is None else _seconds(value)
 
@@ -130,17 +145,18 @@ def _one_of_or(none: str, choices: Sequence[str]) -> Kind:
     return Kind(known.metavar, known.expected, choose, none)
 
 
-TEXT = Kind("TEXT", "a text", _text)
+NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
+HEARTBEAT = Kind("SECONDS", f"seconds above 0, at most {HEARTBEAT_MAX_S:g}", _heartbeat)
 SECONDS_OR_NEVER = Kind(
     "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
 )
 
 KEYS = (
-    Key("name", "broker", TEXT, "the broker's name"),
+    Key("name", "broker", NAME, "the broker's name"),
     Key("listen", "broker", ENDPOINTS, "where it listens, tcp or ipc; may be several"),
     Key(
         "engine",
@@ -163,7 +179,7 @@ KEYS = (
         _one_of(ORDERINGS),
         "what an event's time is to rules: its own, or when it arrived where they are evaluated",
     ),
-    Key("heartbeat_s", "links", SECONDS, "how often clients and neighbours hear from the broker"),
+    Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from matcher.model import MICROSECONDS
+from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 
 
 class Late(enum.Enum):
@@ -79,7 +80,7 @@ class NodeConfig:
 
     def __post_init__(self) -> None:
         _require(bool(self.name), "name must not be empty")
-        _require(self.heartbeat_s > 0, f"heartbeat_s must be positive, not {self.heartbeat_s}")
+        _require_sayable(self.name, self.heartbeat_s)
         _require(self.lead_max_s > 0, f"lead_max_s must be positive, not {self.lead_max_s}")
         _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
         silence = self.source_silence_max_s
@@ -143,7 +144,7 @@ class SessionConfig:
     """Events in one Publish."""
 
     def __post_init__(self) -> None:
-        _require(self.heartbeat_s > 0, f"heartbeat_s must be positive, not {self.heartbeat_s}")
+        _require_sayable(self.name, self.heartbeat_s)
         both = self.increasing and self.disorder_us is not None
         _require(not both, "increasing and disorder_us exclude one another")
         disorder = self.disorder_us
@@ -165,3 +166,11 @@ SESSION_BOUNDS = (
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ValueError(otherwise)
+
+
+def _require_sayable(name: str, heartbeat_s: float) -> None:
+    """That who greets has room for them (routing.messages.values)."""
+    _require(len(name) <= NAME_MAX, f"name must have at most {NAME_MAX} characters")
+    _require(heartbeat_s > 0, f"heartbeat_s must be positive, not {heartbeat_s}")
+    most = HEARTBEAT_MAX_S
+    _require(heartbeat_s <= most, f"heartbeat_s must be at most {most:g}, not {heartbeat_s}")

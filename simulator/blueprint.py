@@ -33,6 +33,8 @@ def blueprint(file: Path, refuse: type[Exception] = ScenarioError) -> Blueprint:
 
 def _blueprint(file: Path) -> Blueprint:
     document = scenario.parse(file)
+    if "sweep" in document:
+        raise ScenarioError(f"{file}: sweep: is for rexmq simulate; expected one network")
     read = scenario.of(document, file)
     tables = {
         table.name: table

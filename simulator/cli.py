@@ -99,7 +99,9 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
 
 def _trace(wanted: Wanted, stack: ExitStack) -> Trace:
     if wanted.replay is not None:
-        return Replay(stack.enter_context(wanted.replay.open(encoding="utf-8")))
+        # What is no text differs from what is carried, as any other line.
+        saved = wanted.replay.open(encoding="utf-8", errors="surrogateescape")
+        return Replay(stack.enter_context(saved))
     if wanted.trace is not None:
         return Trace(stack.enter_context(wanted.trace.open("w", encoding="utf-8")))
     return Trace()

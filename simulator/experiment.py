@@ -81,7 +81,6 @@ class Experiment:
         is_watched: bool = True,
     ) -> None:
         self.scenario = scenario
-        self._refuse_what_is_not_there()
         made = self._generated()
         self._steps = steps_of(scenario, made.rules if made else "")
         self._names: dict[str, str] = {}
@@ -265,14 +264,6 @@ class Experiment:
         return [host for host in self.brokers.values() if host.is_running]
 
     # --- building ---
-
-    def _refuse_what_is_not_there(self) -> None:
-        scenario = self.scenario
-        if scenario.engine not in rules.engine.ENGINES:
-            expected = ", ".join(rules.engine.ENGINES)
-            raise ScenarioError(
-                f"{scenario.file}: engine: expected one of {expected}, found {scenario.engine!r}"
-            )
 
     def _refuse_bad_filters(self, published: Mapping[str, EventType]) -> None:
         """Raise RuleErrors for a filter that the types which sinks meet will not do for.

@@ -1,11 +1,12 @@
 """What goes wrong in a run, when, for how long, and where.
 
 A fault that does something to lanes does it to both directions of its links. What it changes is
-put back when it ends; faults of one kind in one place must not overlap.
+put back when it ends; so faults of one kind in one place must not overlap (together).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,6 +49,28 @@ class Fault:
         for place in ("links", "brokers", "sources"):
             if getattr(self, place) and place != kind.where:
                 raise ValueError(f"{place}: a fault of kind {self.kind} is on {kind.where}")
+
+    @property
+    def end_s(self) -> float:
+        """When it ends, as ``at_s``."""
+        return math.inf if self.for_s is None else self.at_s + self.for_s
+
+    @property
+    def places(self) -> frozenset[Any]:
+        """Where it is: links, which are the same from either end, or names; none: everywhere."""
+        return frozenset(map(place_of, getattr(self, KINDS[self.kind].where)))
+
+
+def place_of(place: str | tuple[str, str]) -> str | frozenset[str]:
+    """A broker or a source by its name, a link by its two ends."""
+    return place if isinstance(place, str) else frozenset(place)
+
+
+def together(one: Fault, other: Fault) -> bool:
+    """Whether two faults are of one kind, in one place, and at one time: even for an instant."""
+    if one.kind != other.kind or one.at_s > other.end_s or other.at_s > one.end_s:
+        return False
+    return not one.places or not other.places or not one.places.isdisjoint(other.places)
 
 
 Undo = Callable[[], None]

@@ -9,7 +9,6 @@ finds no place free for any kind is left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -17,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from simulator.faults import KINDS, Fault
+from simulator.faults import KINDS, Fault, place_of
 
 Link: TypeAlias = tuple[str, str]
 Bounds: TypeAlias = tuple[float, float]
@@ -62,6 +61,11 @@ class Mishaps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
             raise ValueError(f"count: at least 0, not {self.count}")
         if self.every_s is not None and self.every_s <= 0:
             raise ValueError(f"every_s must be positive, not {self.every_s}")
+        begin, end = self.span_s
+        count = self.count or 0 if self.every_s is None else (end - begin) / self.every_s
+        if count > FAULTS_MAX:
+            name = "count" if self.every_s is None else "every_s"
+            raise ValueError(f"{name}: at most {FAULTS_MAX:,} faults, not {count:,.0f}")
         _rising("for_s", self.for_s)
         if self.for_s[0] < INSTANT_S:
             raise ValueError(f"for_s: at least {INSTANT_S}, not {self.for_s[0]}")
@@ -91,6 +95,8 @@ class Mishaps(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                 raise ValueError(f"{where}: no fault of these kinds is on {where}")
 
 
+FAULTS_MAX = 10_000
+"""How many there can be: in the mean, with every_s."""
 INSTANT_S = 0.001
 """Moments are whole milliseconds, so a fault does not end in the instant in which one begins."""
 
@@ -123,7 +129,7 @@ class _Drawing:
             where: _among(where, getattr(table, where), getattr(targets, where))
             for where in dict.fromkeys(KINDS[kind].where for kind in table.kinds)
         }
-        self._taken: list[tuple[Fault, frozenset[Any]]] = [_struck(one) for one in others]
+        self._taken = list(others)
 
     def faults(self) -> Iterator[Fault]:
         table, random = self._table, self._random
@@ -134,7 +140,7 @@ class _Drawing:
             if able:
                 kind = random.choice(able)
                 fault = self._fault(kind, at_s, for_s, free[kind])
-                self._taken.append(_struck(fault))
+                self._taken.append(fault)
                 yield fault
 
     def _moments(self) -> list[float]:
@@ -153,14 +159,14 @@ class _Drawing:
     def _free(self, kind: str, begin: float, end: float) -> list[Any]:
         """The places that no fault of that kind strikes in that time."""
         busy = [
-            places
-            for fault, places in self._taken
-            if fault.kind == kind and fault.at_s <= end and begin <= _end(fault)
+            fault.places
+            for fault in self._taken
+            if fault.kind == kind and fault.at_s <= end and begin <= fault.end_s
         ]
         if frozenset() in busy:  # one is everywhere
             return []
         among = self._among[KINDS[kind].where]
-        return [one for one in among if not any(_name(one) in places for places in busy)]
+        return [one for one in among if not any(place_of(one) in places for places in busy)]
 
     def _fault(self, kind: str, at_s: float, for_s: float, free: Sequence[Any]) -> Fault:
         table, random = self._table, self._random
@@ -172,29 +178,15 @@ class _Drawing:
 
 
 def _among(where: str, named: Sequence[Any], there: Sequence[Any]) -> Sequence[Any]:
-    known = {_name(one) for one in there}
+    known = {place_of(one) for one in there}
     for one in named:
-        if _name(one) not in known:
+        if place_of(one) not in known:
             is_link = where == "links"
             what = f"link between {' and '.join(one)}" if is_link else f"{where[:-1]} {one!r}"
             raise ValueError(f"{where}: there is no {what}")
     if not there:
         raise ValueError(f"kinds: there are no {where} to strike")
     return named or there
-
-
-def _struck(fault: Fault) -> tuple[Fault, frozenset[Any]]:
-    """The places, by name; none: everywhere."""
-    return fault, frozenset(map(_name, getattr(fault, KINDS[fault.kind].where)))
-
-
-def _name(place: Any) -> Any:
-    """A link is the same from either end."""
-    return place if isinstance(place, str) else frozenset(place)
-
-
-def _end(fault: Fault) -> float:
-    return math.inf if fault.for_s is None else fault.at_s + fault.for_s
 
 
 def _rising(name: str, bounds: tuple[float, float]) -> None:

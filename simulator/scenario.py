@@ -18,9 +18,11 @@ from typing import Any
 import msgspec
 import networkx as nx
 
+from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
+from rules.engine import ENGINES
 from simulator import mishaps, processing
-from simulator.faults import Fault
+from simulator.faults import Fault, together
 from simulator.generation import sources_of
 from simulator.lanes import Quality
 from simulator.processing import ProcessingTable
@@ -36,6 +38,8 @@ from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
+SECONDS_MAX = 1e8
+"""More than three years, for anything that is told in seconds."""
 CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
 """What can be checked of a run (simulator.checkers)."""
 
@@ -134,6 +138,8 @@ class Scenario:
         return graph
 
 
+SECONDS = re.compile(r"_s(\[\d+\])?$")
+"""How keys end whose values are seconds."""
 QUIET_HEARTBEAT_S = 600.0
 """The heartbeats of a run in which nothing fails: they would only be counted."""
 FAULTY_HEARTBEAT_S = 1.0
@@ -159,7 +165,7 @@ def parse(file: Path) -> Mapping[str, Any]:
 def of(document: Mapping[str, Any], file: Path, seed: int | None = None) -> Scenario:
     """The scenario that a document says, as if it stood in ``file``. Raises ScenarioError."""
     try:
-        _all_finite("", document)
+        _all_bounded("", document)
         table = msgspec.convert(document, ScenarioTable, strict=True)
         return _Reader(file, table, seed).scenario()
     except msgspec.ValidationError as error:
@@ -178,16 +184,20 @@ def _place_first(text: str) -> str:
     return f"{place}: {message}" if place else message
 
 
-def _all_finite(place: str, value: Any) -> None:
-    """ValueError at the place of a number that is none: TOML knows ``nan`` and ``inf``."""
+def _all_bounded(place: str, value: Any) -> None:
+    """ValueError at the place of a number that is none, for TOML knows ``nan`` and ``inf``, and of
+    seconds beyond all that can be run.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
-            _all_finite(f"{place}.{key}" if place else key, inner)
+            _all_bounded(f"{place}.{key}" if place else key, inner)
     elif isinstance(value, list):
         for number, inner in enumerate(value, 1):
-            _all_finite(f"{place}[{number}]", inner)
+            _all_bounded(f"{place}[{number}]", inner)
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"{place}: expected a finite number, found {value}")
+    elif isinstance(value, int | float) and abs(value) > SECONDS_MAX and SECONDS.search(place):
+        raise ValueError(f"{place}: expected at most {SECONDS_MAX:g} seconds, found {value:g}")
 
 
 class _Reader:
@@ -203,9 +213,11 @@ class _Reader:
         table, protocol = self._table, self._table.protocol
         _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
+        _one_of("engine", table.engine, ENGINES)
         _positive("duration_s", table.duration_s)
         _not_negative("warm_up_s", table.warm_up_s)
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
+        _at_most("protocol.heartbeat_s", protocol.heartbeat_s, HEARTBEAT_MAX_S)
         _positive("protocol.lead_s", protocol.lead_s)
         _positive("protocol.source_silence_max_s", protocol.source_silence_max_s)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
@@ -214,6 +226,7 @@ class _Reader:
         faults = tuple(
             self._fault(place, one, brokers, links) for place, one in enumerate(table.fault, 1)
         )
+        _none_together(faults)
         is_faulty = bool(faults) or table.faults is not None
         heartbeat_s = protocol.heartbeat_s or (
             FAULTY_HEARTBEAT_S if is_faulty else QUIET_HEARTBEAT_S
@@ -281,6 +294,8 @@ class _Reader:
 
     def _network(self) -> tuple[tuple[str, ...], tuple[Link, ...]]:
         graph = self._generated()
+        for name in graph:
+            _named("topology.file: a node", name, ())
         for place, broker in enumerate(self._table.broker, 1):
             _named(f"broker[{place}].name", broker.name, graph)
             graph.add_node(broker.name)
@@ -375,6 +390,11 @@ def _positive(place: str, value: float | None) -> None:
         raise ValueError(f"{place}: expected a positive number, found {value}")
 
 
+def _at_most(place: str, value: float | None, greatest: float) -> None:
+    if value is not None and value > greatest:
+        raise ValueError(f"{place}: expected {greatest:g} at most, found {value:g}")
+
+
 def _not_negative(place: str, value: float | None) -> None:
     if value is not None and value < 0:
         raise ValueError(f"{place}: expected 0 or more, found {value}")
@@ -383,8 +403,18 @@ def _not_negative(place: str, value: float | None) -> None:
 def _named(place: str, name: str, taken: Any) -> None:
     if not name or not name.isprintable():
         raise ValueError(f"{place}: expected a name that can be printed, found {name!r}")
+    if len(name) > NAME_MAX:
+        raise ValueError(f"{place}: expected at most {NAME_MAX} characters, found {len(name)}")
     if name in taken:
         raise ValueError(f"{place}: there are two of the name {name!r}")
+
+
+def _none_together(faults: tuple[Fault, ...]) -> None:
+    for place, fault in enumerate(faults, 1):
+        for other, earlier in enumerate(faults[: place - 1], 1):
+            if together(earlier, fault):
+                told = f"while fault[{other}] of that kind lasts, in the same place"
+                raise ValueError(f"fault[{place}]: begins or ends {told}")
 
 
 def _known(place: str, name: str, brokers: Any) -> None:

@@ -72,7 +72,7 @@ def runs(document: Mapping[str, Any], file: Path) -> list[Run]:
     found = []
     for values in itertools.product(*sweep.values()):
         settings = dict(zip(sweep, values, strict=True))
-        run = Run(file, _with(plain, settings), settings)
+        run = Run(file, _with(plain, settings, file), settings)
         scenario.of(run.document, file)
         found.append(run)
     return found
@@ -89,13 +89,18 @@ def _flat(table: Any, prefix: str = "") -> dict[str, Any]:
     return found
 
 
-def _with(document: Mapping[str, Any], settings: Mapping[str, Any]) -> Mapping[str, Any]:
+def _with(
+    document: Mapping[str, Any], settings: Mapping[str, Any], file: Path
+) -> Mapping[str, Any]:
     changed = copy.deepcopy(dict(document))
     for key, value in settings.items():
         *tables, name = key.split(".")
         place = changed
-        for table in tables:
+        for number, table in enumerate(tables, 1):
             place = place.setdefault(table, {})
+            if not isinstance(place, dict):
+                named = ".".join(tables[:number])
+                raise ScenarioError(f"{file}: sweep.{key}: expected a table, but {named} is none")
         place[name] = value
     return changed
 

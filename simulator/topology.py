@@ -21,6 +21,10 @@ WAXMAN_BETA = 0.2
 """The share of the square's diagonal over which Waxman's probability falls to 1 / e."""
 
 
+BROKERS_MAX = 100_000
+"""More than a machine has the memory for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Topology:
     """What a network is to be like.
@@ -44,6 +48,8 @@ class Topology:
             raise ValueError("file: a network of kind graphml has one, and no other")
         if self.brokers < 1:
             raise ValueError(f"brokers: at least 1, not {self.brokers}")
+        if self.brokers > BROKERS_MAX:
+            raise ValueError(f"brokers: at most {BROKERS_MAX:,}, not {self.brokers:,}")
         if self.degree < 2:
             raise ValueError(f"degree: at least 2, so that all are linked, not {self.degree}")
         if self.delay_ms <= 0:
@@ -84,11 +90,20 @@ def _from_file(file: Path, mean_s: float) -> nx.Graph:
     graph = nx.Graph()
     graph.add_nodes_from(sorted(map(str, read)))
     for one, other, delay_ms in read.edges(data="delay_ms"):
-        delay_s = mean_s if delay_ms is None else float(delay_ms) / 1e3
+        delay_s = mean_s if delay_ms is None else _milliseconds(delay_ms) / 1e3
         if not 0 < delay_s < math.inf:
-            raise ValueError(f"file: {file}: the delay_ms of {one} to {other} must be positive")
+            place = f"the delay_ms of {one!r} to {other!r}"
+            raise ValueError(f"file: {file}: {place} must be a positive number, not {delay_ms!r}")
         graph.add_edge(str(one), str(other), delay_s=delay_s)
     return graph
+
+
+def _milliseconds(text: object) -> float:
+    """What a file says of a delay; NaN, where that is no number."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return math.nan
 
 
 def _grown(topology: Topology, random: Random, weigh: Callable[..., float]) -> nx.Graph:

@@ -14,6 +14,8 @@ from typing import Literal
 import msgspec
 
 POLICIES = ("last", "first", "each")
+COUNT_MAX = 10**9
+"""Beyond all that can be run, for whatever is counted, and for events a second."""
 
 
 class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -57,9 +59,9 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def __post_init__(self) -> None:
         for name in ("types", "values", "keys", "length", "classes"):
-            _least(name, getattr(self, name), 1)
+            _within(name, getattr(self, name), 1)
         for name in ("rules", "subscriptions"):
-            _least(name, getattr(self, name), 0)
+            _within(name, getattr(self, name), 0)
         for name in (
             "window_spread",
             "parameters",
@@ -71,8 +73,9 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}: expected a share from 0 to 1, not {getattr(self, name)}")
         least, greatest = self.rates
-        if not 0 < least <= greatest:
-            raise ValueError(f"rates: expected two that rise, above 0, not {least}, {greatest}")
+        if not 0 < least <= greatest <= COUNT_MAX:
+            expected = f"expected two that rise, above 0, up to {COUNT_MAX:,}"
+            raise ValueError(f"rates: {expected}, not {least}, {greatest}")
         if self.window_s <= 0:
             raise ValueError(f"window_s must be positive, not {self.window_s}")
         if self.classes * self.length > self.types:
@@ -99,11 +102,13 @@ class Workload(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if self.horizon_s is not None and self.horizon_s <= 0:
             raise ValueError(f"horizon_s must be positive, not {self.horizon_s}")
         if self.rarest_count is not None:
-            _least("rarest_count", self.rarest_count, 1)
+            _within("rarest_count", self.rarest_count, 1)
         if self.part is not None and not 0 <= self.part[0] < self.part[1]:
             raise ValueError(f"part: expected two seconds that rise, from 0 on, not {self.part}")
 
 
-def _least(name: str, value: int, least: int) -> None:
+def _within(name: str, value: int, least: int) -> None:
     if value < least:
         raise ValueError(f"{name}: at least {least}, not {value}")
+    if value > COUNT_MAX:
+        raise ValueError(f"{name}: at most {COUNT_MAX:,}, not {value:,}")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from broker import keys
 from broker.configuration import load
 from broker.errors import ConfigurationError
 from broker.keys import KEYS, LATE, STRATEGIES
-from routing.config import Late, NodeConfig
+from routing.config import Late, NodeConfig, SessionConfig
+from routing.messages import values
 from routing.network import strategy
 
 
@@ -81,7 +83,13 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("name = 'b'\n", "unknown table or key 'name'"),
         ("[broker]\nnmae = 'b'\n", "[broker] has no key 'nmae'; expected one of name, listen"),
         ("[broker]\nlead_max_s = 1\n", "[broker] has no key 'lead_max_s'"),
-        ("[broker]\nname = 7\n", "[broker] name: expected a text, found 7"),
+        (
+            "[broker]\nname = 7\n",
+            "[broker] name: expected a text of at most 255 characters, found 7",
+        ),
+        (f"[broker]\nname = '{'b' * 256}'\n", "name: expected a text of at most 255 characters"),
+        ("[links]\nheartbeat_s = 0\n", "heartbeat_s: expected seconds above 0, at most 86400, fou"),
+        ("[links]\nheartbeat_s = 1e6\n", "heartbeat_s: expected seconds above 0, at most 86400"),
         ("[broker]\nlisten = []\n", "[broker] listen: expected endpoints such as tcp://"),
         ("[network]\nlink = ['b2']\n", "[network] link: expected endpoints such as tcp://"),
         ("[network]\nstrategy = 'best'\n", "expected one of centralized, distributed-st"),
@@ -97,6 +105,15 @@ def test_a_bad_file_is_refused_whole_with_place_and_expectation(tmp_path, text, 
     with pytest.raises(ConfigurationError) as caught:
         load(written(tmp_path, text), {}, {})
     assert message in str(caught.value)
+
+
+def test_what_the_wire_has_room_for_is_what_it_says() -> None:
+    assert (keys.NAME_MAX, keys.HEARTBEAT_MAX_S) == (values.NAME_MAX, values.HEARTBEAT_MAX_S)
+    for config in (NodeConfig, SessionConfig):
+        with pytest.raises(ValueError, match="at most 255 characters"):
+            config(name="b" * 256)
+        with pytest.raises(ValueError, match="heartbeat_s must be at most 86400"):
+            config(heartbeat_s=86_401.0)
 
 
 def test_a_bad_variable_and_a_bad_flag_are_named():

@@ -88,6 +88,20 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         ),
         ("seed = 7", "duration_s = inf", "duration_s: expected a finite number, found inf"),
         ("seed = 7", "duration_s = -1.0", "duration_s: expected a positive number, found -1"),
+        ("seed = 7", "duration_s = 1e300", "duration_s: expected at most 1e+08 seconds, found 1e"),
+        ("[[source]]", "[[source]]\nat_s = 1e17", "source[1].at_s: expected at most 1e+08 sec"),
+        ("[[broker]]", "[faults]\nspan_s = [0, 1e17]\n[[broker]]", "faults.span_s[2]: expected at"),
+        (
+            'engine = "naive"',
+            'engine = "foo"',
+            "engine: expected one of auto, cdp, aip, naive, found 'foo'",
+        ),
+        ('name = "b2"', f'name = "{"b" * 256}"', "broker[2].name: expected at most 255 characters"),
+        (
+            "[[broker]]",
+            "[protocol]\nheartbeat_s = 86401\n[[broker]]",
+            "protocol.heartbeat_s: expected 86400 at most, found 86401",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_with_its_place(written, old: str, new: str, message: str) -> None:
@@ -107,6 +121,7 @@ def test_a_bad_file_is_refused_with_its_place(written, old: str, new: str, messa
         ('kind = "ring"\nbrokers = 0', "topology.brokers: at least 1, not 0"),
         ('kind = "ring"\ndelay_ms = 0.0', "topology.delay_ms must be positive"),
         ('kind = "waxman"\ndegree = 1.0', "topology.degree: at least 2"),
+        ('kind = "ring"\nbrokers = 100001', "topology.brokers: at most 100,000, not 100,001"),
     ],
 )
 def test_a_bad_topology_is_refused(written, table: str, message: str) -> None:
@@ -132,6 +147,85 @@ def test_a_bad_topology_is_refused(written, table: str, message: str) -> None:
 def test_a_bad_fault_is_refused(written, table: str, message: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         scenario.read(written(f"{SMALL}\n[[fault]]\nat_s = 1.0\n{table}\n"))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("every_s = 1e-9", "faults: every_s: at most 10,000 faults, not 60,000,000,000"),
+        ("count = 10001", "faults: count: at most 10,000 faults, not 10,001"),
+    ],
+)
+def test_so_many_faults_are_not_drawn(written, table: str, message: str) -> None:
+    text = f'{SMALL}\n[faults]\nkinds = ["cut"]\nspan_s = [0.0, 60.0]\n{table}\n'
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("values = 1000000001", "workload: values: at most 1,000,000,000, not 1,000,000,001"),
+        ("rates = [1.0, 1e300]", "workload: rates: expected two that rise, above 0, up to 1,000,0"),
+    ],
+)
+def test_a_workload_beyond_all_that_can_be_run_is_refused(
+    written, table: str, message: str
+) -> None:
+    text = f"{SMALL}\n[workload]\nhorizon_s = 1.0\n{table}\n"
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(written(text))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("at_s = 1.0\nfor_s = 20.0", "at_s = 5.0\nfor_s = 1.0", True),
+        ("at_s = 5.0\nfor_s = 1.0", "at_s = 1.0\nfor_s = 20.0", True),
+        ("at_s = 1.0\nfor_s = 4.0", "at_s = 5.0\nfor_s = 1.0", True),  # in one instant
+        ("at_s = 1.0", "at_s = 50.0\nfor_s = 1.0", True),  # the first lasts to the end
+        ("at_s = 1.0\nfor_s = 4.0", "at_s = 5.001\nfor_s = 1.0", False),
+    ],
+)
+def test_of_a_kind_one_fault_strikes_a_place_at_a_time(
+    written, first: str, second: str, refused: bool
+) -> None:
+    """An end puts back what it was before: the other's would be gone."""
+    cut = '[[fault]]\nkind = "cut"\n'
+    text = f'{SMALL}\n{cut}links = [["b2", "b1"]]\n{first}\n{cut}{second}\n'
+    if not refused:
+        assert len(scenario.read(written(text)).faults) == 2
+        return
+    with pytest.raises(ScenarioError, match=r"fault\[2\]: begins or ends while fault\[1\] of"):
+        scenario.read(written(text))
+
+
+def test_faults_of_two_kinds_or_in_two_places_may_be_at_one_time(written) -> None:
+    crash, loss = '[[fault]]\nkind = "crash"\n', '[[fault]]\nkind = "loss"\nvalue = 0.1\n'
+    times = "at_s = 1.0\nfor_s = 20.0\n"
+    text = "".join(
+        (crash, times, 'brokers = ["b1"]\n', crash, times, 'brokers = ["b2"]\n', loss, times)
+    )
+    assert len(scenario.read(written(f"{SMALL}\n{text}")).faults) == 3
+
+
+@pytest.mark.parametrize(
+    ("delay", "message"),
+    [("foo", "the delay_ms of 'a' to 'b' must be a positive number, not 'foo'"), ("-1", "not")],
+)
+def test_a_delay_of_a_graph_is_a_positive_number(written, delay: str, message: str) -> None:
+    path = written(f'{SMALL}\n[topology]\nkind = "graphml"\nfile = "g.graphml"\n')
+    head = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+    key = '<key id="d" for="edge" attr.name="delay_ms" attr.type="string"/>'
+    edge = f'<edge source="a" target="b"><data key="d">{delay}</data></edge>'
+    graph = f'<graph edgedefault="undirected"><node id="a"/><node id="b"/>{edge}</graph>'
+    path.with_name("g.graphml").write_text(f"{head}{key}{graph}</graphml>")
+    with pytest.raises(ScenarioError) as caught:
+        scenario.read(path)
+    assert str(caught.value).startswith(f"{path}: topology.file: ")
     assert message in str(caught.value)
 
 

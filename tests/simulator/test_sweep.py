@@ -81,6 +81,7 @@ def test_a_hash_is_of_the_files_too(written) -> None:
         ("rules = [3, 4]", "rules = [0]", "workload: subscriptions: there are no 2 rules"),
         ("workload.rules = [3, 4]", "workload.sizes = [1]", "unknown field `sizes`"),
         ('"distributed-st"]', '"best"]', "strategy: expected one of"),
+        ("seed = [1, 2]", "engine.x = [1]", "sweep.engine.x: expected a table, but engine is none"),
         ("[3, 4]", f"{[3] * 100_000}", "sweep: 400000 runs, and at most 100000"),
     ],
 )
@@ -117,3 +118,6 @@ def test_a_saved_trace_is_replayed(written, capsys) -> None:
         trace.write_text("".join(f"{line}\n" for line in changed))
         assert main(["simulate", str(file), "--replay", str(trace)]) == 1
         assert message in capsys.readouterr().err
+    trace.write_bytes(b"\xff\xfe")
+    assert main(["simulate", str(file), "--replay", str(trace)]) == 1
+    assert "line 1: " in capsys.readouterr().err

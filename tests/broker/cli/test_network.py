@@ -153,6 +153,8 @@ def test_one_that_does_not_come_up_leaves_none(capsys, scenario):
         ("[[broker]]\nname = 'b1'\ndata = 'x'\n", "broker[1].data: comes later"),
         ("[[broker]]\nname = 'b1'\n[[broker]]\nname = 'b2'\n", "no link joins b1 and b2"),
         ("[[broker]]\nnmae = 'b1'\n", "broker[1]: "),
+        ("engine = 'foo'\n[[broker]]\nname = 'b1'\n", "bad.toml: engine: expected one of auto"),
+        ("[[broker]]\nname = 'b1'\n[sweep]\nseed = [1]\n", "sweep: is for rexmq simulate"),
     ],
 )
 def test_a_bad_file_starts_nothing(capsys, tmp_path, text, message):
