@@ -13,6 +13,7 @@ from simulator import scenario, sweep
 from simulator.checkers import check, refusals
 from simulator.drawing import DrawingError, draw, refuse_picture, sketch_of
 from simulator.experiment import Experiment
+from simulator.figures import write_figures
 from simulator.report import line, summary, write_deliveries, write_tables
 from simulator.simulation import Replay, Trace
 
@@ -80,6 +81,8 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
             differences.append(f"{wanted.replay}: {trace.difference}")
     if wanted.out is not None:
         write_tables(outcome, wanted.out)
+        if not write_figures(outcome, wanted.out):
+            print("rexmq: no figures: they need matplotlib (rexmq[plots])", file=sys.stderr)
     if wanted.picture is not None:
         draw(sketch_of(outcome), read.graph, wanted.picture)
     print(summary(outcome))

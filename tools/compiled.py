@@ -8,7 +8,7 @@ records of msgspec, which mypyc would strip of what msgspec reads in them, and t
 
 Law 3: with ``--trained`` the C compiler takes its time. It compiles twice, and in between watches a
 simulated networks run (profile-guided optimisation), so that it knows which branches are taken.
-That takes some minutes, and gcc; it is for long simulations, which take 6 to 9 % less time by it.
+That takes some minutes, and gcc; it is for long simulations, which take 4 to 10 % less time by it.
 
 ::
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from simulator_text import SMALL
 
+from broker.cli import main
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -38,7 +40,23 @@ def test_a_scenario_is_run_checked_and_told(written, tmp_path: Path) -> None:
     assert events[2]["cause"] == ["3", "2"]
     assert (out / "sinks.csv").read_text().splitlines()[1].startswith("k1,b1,3,")
     assert (out / "lanes.csv").read_text().splitlines()[0] == "from,to,messages,bytes,lost"
+    for name in ("delays.png", "traffic.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
     assert len(trace.read_text().splitlines()) > 20
+
+
+def test_without_matplotlib_there_are_tables_and_no_figures(written, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("simulator.figures.find_spec", lambda name: None)
+    out = written().parent / "out"
+    assert main(["simulate", str(out.parent / "scenario.toml"), "--out", str(out)]) == 0
+    assert "no figures: they need matplotlib" in capsys.readouterr().err
+    assert sorted(one.name for one in out.iterdir()) == ["lanes.csv", "sinks.csv"]
+
+
+def test_figures_of_a_run_in_which_nothing_is_delivered(written, capsys) -> None:
+    path = written(SMALL.replace('"Fire(temp > 45)", "Temp()"', '"Never()"'))
+    assert main(["simulate", str(path), "--out", str(path.parent / "out")]) == 0
+    assert (path.parent / "out" / "delays.png").is_file()
 
 
 def test_a_difference_exits_1(written) -> None:
