@@ -136,13 +136,26 @@ LINK = re.compile(r"tcp://.+:\d+|ipc://.+")
 """An endpoint that can be linked to."""
 
 
-def _one_of_or(none: str, choices: Sequence[str]) -> Kind:
-    known = _one_of((*choices, none))
+def is_strategy(name: Any) -> bool:
+    """Whether a strategy is called that: one of STRATEGIES, or one that a package brings."""
+    if name in STRATEGIES:
+        return True
+    from routing.installed import installed  # it takes a while, and is seldom asked
 
-    def choose(value: Any) -> str | None:
-        return None if value is None or value == none else str(known.parse(value))
+    return name in installed()
 
-    return Kind(known.metavar, known.expected, choose, none)
+
+def _strategy(value: Any) -> str | None:
+    if value is None or value == ANY:
+        return None
+    if not is_strategy(value):
+        raise ValueError
+    return str(value)
+
+
+def strategies_expected(*more: str) -> str:
+    """What is expected of who names a strategy."""
+    return f"one of {', '.join((*STRATEGIES, *more))}, or one that a package brings"
 
 
 NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
@@ -170,7 +183,7 @@ KEYS = (
     Key(
         "strategy",
         "network",
-        _one_of_or(ANY, STRATEGIES),
+        Kind("|".join((*STRATEGIES, ANY)), strategies_expected(ANY), _strategy, ANY),
         "where rules are evaluated; the same at all brokers of a network; any: as the others",
     ),
     Key(

@@ -25,6 +25,7 @@ from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
+from routing.installed import load_installed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
@@ -138,6 +139,10 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
     """
     clock = Clock()
     now = clock.now()
+    try:
+        load_installed()
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from None
 
     def engine() -> Detector:
         known = costs.of_this_machine(os.environ)

@@ -7,5 +7,5 @@ only move bytes and time (docs/protocol.md). What they say is in ``messages``, h
 does for its clients is in ``serving``, how events come to its sinks in ``delivery``; each state has
 one owner there. How brokers are joined into a network is in ``overlay``, how rules are divided,
 pushed and pulled in ``partition`` (thesis 7.3.5 to 7.3.8), and what brokers do together in
-``network``.
+``network``. Strategies of other packages are loaded by ``installed``.
 """

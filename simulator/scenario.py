@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import networkx as nx
 
+from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
 from rules.engine import ENGINES
@@ -211,6 +212,8 @@ class _Reader:
     def scenario(self) -> Scenario:
         """The scenario; ValueError where something does not fit."""
         table, protocol = self._table, self._table.protocol
+        if table.strategy not in names():
+            load_installed()
         _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
         _one_of("engine", table.engine, ENGINES)

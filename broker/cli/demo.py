@@ -61,11 +61,10 @@ def command(
     printed as a subscriber gets them, and a summary at the end. With several brokers, publishers
     and subscriber are at different ones, and what is found is the same.
     """
-    from broker.cli.outcome import one_of
-    from broker.keys import STRATEGIES
+    from broker.cli.outcome import one_of, strategy_of
 
     one_of("--engine", engine, ENGINES)
-    one_of("--strategy", strategy, STRATEGIES)
+    strategy_of("--strategy", strategy)
     span = _span(first, last, days)
 
     from broker.demo.flights import logs

@@ -38,16 +38,16 @@ def command(
     Until SIGTERM or Ctrl-C. Prints each broker's name and endpoint once it can be reached, and
     `ready` once all can. One that ends by itself is reported; the others go on.
     """
-    from broker.cli.outcome import end, one_of
+    from broker.cli.outcome import end, one_of, strategy_of
     from broker.errors import ConfigurationError
-    from broker.keys import ENGINES, LEVELS, STRATEGIES
+    from broker.keys import ENGINES, LEVELS
     from broker.network import BrokerNetwork, members
 
     # By name: the two hosts of the protocols know nothing of one another.
     simulator: Any = importlib.import_module("simulator.blueprint")
     blueprint = simulator.blueprint(file, refuse=ConfigurationError)
     strategy, engine = strategy or blueprint.strategy, engine or blueprint.engine
-    one_of("--strategy", strategy, STRATEGIES)
+    strategy_of("--strategy", strategy)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
     signal.signal(signal.SIGTERM, end)  # until all are ready: none must be left behind

@@ -50,6 +50,14 @@ def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
         raise UsageError(f"{flag}: expected {' or '.join(choices)}, found {value!r}")
 
 
+def strategy_of(flag: str, name: str) -> None:
+    """Raise UsageError unless a strategy is called that."""
+    from broker.keys import is_strategy, strategies_expected
+
+    if not is_strategy(name):
+        raise UsageError(f"{flag}: expected {strategies_expected()}, found {name!r}")
+
+
 def report(error: BaseException) -> int | None:
     """Print what went wrong to standard error and give the status; None for a bug of ours."""
     if isinstance(error, BrokenPipeError):

@@ -67,7 +67,7 @@ def command(
     and what comes of it is one table, runs.csv. With --fuzz there is no scenario: every seed makes
     one, and those that fail are made small and written to --out (else the folder fuzz).
     """
-    from broker.cli.outcome import REFUSED, one_of
+    from broker.cli.outcome import REFUSED, strategy_of
     from broker.errors import ConfigurationError
 
     if fuzz == (scenario is not None):
@@ -77,7 +77,7 @@ def command(
             raise typer.BadParameter("--fuzz takes --seeds, --strategy and --out alone")
         campaign = importlib.import_module("simulator.fuzzing.cli")
         for name in strategy or ():
-            one_of("--strategy", name, campaign.strategies())
+            strategy_of("--strategy", name)
         if campaign.fuzz(_range(seeds or SEEDS), strategy or (), out or Path("fuzz")):
             raise typer.Exit(REFUSED)
         return

@@ -272,7 +272,7 @@ def test_the_command_tells_what_fails(
         (["--fuzz", "--seeds", "x"], "expected A..B with A below B"),
         (["--fuzz", "scenario.toml"], "either a scenario or --fuzz"),
         (["--fuzz", "--check"], "takes --seeds, --strategy and --out alone"),
-        (["--fuzz", "--strategy", "foo"], "--strategy: expected centralized or"),
+        (["--fuzz", "--strategy", "foo"], "--strategy: expected one of centralized"),
         (["--fuzz", "--seed", "3"], "takes --seeds, --strategy and --out alone"),
         (["scenario.toml", "--seeds", "1..2"], "a scenario has its own"),
         ([], "either a scenario or --fuzz"),
