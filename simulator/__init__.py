@@ -6,5 +6,5 @@ clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols an
 uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
 some) are what is done to them; ``scenario`` is the file that says so, ``experiment`` runs it,
 ``oracle`` and ``checkers`` say whether the results are right, ``watching`` and ``agreement``
-whether brokers are as they must be meanwhile.
+whether brokers are as they must be meanwhile; ``report``, ``figures`` and ``drawing`` tell of it.
 """

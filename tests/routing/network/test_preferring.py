@@ -135,6 +135,15 @@ def test_ways_are_left_only_for_clearly_better_ones() -> None:
     assert preferring.prefer(alike, ROOT) == ROOT
 
 
+def test_beyond_what_may_be_looked_at_ways_that_send_all_alike_are_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So in networks of some 250 brokers with sinks, and more (decision 0015)."""
+    monkeypatch.setattr(preferring, "PATHS_MAX", 0)
+    weighing = Weighing(FACTS)
+    assert weighing.cost(preferring.prefer(weighing, ROOT)) == weighing.cost(DEEP)
+
+
 def test_a_change_costs_what_is_sent_once_more() -> None:
     weighing = Weighing(replace(FACTS, rules=RULES, age=10.0))  # the other reaches back 5 s
     assert weighing.price(ROOT, ROOT) == weighing.price(OWN, OWN) == 0
