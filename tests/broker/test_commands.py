@@ -426,7 +426,9 @@ def test_check_prints_the_effective_values_and_starts_nothing(tmp_path):
     file.write_text("[broker]\nname = 1\n")
     bad = rexmq("broker", "--config", str(file), "--check")
     assert bad.returncode == 1
-    assert f"{file}: [broker] name: expected a text, found 1" in bad.stderr
+    assert (
+        f"{file}: [broker] name: expected a text of at most 255 characters, found 1" in bad.stderr
+    )
     none = rexmq("broker", "--config", str(tmp_path / "none.toml"), "--check")
     assert none.returncode == 1
     assert "none.toml: No such file" in none.stderr
