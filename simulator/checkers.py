@@ -23,6 +23,8 @@ from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
 from simulator.experiment import Experiment, Outcome
+from simulator.faults import FAILURES
+from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, delivered, differences
 from simulator.scenario import CHECKS
@@ -77,7 +79,7 @@ def _by_rule(experiment: Experiment, answer: Answer) -> Answer:
     """
     scenario = experiment.scenario
     is_torn = any(
-        fault.kind == "crash"
+        fault.kind in FAILURES
         or (fault.kind == "cut" and (fault.for_s or math.inf) > scenario.heartbeat_s)
         for fault in scenario.faults
     )
@@ -91,7 +93,7 @@ def _as_published(experiment: Experiment, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail: what is sent again may
     come behind later ones then (docs/protocol.md, section 9).
     """
-    if not any(fault.kind == "crash" for fault in experiment.scenario.faults):
+    if not any(fault.kind in FAILURES for fault in experiment.scenario.faults):
         return got
     ordered = sorted(got.published, key=lambda event: (event.source, event.sequence))
     return replace(got, published=tuple(ordered))
@@ -114,9 +116,9 @@ def _late(experiment: Experiment, client: Client) -> list[Rejected]:
     """
     if not isinstance(client, Source):
         return []
-    failures = client.broker.failures
-    if failures:
-        return _too_late(client, failures[0].moment)
+    forgotten = _forgetful(client.broker)
+    if forgotten:
+        return _too_late(client, forgotten[0].moment)
     if experiment.comes_s(client.name) is None:
         return []
     others = {
@@ -136,15 +138,20 @@ def _too_late(client: Client, from_s: float = -math.inf) -> list[Rejected]:
     ]
 
 
+def _forgetful(host: BrokerHost) -> list[Failure]:
+    """When a broker with clients forgot all that it knew."""
+    return [one for one in host.failures if one.lost is not None]
+
+
 def _losses(experiment: Experiment) -> Losses | None:
     """What may be lost with brokers that have failed; None where none had clients."""
     failures = [one for host in experiment.brokers.values() for one in host.failures]
     if not failures:
         return None
-    kept = [batch for one in failures for batch in one.kept]
+    kept = [batch for one in failures for batch in one.lost or ()]
     for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
-        if source.broker.failures:
-            last_s = source.broker.failures[-1].moment + experiment.ahead_s(source.name)
+        if forgotten := _forgetful(source.broker):
+            last_s = forgotten[-1].moment + experiment.ahead_s(source.name)
             late = [run for refusal in _late(experiment, source) for run in refusal.sequences]
             for batch in recording.batches:
                 mask = _among(batch, late) & (batch.time <= last_s * MICROSECONDS)

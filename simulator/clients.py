@@ -61,6 +61,11 @@ class Client:
             place.simulation, self.session, self._send, self._close, self._take_results
         )
 
+    @property
+    def peer(self) -> Peer | None:
+        """Its link, as its broker knows it; None while there is none."""
+        return self._peer
+
     def start(self) -> None:
         """Connect for the first time."""
         self._connect()
@@ -298,6 +303,11 @@ class Sink(Client):
     def is_away(self) -> bool:
         """Whether it is in a gap."""
         return bool(self.gaps) and self.gaps[-1].end_s == math.inf
+
+    @property
+    def is_in_force(self) -> bool:
+        """Whether all that it subscribes to is in force."""
+        return self.confirmed_at is not None and not self.is_away
 
     def take(self, result: Result) -> None:
         """Take what is delivered, and grant as much credit."""

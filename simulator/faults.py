@@ -175,17 +175,23 @@ def _change(lane: Lane, field: str, value: Any) -> None:
     lane.quality = replace(lane.quality, **{field: value})
 
 
-def _crash(fault: Fault, struck: Struck) -> Undo:
-    crashed = [host for host in struck.hosts if host.is_running]
+def _failing(
+    stop: Callable[[BrokerHost], None], start: Callable[[BrokerHost], None]
+) -> Callable[[Fault, Struck], Undo]:
+    """A fault that stops brokers, and starts them again."""
 
-    def restart() -> None:
-        for host in crashed:
-            if not host.is_running:
-                host.start()
+    def begin(fault: Fault, struck: Struck) -> Undo:
+        stopped = [host for host in struck.hosts if host.is_running]
 
-    for host in crashed:
-        host.crash()
-    return restart
+        def restart() -> None:
+            for host in stopped:
+                start(host)
+
+        for host in stopped:
+            stop(host)
+        return restart
+
+    return begin
 
 
 def _slow(fault: Fault, struck: Struck) -> Undo:
@@ -222,11 +228,14 @@ KINDS: Mapping[str, Kind] = {
     "repeats": Kind(SHARE, "links", _changing("repeats")),
     "reordering": Kind(SECONDS, "links", _changing("jitter_s")),
     "delay": Kind(SECONDS, "links", _changing("delay_s")),
-    "crash": Kind(None, "brokers", _crash),
+    "crash": Kind(None, "brokers", _failing(BrokerHost.crash, BrokerHost.start)),
+    "stop": Kind(None, "brokers", _failing(BrokerHost.stop, BrokerHost.resume)),
     "slow": Kind("a factor on what messages cost", "brokers", _slow),
     "skew": Kind(AHEAD, "sources", _skew),
 }
 """The kinds of faults."""
+FAILURES = ("crash", "stop")
+"""Those of brokers that are not there for a while, without and with what they knew."""
 
 
 # --- how far clocks go wrong -------------------------------------------------------------------

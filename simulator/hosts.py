@@ -195,19 +195,21 @@ class Processor:
 class Failure(NamedTuple):
     """A broker failed at a moment, in seconds.
 
-    ``kept``: what it had kept of its own sources' events; ``complete``: by sink, up to where it had
-    been given all composite events (TIME_MIN: none, or some waited for credit).
+    ``lost``: what it had kept of its own sources' events, or None where it keeps all that it knows;
+    ``complete``: by sink, up to where it had been given all composite events (TIME_MIN: none, or
+    some waited for credit).
     """
 
     moment: float
-    kept: tuple[EventBatch, ...]
+    lost: tuple[EventBatch, ...] | None
     complete: Mapping[str, int]
 
 
 class BrokerHost:
     """One broker, its clients' lanes and its neighbours'.
 
-    ``start`` makes the broker anew: what a crashed one without a store knew is lost.
+    ``start`` makes the broker anew: what one that ``crash`` has struck knew is lost. One that was
+    stopped by ``stop`` goes on (``resume``) with all that it knew.
     """
 
     def __init__(
@@ -229,6 +231,8 @@ class BrokerHost:
         self._simulation = simulation
         self._make = make
         self._on_close: dict[Peer, Callable[[], None]] = {}
+        self._gone: tuple[Peer, ...] = ()
+        """Those who were its clients when it last failed."""
         self.processor = Processor(simulation, costs, self._take, self._count_rules)
         self._is_free = costs is FREE
         self._come = self._take if costs is FREE else self.processor.arrive
@@ -244,24 +248,43 @@ class BrokerHost:
         self.broker = self._make(now)
         for peer, (_, delay_us) in self.links.items():
             self.broker.add_link(peer, now, delay_us)
-        self._driver = Driver(self._simulation, self.broker, self._send, self._close)
-        self._driver.settle()
+        self._drive()
 
     def crash(self) -> None:
         """Stop without a word, and forget everything."""
+        self._fail(forgets=True)
+
+    def stop(self) -> None:
+        """Stop without a word, but keep all that is known, as in a store that has every step."""
+        self._fail(forgets=False)
+
+    def resume(self) -> None:
+        """Go on after ``stop``. What was under way meanwhile is lost, and so are clients' links."""
+        assert not self.is_running
+        self.is_running = True
+        for peer in self._gone:
+            self.broker.lose(peer, self._simulation.now)
+        self._drive()
+
+    def _drive(self) -> None:
+        self._driver = Driver(self._simulation, self.broker, self._send, self._close)
+        self._driver.settle()
+
+    def _fail(self, *, forgets: bool) -> None:
         assert self.is_running
         self.is_running = False
-        failure = self._failure()
-        if self.clients or failure.kept:
+        failure = self._failure(forgets)
+        if self.clients or failure.lost:
             self.failures.append(failure)
         self.processor.clear()
         self._driver.stop()
+        self._gone = tuple(self.clients)
         self.clients.clear()
         lost, self._on_close = self._on_close, {}
         for lose in lost.values():
             lose()
 
-    def _failure(self) -> Failure:
+    def _failure(self, forgets: bool) -> Failure:
         ground = self.broker.ground
         kept = tuple(batch for batches in ground.detection.ledger for batch in batches)
         complete = {
@@ -270,7 +293,7 @@ class BrokerHost:
             else min(map(ground.detection.due_mark, sink.rules), default=TIME_MIN)
             for sink in ground.sinks
         }
-        return Failure(self._simulation.now, kept, complete)
+        return Failure(self._simulation.now, kept if forgets else None, complete)
 
     # --- what arrives ---
 

@@ -1,8 +1,9 @@
 """What may be lost with a broker that fails and has clients, and what results may lack by that.
 
-There is no store. So what such a broker alone had is gone: the events that it had acknowledged and
-that were still needed (its ledger), and the subscriptions of its sinks. Nothing else may differ
-from what the oracle says.
+What a broker alone had is gone with its memory: the events that it had acknowledged and that were
+still needed (its ledger). And with the links of its clients go the subscriptions of its sinks, even
+where the broker goes on with all that it knew: of such a failure Law 2 alone speaks. Nothing else
+may differ from what the oracle says.
 
 Law 1: of a published event that the broker had kept, and of a composite one that depends on such an
 event, or would, within the reach of its rule, nobody can say whether it comes to a sink, but that

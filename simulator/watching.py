@@ -27,11 +27,12 @@ network has come to rest with other tables than before. All in all that is a ten
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from routing.config import Ordering
+from routing.effects import Peer
 from routing.messages import WhenFull
 from routing.network.brokers.broker import Broker
 from routing.network.stations.station import Station
@@ -120,7 +121,7 @@ class Watch:
     # --- marks (Law 2) ---
 
     def _look_at_marks(self, host: BrokerHost, seen: Seen) -> Iterator[str]:
-        before, seen.marks = seen.marks, dict(_marks_of(host.broker))
+        before, seen.marks = seen.marks, dict(_marks_of(host.broker, self._sinks_in_force))
         for what, (scope, marks) in seen.marks.items():
             was = before.get(what)
             if was is None or len(was[0]) != len(scope) or not all(map(_same, was[0], scope)):
@@ -128,6 +129,11 @@ class Watch:
             for name, mark in was[1].items():
                 if marks.get(name, mark) < mark:
                     yield f"broker {host.name}: {what} {name} went back"
+
+    @property
+    def _sinks_in_force(self) -> set[Peer | None]:
+        """Others have been told nothing that they could rely on."""
+        return {sink.peer for sink in self._experiment.sinks.values() if sink.is_in_force}
 
     # --- buffers (Law 3) ---
 
@@ -204,8 +210,10 @@ def _agreed_on(experiment: Experiment) -> Iterator[Any]:
 # --- what a broker is looked at for ---
 
 
-def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
-    """All marks of a broker: what they are, and within what they do not go back."""
+def _marks_of(broker: Broker, sinks: Collection[Peer | None]) -> Iterator[tuple[str, Marks]]:
+    """All marks of a broker, of its sinks those of these: what they are, and within what they do
+    not go back.
+    """
     ground, plan = broker.ground, broker.agreed.plan
     detection, router = ground.detection, ground.router
     for source in ground.sources:
@@ -221,10 +229,12 @@ def _marks_of(broker: Broker) -> Iterator[tuple[str, Marks]]:
         yield f"the mark in the network of {what}", ((), dict(marks))
     epoch = "root" if router.is_root else router.epoch
     for sink in ground.sinks:
+        if sink.peer not in sinks:
+            continue
         # What nobody here wants any more may begin anew for whoever wants it next.
         rules = [one for one in sink.rules if _is_supplied(broker, one)]
         had = {_told(one): detection.reached(one.rule.name) for one in rules}
-        yield f"what sink {sink.name} has of rule", ((epoch, sink.peer), had)
+        yield f"what sink {sink.peer.decode()} has of rule", ((epoch, sink.peer), had)
 
 
 def _is_supplied(broker: Broker, deployed: Deployed) -> bool:

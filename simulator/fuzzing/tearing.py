@@ -1,9 +1,9 @@
 """Networks that are torn: links cut, and brokers failing, for so long that trees are built anew.
 
-Links are cut until the network falls apart for a while, and brokers without clients fail. Rules
-come, end and take the place of others meanwhile, asked for at brokers that never fail. Where a
-broker with clients fails (storeless), nothing may differ but for what may be lost with it
-(simulator.losses).
+Links are cut until the network falls apart for a while, brokers without clients crash, and any stop
+and go on. Rules come, end and take the place of others meanwhile, asked for at brokers that never
+fail. Where a broker with clients fails (one that crashes: storeless), nothing may differ but for
+what may be lost with it (simulator.losses).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
 
+from simulator.faults import FAILURES
 from simulator.fuzzing.case import Case, Change, Fault, used
 from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.world import RuleText
@@ -19,6 +20,8 @@ from simulator.fuzzing.world import RuleText
 CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
 """The shares of torn networks where rules come, where one ends, and where one takes the place of
 another."""
+STOPPING = 0.5
+"""The share of torn networks where brokers may stop and go on."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 TORN_HEARTBEAT_S = 2.0
@@ -34,7 +37,8 @@ def torn(case: Case, random: Random) -> Case:
     seed = case.seed
     failing = with_crashes(made_torn(case, random), Random(f"{seed}/crashes"))
     longer = made_longer(failing, Random(f"{seed}/longer"))
-    changing = made_changing(longer, Random(f"{seed}/changing"))
+    stopping = with_stops(longer, Random(f"{seed}/stops"))
+    changing = made_changing(stopping, Random(f"{seed}/changing"))
     ending = made_ending(changing, Random(f"{seed}/ending"))
     replacing = made_replacing(ending, Random(f"{seed}/replacing"))
     return with_sources_while_whole(replacing)
@@ -90,6 +94,27 @@ def made_longer(case: Case, random: Random) -> Case:
         for one in case.faults
     )
     return replace(case, faults=tuple(faults))
+
+
+def with_stops(case: Case, random: Random) -> Case:
+    """The case, or it with some brokers that stop for a while, each once, and keep what they know:
+    such as have clients, too.
+    """
+    if random.random() >= STOPPING:
+        return case
+    crashing = _failing(case, "crash")
+    others = [name for name in case.brokers if name not in crashing]
+    stops = tuple(
+        Fault(
+            "stop",
+            moment_s(random, seconds_of(case.events)),
+            round(random.choice((random.uniform(0.1, 10.0), random.uniform(5.0, 120.0))), 3),
+            None,
+            brokers=(name,),
+        )
+        for name in random.sample(others, random.randint(0, min(2, len(others) - 1)))
+    )
+    return replace(case, faults=(*case.faults, *stops))
 
 
 def made_changing(case: Case, random: Random) -> Case:
@@ -158,10 +183,15 @@ def made_storeless(case: Case, random: Random) -> Case:
 
 def _steady(case: Case) -> list[str]:
     """The brokers that never fail: one that is back, and cut off from those that know more, would
-    deploy rules as if nothing had been published (docs/networks.md).
+    deploy rules as if nothing had been published (docs/networks.md); of one that stops, clients
+    that ask have no answer.
     """
-    failing = {name for fault in case.faults if fault.kind == "crash" for name in fault.brokers}
+    failing = _failing(case, *FAILURES)
     return [name for name in case.brokers if name not in failing]
+
+
+def _failing(case: Case, *kinds: str) -> set[str]:
+    return {name for fault in case.faults if fault.kind in kinds for name in fault.brokers}
 
 
 def _with_clients(case: Case) -> set[str]:
@@ -183,7 +213,7 @@ def with_sources_while_whole(case: Case) -> Case:
     spans = [
         (one.at_s, one.at_s + one.for_s + TOGETHER_S)
         for one in case.faults
-        if one.kind in ("cut", "crash")
+        if one.kind == "cut" or one.kind in FAILURES
     ]
     coming = tuple(
         (name, at_s)

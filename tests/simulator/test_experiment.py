@@ -18,6 +18,7 @@ from routing.network.strategy import names
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
+from simulator.faults import FAILURES
 from simulator.oracle import in_order
 from simulator.scenario import ScenarioError
 from simulator.simulation import Trace
@@ -81,7 +82,7 @@ def test_random_rules_and_events_give_what_the_oracle_gives(tmp_path: Path, seed
     assert check(run(path)) == [], f"seed {seed}"
 
 
-FAULTS = ("cut", "loss", "repeats", "reordering", "delay", "crash", "slow")
+FAULTS = ("cut", "loss", "repeats", "reordering", "delay", "crash", "slow", "stop")
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -99,7 +100,7 @@ def test_an_overlay_is_whole_again_after_faults(tmp_path: Path, seed: int) -> No
         at_s, for_s = random.uniform(-9, 5), random.uniform(0.1, 10)
         text += f'[[fault]]\nkind = "{kind}"\nat_s = {at_s}\nfor_s = {for_s}\n'
         text += f"value = {value[kind]}\n" if kind in value else ""
-        if kind == "crash":
+        if kind in FAILURES:
             text += 'brokers = ["' + random.choice(_names(text)) + '"]\n'
     path = tmp_path / "scenario.toml"
     path.write_text(text + "\n")

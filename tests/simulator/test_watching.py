@@ -115,7 +115,7 @@ def lower_a_promise(experiment: Experiment) -> None:
         (lower_a_type, "broker b2: the mark in the single tree of type Smoke went back"),
         (lower_what_went_up, "broker b1: what has gone up in the single tree of type Temp went"),
         (lower_an_outlook, "broker b2: the outlook in the single tree of rule fire went back"),
-        (lower_what_a_sink_has, "broker b3: what sink  has of rule fire, version 0 since None"),
+        (lower_what_a_sink_has, "broker b3: what sink k1/1 has of rule fire, version 0 since None"),
         (lower_a_mark_at_the_root, "broker b2: the mark in the network of type Smoke went back"),
         (lower_a_promise, "broker b1: the promise of source s1 went back"),
     ],
