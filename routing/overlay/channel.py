@@ -21,6 +21,10 @@ there is none, nothing is sent.
 Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
 many messages more may be given; one too many ends this end's life, since a neighbour that takes
 nothing for so long has to be told everything anew anyway.
+
+Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link: whoever asked
+does so again, on another way, and must not have it done once more when the link is back. What was
+under way leaves its number to a message that says nothing.
 """
 
 from __future__ import annotations
@@ -33,11 +37,13 @@ from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import ProtocolError
 from routing.messages import (
     VERSION,
+    Asked,
     Code,
     FromNeighbour,
     Goodbye,
     LinkAck,
     LinkHello,
+    LinkStates,
     Packet,
     Routed,
 )
@@ -45,6 +51,9 @@ from routing.overlay.config import OverlayConfig
 from routing.overlay.ends import Down, Result, Sent, State, Up, link_text, tag_of
 from routing.overlay.greeting import Greeting
 from routing.silence import excused
+
+NOTHING = LinkStates(())
+"""Says nothing, and bears a number."""
 
 
 class Channel:
@@ -292,7 +301,15 @@ class Channel:
             self._state = State.GREETING
             self._greeting.wait(self._now)
             self._acknowledge_at = None
+            self._drop_requests()
             self.results.append(Down(self.neighbour, reason))
+
+    def _drop_requests(self) -> None:
+        """Law 5."""
+        self._waiting = deque(one for one in self._waiting if type(one) is not Asked)
+        for sent in self._under_way:
+            if type(sent.message) is Asked:
+                sent.message = NOTHING
 
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._greeting.forget()

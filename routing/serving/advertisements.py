@@ -115,13 +115,15 @@ class Advertisements:
             raise Refusal(Code.LIMIT, f"more than {self._types_max} event types (types_max)")
 
     def advertise(self, source: Source, schema: EventType, floor: int) -> None:
-        """Add an advertisement that was checked; nothing before ``floor`` is taken."""
+        """Add an advertisement that was checked; nothing before ``floor`` is taken (but see
+        ``Source.begin_at``).
+        """
         self._schemas = None
         known = self._known(schema)
         known.schema = schema
         known.advertisers[source.name] = source
         known.was_advertised = True
-        source.floors[schema.name] = max(floor, source.floors.get(schema.name, floor))
+        source.begin_at(schema.name, floor)
 
     def withdraw(self, source: Source, names: Iterable[str]) -> list[str]:
         """The source publishes these types no more; gives those that are forgotten (Law 1)."""

@@ -41,9 +41,10 @@ class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
 
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
-    yet). ``promised_at`` and ``spoke_at`` are when it last promised something new, and when it
-    last published or promised anything, in seconds of ``now``. ``outstanding`` is the publish
-    credit that it has not used, ``withheld`` why it gets no more (None: it does).
+    yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
+    is beyond it. ``promised_at`` and ``spoke_at`` are when it last promised something new, and
+    when it last published or promised anything, in seconds of ``now``. ``outstanding`` is the
+    publish credit that it has not used, ``withheld`` why it gets no more (None: it does).
     """
 
     name: str
@@ -53,6 +54,7 @@ class Source:
     promise: int = TIME_MIN
     promised_at: float = 0.0
     floors: dict[str, int] = field(default_factory=dict)
+    goes_on: bool = False
     first: int | None = None
     front: int | None = None
     spoke_at: float = 0.0
@@ -76,6 +78,13 @@ class Source:
     def mark(self, type_name: str) -> int:
         """Before it, this source publishes no event of an advertised type any more."""
         return max(self.promise, self.floors[type_name])
+
+    def begin_at(self, type_name: str, floor: int) -> None:
+        """It publishes a type from now on, and nothing of it before ``floor``. One that goes on has
+        published it all along: where that began stands.
+        """
+        if not (self.goes_on and type_name in self.floors):
+            self.floors[type_name] = max(floor, self.floors.get(type_name, floor))
 
     def keep_promise(self, mark: int | None, now: float) -> bool:
         """Take a promise over; whether it says anything new."""
@@ -119,7 +128,8 @@ class Sources:
             self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
-        if source.standing is not Standing.LOST:
+        source.goes_on = source.standing is Standing.LOST
+        if not source.goes_on:
             source.promise = TIME_MIN
             source.promised_at = now
             source.first = source.front = None

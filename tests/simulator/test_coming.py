@@ -150,3 +150,22 @@ subscribe = ["Z"]
     assert check(outcome) == []
     (sink,) = outcome.experiment.sinks.values()
     assert sum(len(one.delivery) for one in sink.arrivals) == 1
+
+
+@pytest.mark.parametrize("comes_s", [5.1, 5.4, 5.7])
+@pytest.mark.parametrize("name", strategy.names())
+def test_who_wants_what_another_gave_up_just_before_is_told_when_it_comes(
+    written, name: str, comes_s: float
+) -> None:
+    """The plan in force had it; the one on its way, made for the sink that went, had not, and what
+    was found meanwhile never came, though the subscription was confirmed (found by the fuzz).
+    """
+    text = f'strategy = "{name}"\n' + coming(TWO, "k1", 1.0, "for_s = 4.0\n")
+    text += '[[broker]]\nname = "b3"\n[[link]]\nbetween = ["b2", "b3"]\ndelay_ms = 400.0\n'
+    text += '[[sink]]\nname = "k0"\nbroker = "b2"\nsubscribe = ["Fire"]\n'
+    text += f'[[sink]]\nname = "k2"\nbroker = "b1"\nat_s = {comes_s}\nsubscribe = ["Fire"]\n'
+    smokes = events("Smoke", *(10 + tenth / 10 for tenth in range(150)))
+    outcome = run(written(text, **{"s1.jsonl": events("Temp", 10.0), "s2.jsonl": smokes}))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert len(came(outcome, "k2")) > 50

@@ -9,7 +9,8 @@ holds from an instant beyond all that has been evaluated anywhere, and a source 
 beyond all marks. An answer is sent once the root has told what it is true of.
 
 Law 3: when the tree changes, what was asked may be lost: what can be asked twice is asked again,
-and so is what this broker has yet to do for its own clients.
+and so is what this broker has yet to do for its own clients. A request that waits at a link which
+is lost goes with it (routing.overlay.channel, Law 5), for the tree changes then.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
+from routing.serving.status import time_or_none
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
@@ -200,11 +202,11 @@ class Requests:
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         link = ground.links.find(peer)
         if link is not None and isinstance(answer, Confirmed):
-            self._carry_out(link, request, answer)
+            answer = self._carry_out(link, request, answer)
         ground.answer(peer, replace(answer, request=request.request))
 
-    def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> None:
-        """What the root has confirmed is true here, too."""
+    def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
+        """What the root has confirmed is true here, too. Gives what to tell the client."""
         ground = self._ground
         if isinstance(request, Advertise):
             source, floors = ground.desk.source_of(link), answer.detail.get("from", {})
@@ -215,9 +217,12 @@ class Requests:
                 )
             ground.desk.check_interests()
             self._note_own(link, request)
-        elif isinstance(request, Unadvertise) and link.source is not None:
+            begins = {one.name: time_or_none(source.floors[one.name]) for one in request.types}
+            return replace(answer, detail={"from": begins})
+        if isinstance(request, Unadvertise) and link.source is not None:
             names = [name for name in request.types if name in link.source.floors]
             self._detection.withdraw(link.source, names)
+        return answer
 
     # --- another tree (Law 3) ---
 

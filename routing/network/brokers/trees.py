@@ -16,7 +16,8 @@ Law 4: a tree that uses a type begins anew when a source of it joins at a broker
 published it any more: others there have been told that nothing more would come, and may be beyond
 where that source begins.
 
-Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it.
+Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
+and no plan that may be without it is on its way.
 
 Law 6: every broker's wants are told along the single tree, whatever way they are met. So they are
 in force there when the rules of a type come back to it, because of another rule or another source.
@@ -80,6 +81,8 @@ class SinkTrees:
         """At the root: the network in which the links of trees were looked for last."""
         self._asked_for: tuple[str, ...] | None = None
         """What this broker has asked to get of its own tree, since the last plan."""
+        self._answered: tuple[str, ...] | None = None
+        """What it has said that its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[ClientLink, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 5)."""
         self._publishing: set[tuple[str, str]] = set()
@@ -114,10 +117,22 @@ class SinkTrees:
 
     def confirm_subscription(self, link: ClientLink, answer: Confirmed) -> None:
         """Answer a client once what it has subscribed to is in force (Law 5)."""
-        if self._is_wanted_planned:
+        if self._is_wanted_planned and not self._may_lose_plan:
             self._wanting.confirm_subscription(link, answer)
         else:
             self._unplanned.append((link, answer))
+
+    @property
+    def _may_lose_plan(self) -> bool:
+        """Whether the next plan may be made for something else than sinks want now."""
+        return self._asked_for not in (None, self._wanted) or (
+            self._answered is not None and self._answered != self._all_wanted
+        )
+
+    @property
+    def _all_wanted(self) -> tuple[str, ...]:
+        """What this broker's sinks want, whatever way it comes."""
+        return maximal(self._ground.filters, self._ground.advertisements.schemas)
 
     def _confirm_planned(self) -> None:
         if self._is_wanted_planned:
@@ -172,9 +187,9 @@ class SinkTrees:
 
     def answer(self, found: Round) -> None:
         """Say what this broker's sinks want."""
-        wanted = maximal(self._ground.filters, self._ground.advertisements.schemas)
-        if wanted:
-            found.wants.append((self._ground.name, wanted))
+        self._answered = self._all_wanted
+        if self._answered:
+            found.wants.append((self._ground.name, self._answered))
 
     def note_publishing(self) -> None:
         """At the root: the tree pauses, and nothing of what was asked is done yet."""
@@ -237,7 +252,7 @@ class SinkTrees:
         due = dict(plan.due)
         again = detection.follow_trees(planned, self._kinds, division, due, plan.front)
         self._openings.open(before)
-        self._asked_for = None
+        self._asked_for = self._answered = None
         self._agenda.look_again()  # what is wanted may be another than this plan has
         self._confirm_planned()
         return again

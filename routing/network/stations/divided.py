@@ -153,11 +153,13 @@ class DividedDetection(EndingDetection):
         return {name: self.type_marks.get(name, TIME_MIN) for name in names}
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
-        """A local source publishes these types: its events lie beyond the marks given here."""
+        """A local source publishes these types: its events lie beyond the marks given here. From
+        now on its promise counts.
+        """
         self.publishers.add(source, names)
         for name in names:
-            floor = self.station.type_marks.get(name, TIME_MIN)
-            source.floors[name] = max(floor, source.floors[name])
+            source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
+        source.goes_on = True
 
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""

@@ -1,0 +1,85 @@
+"""Brokers that stop without a word and go on with all that they knew, and their clients."""
+
+import json
+
+import pytest
+from networks import run
+from simulator_text import SMALL, overlay
+
+from routing.network import strategy
+from simulator.checkers import check
+from simulator.oracle import in_order
+
+RULES = "event A(n: int)\nevent B(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
+HEAD = """
+strategy = "{name}"
+rules = "rules.tesla"
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+"""
+
+
+def lines(source: str, type_name: str, *times: float) -> str:
+    """A file of events."""
+    event = {"type": type_name, "source": source, "data": {"n": 1}}
+    return "".join(json.dumps(event | {"time": time}) + "\n" for time in times)
+
+
+def at(kind: str, name: str, broker: str, does: str) -> str:
+    return f'[[{kind}]]\nname = "{name}"\nbroker = "{broker}"\n{does}\n'
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_source_that_comes_back_to_its_broker_goes_on_where_it_stood(written, name: str) -> None:
+    """Its promise has counted all along. It was refused as late what it brought before the instant
+    up to which another source of its type had promised (found by the fuzz when brokers stopped).
+    """
+    text = HEAD.format(name=name)
+    text += at("source", "s0", "b2", 'events = "s0.jsonl"')
+    text += at("source", "s1", "b1", 'events = "s1.jsonl"')
+    text += at("sink", "k", "b0", 'subscribe = ["Z", "A"]')
+    text += '[[fault]]\nkind = "stop"\nat_s = 2.5\nfor_s = 2.0\nbrokers = ["b1"]\n'
+    text += overlay({"b0 b1": 5.0, "b0 b2": 5.0})
+    files = {"s0.jsonl": lines("s0", "A", 0, 2, 10), "s1.jsonl": lines("s1", "A", 3, 12)}
+    outcome = run(written(text, RULES, **files))
+    assert check(outcome) == []
+    assert [one.losses for one in outcome.experiment.sources] == [0, 1]
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 10
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_was_asked_in_an_earlier_tree_is_not_done_when_a_link_is_back(
+    written, name: str
+) -> None:
+    """A broker that goes on asks along the tree that it knows, over a link that is cut. Long after
+    the source has closed, when that is whole again, the root let it publish (found by the fuzz).
+    """
+    text = HEAD.format(name=name)
+    text += at("source", "s0", "b0", 'events = "s0.jsonl"')
+    text += at("source", "s1", "b2", 'events = "s1.jsonl"')
+    text += at("sink", "k", "b0", 'subscribe = ["Z", "A"]')
+    text += '[[fault]]\nkind = "stop"\nat_s = 4.5\nfor_s = 14.99\nbrokers = ["b2"]\n'
+    text += '[[fault]]\nkind = "cut"\nat_s = 5.0\nfor_s = 60.0\nlinks = [["b0", "b2"]]\n'
+    text += overlay({"b0 b1": 1.0, "b0 b2": 5.0, "b1 b2": 5.0, "b0 b3": 1.0, "b0 b4": 1.0})
+    files = {"s0.jsonl": lines("s0", "B", 0, 90), "s1.jsonl": lines("s1", "A", 1, 21)}
+    outcome = run(written(text, RULES, **files))
+    assert check(outcome) == []
+    root = outcome.experiment.brokers["b0"].broker.ground
+    assert root.router.is_root
+    assert "s1" not in root.visitors
+
+
+@pytest.mark.parametrize(("kind", "fires"), [("stop", 1), ("crash", 0)])
+def test_a_broker_that_goes_on_knows_what_it_knew(written, kind: str, fires: int) -> None:
+    """What it had of the first Temp, and of whoever published and subscribed."""
+    text = SMALL.replace('name = "k1"\nbroker = "b1"', 'name = "k1"\nbroker = "b2"')
+    text += f'[[fault]]\nkind = "{kind}"\nat_s = 1.5\nfor_s = 0.1\nbrokers = ["b1"]\n'
+    outcome = run(written(text))
+    host = outcome.experiment.brokers["b1"]
+    assert (host.starts, len(host.failures)) == (1 + (kind == "crash"), 1)
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    came = [event.type for one in sink.arrivals for event in in_order(one.delivery)]
+    assert came.count("Fire") == fires
