@@ -24,7 +24,7 @@ nothing for so long has to be told everything anew anyway.
 
 Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link: whoever asked
 does so again, on another way, and must not have it done once more when the link is back. What was
-under way leaves its number to a message that says nothing.
+under way, or had come before its turn, leaves its number to a message that says nothing.
 """
 
 from __future__ import annotations
@@ -310,6 +310,9 @@ class Channel:
         for sent in self._under_way:
             if type(sent.message) is Asked:
                 sent.message = NOTHING
+        for sequence, message in self._ahead.items():
+            if type(message) is Asked:
+                self._ahead[sequence] = NOTHING
 
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._greeting.forget()

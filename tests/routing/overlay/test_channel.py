@@ -1,4 +1,4 @@
-"""The link between two brokers: everything once, in order, whatever lies below (Laws 1 to 4)."""
+"""The link between two brokers: everything once, in order, whatever lies below (Laws 1 to 5)."""
 
 from random import Random
 
@@ -9,12 +9,15 @@ from routing.effects import Send
 from routing.errors import ProtocolError
 from routing.messages import (
     VERSION,
+    Asked,
     Code,
     CreateTree,
     Goodbye,
     Heartbeat,
     LinkAck,
     LinkHello,
+    LinkStates,
+    ListRules,
     Packet,
 )
 from routing.overlay.channel import Channel
@@ -151,6 +154,31 @@ def test_a_break_that_both_ends_notice_loses_nothing() -> None:
     assert pair.got["b"] == list(range(1, 21))
     ups = [one for one in pair.told["b"] if isinstance(one, Up)]
     assert ups == [Up("a", True), Up("a", False)]
+
+
+@pytest.mark.parametrize("lost", ["first", "all"])
+def test_requests_go_with_the_link(lost: str) -> None:
+    """Those that are under way, those that wait for room, and those that came before their turn."""
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    pair.send("a")
+    pair.mesh.run(1.01)
+    pair.cut(lost == "all")
+    for number in range(20):  # twice what the window has room for
+        request = Asked(("a",), number, "client", ListRules(number))
+        pair.ends["a"].send(request, pair.mesh.now)
+    pair.mesh.run(1.1)
+    pair.cut(True)
+    for end in pair.ends.values():
+        end.lose(pair.mesh.now)
+    pair.cut(False)
+    pair.send("a")
+    pair.mesh.run(5)
+    assert pair.got["b"] == [1, 2]
+    assert pair.ends["a"].buffered == 0
+    others = [one for one in pair.told["b"] if not isinstance(one, Up | Down)]
+    assert others == [LinkStates(())] * 7
 
 
 def test_silence_takes_a_link_down_and_up_again() -> None:
