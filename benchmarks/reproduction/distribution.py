@@ -78,8 +78,9 @@ The figures of [the study](distribution-study.md) with the thesis's default scen
 {THESIS.seeds} seeds: {THESIS.brokers} brokers, {6 * THESIS.brokers} types,
 {5 * THESIS.brokers} rules. Events are published for {THESIS.warm_up_s + THESIS.measured_s:.0f}
 seconds, of which the first {THESIS.warm_up_s:.0f} are not measured. A table says how many seeds
-each strategy has by now at each of its points. `rexmq reproduce thesis-7.9 ... thesis-7.18 --size
-full --rows ROWS` goes on with it."""
+each strategy has by now at each of its points, results in order. By arrival there are fewer: the
+columns "exactness" are of the seeds that have been run both ways, and empty where none has.
+`rexmq reproduce thesis-7.9 ... thesis-7.18 --size full --rows ROWS` goes on with it."""
 
 
 @lru_cache
