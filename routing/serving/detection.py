@@ -95,9 +95,14 @@ class Detection:
             self._advertisements.advertise(source, schema, floors[schema.name])
         if any(self._advertisements[schema.name].mentions for schema in types):
             self._rearrange()  # a defined type may be published from now on (S12)
+        self._go_on(source)
         self._touch(source)
         self._on_types()
         return {schema.name: source.floors[schema.name] for schema in types}
+
+    def _go_on(self, source: Source) -> None:
+        """From now on the source's promise counts."""
+        source.goes_on = True
 
     def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
         """Up to where types have been evaluated: what is earlier, and comes now, is late."""
@@ -157,6 +162,7 @@ class Detection:
     def leave_out(self, source: Source) -> None:
         """A source stalls nothing any more."""
         source.standing = Standing.LEFT_OUT
+        source.goes_on = False
         self._touch(source)
 
     def advance(self, now: float) -> Detections | None:

@@ -128,8 +128,8 @@ class Sources:
             self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
-        source.goes_on = source.standing is Standing.LOST
-        if not source.goes_on:
+        if source.standing is not Standing.LOST:
+            source.goes_on = False
             source.promise = TIME_MIN
             source.promised_at = now
             source.first = source.front = None

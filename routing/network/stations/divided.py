@@ -152,6 +152,9 @@ class DividedDetection(EndingDetection):
         """
         return {name: self.type_marks.get(name, TIME_MIN) for name in names}
 
+    def _go_on(self, source: Source) -> None:
+        """At the root a visitor's promise need not count; its own broker sees to it (``add_own``)."""
+
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here. From
         now on its promise counts.

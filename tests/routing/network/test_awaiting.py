@@ -50,3 +50,25 @@ def test_one_for_which_nobody_waits_stays() -> None:
     network = furnished(FIRE, "Fire()")
     network.run(60)
     assert standing(network) == "live"
+
+
+def test_a_source_that_was_left_out_does_not_go_on_where_it_stood() -> None:
+    """It speaks again, loses its link, and is back: rules have been evaluated without it meanwhile,
+    so what it brings from before that is late (it was taken, and changed what was found later).
+    """
+    network = furnished(FIRE, "Fire")
+    network.publish("Smoke", 'Smoke@60("a")', 61)
+    network.run(40)
+    assert standing(network) == "left out"
+    network.publish("Temp", 'Temp@19("a", 56)', 19.5)
+    network.run(1)
+    network.brokers["b1"].lose(b"client Temp", network.mesh.now)
+    network.clients["Temp"].lose(network.mesh.now)
+    network.run(1)
+    network.connect("Temp", "b1").advertise([SCHEMAS["Temp"]])
+    network.run(2)
+    network.take_lines()
+    network.publish("Temp", 'Temp@20("a", 55)', 21)
+    network.run(1)
+    (line,) = network.take_lines()
+    assert line.startswith("Temp: rejected (late)")
