@@ -1,6 +1,6 @@
 """What uses the network: sources, sinks and a rule manager, each with a Session of its own.
 
-A client's link to its broker is short and loses nothing; it breaks when the broker crashes, and
+A client's link to its broker is short and loses nothing; it breaks when the broker fails, and
 the client tries again every ``RETRY_S``. Frames of a link that is gone arrive nowhere.
 """
 
@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from matcher.model import TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
+from routing.conversation import State
 from routing.effects import BROKER, Peer
 from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
 from routing.network.stations.ending import OUT_OF_REACH
@@ -91,7 +92,11 @@ class Client:
         self._driver.settle()
 
     def _retry(self) -> None:
-        self._simulation.after(RETRY_S, lambda _: self._connect())
+        self._simulation.after(RETRY_S, lambda _: self._connect_again())
+
+    def _connect_again(self) -> None:
+        if self.session.state is not State.CLOSED:  # else it has left meanwhile
+            self._connect()
 
     def _arrive(self, peer: Peer, frames: Frames) -> None:
         if peer == self._peer:

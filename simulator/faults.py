@@ -16,6 +16,9 @@ from simulator.hosts import BrokerHost
 from simulator.lanes import Lane
 from simulator.simulation import Simulation
 
+FAILURES = ("crash", "stop")
+"""Kinds of brokers that are not there for a while, without and with what they knew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -67,10 +70,15 @@ def place_of(place: str | tuple[str, str]) -> str | frozenset[str]:
 
 
 def together(one: Fault, other: Fault) -> bool:
-    """Whether two faults are of one kind, in one place, and at one time: even for an instant."""
-    if one.kind != other.kind or one.at_s > other.end_s or other.at_s > one.end_s:
+    """Whether two faults are alike, in one place, and at one time: even for an instant."""
+    if not alike(one.kind, other.kind) or one.at_s > other.end_s or other.at_s > one.end_s:
         return False
     return not one.places or not other.places or not one.places.isdisjoint(other.places)
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two kinds are the same, or both stop brokers: what is not there cannot fail."""
+    return one == other or (one in FAILURES and other in FAILURES)
 
 
 Undo = Callable[[], None]
@@ -234,8 +242,6 @@ KINDS: Mapping[str, Kind] = {
     "skew": Kind(AHEAD, "sources", _skew),
 }
 """The kinds of faults."""
-FAILURES = ("crash", "stop")
-"""Those of brokers that are not there for a while, without and with what they knew."""
 
 
 # --- how far clocks go wrong -------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from simulator.faults import KINDS, Fault, place_of
+from simulator.faults import KINDS, Fault, alike, place_of
 
 Link: TypeAlias = tuple[str, str]
 Bounds: TypeAlias = tuple[float, float]
@@ -157,11 +157,11 @@ class _Drawing:
         return sorted(round(moment, 3) for moment in found)
 
     def _free(self, kind: str, begin: float, end: float) -> list[Any]:
-        """The places that no fault of that kind strikes in that time."""
+        """The places that no fault of that kind, or one alike, strikes in that time."""
         busy = [
             fault.places
             for fault in self._taken
-            if fault.kind == kind and fault.at_s <= end and begin <= fault.end_s
+            if alike(fault.kind, kind) and fault.at_s <= end and begin <= fault.end_s
         ]
         if frozenset() in busy:  # one is everywhere
             return []

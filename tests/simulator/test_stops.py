@@ -8,7 +8,9 @@ from simulator_text import SMALL, overlay
 
 from routing.network import strategy
 from simulator.checkers import check
+from simulator.faults import FAILURES
 from simulator.oracle import in_order
+from simulator.scenario import ScenarioError
 
 RULES = "event A(n: int)\nevent B(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
 HEAD = """
@@ -83,3 +85,24 @@ def test_a_broker_that_goes_on_knows_what_it_knew(written, kind: str, fires: int
     (sink,) = outcome.experiment.sinks.values()
     came = [event.type for one in sink.arrivals for event in in_order(one.delivery)]
     assert came.count("Fire") == fires
+
+
+@pytest.mark.parametrize("kind", FAILURES)
+def test_a_sink_may_leave_while_its_broker_is_not_there(written, kind: str) -> None:
+    """It tried to connect once more, and the simulation ended with an error."""
+    text = HEAD.format(name="centralized")
+    text += at("source", "s0", "b0", 'events = "s0.jsonl"')
+    text += at("sink", "k", "b0", 'at_s = 1.0\nfor_s = 4.0\nsubscribe = ["A"]')
+    text += f'[[fault]]\nkind = "{kind}"\nat_s = 4.0\nfor_s = 3.0\nbrokers = ["b0"]\n'
+    text += overlay({"b0 b1": 5.0})
+    assert check(run(written(text, RULES, **{"s0.jsonl": lines("s0", "A", 0, 2, 10)}))) == []
+
+
+def test_a_broker_that_has_stopped_cannot_crash(written) -> None:
+    """The one that came second did nothing, and the trace said that it had."""
+    text = HEAD.format(name="centralized") + at("source", "s0", "b0", 'events = "s0.jsonl"')
+    text += overlay({"b0 b1": 5.0})
+    for kind, at_s in (("stop", 1.0), ("crash", 2.0)):
+        text += f'[[fault]]\nkind = "{kind}"\nat_s = {at_s}\nfor_s = 3.0\nbrokers = ["b0"]\n'
+    with pytest.raises(ScenarioError, match=r"fault\[2\]: begins or ends while fault\[1\]"):
+        run(written(text, RULES, **{"s0.jsonl": lines("s0", "A", 0)}))
