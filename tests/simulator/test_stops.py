@@ -106,3 +106,27 @@ def test_a_broker_that_has_stopped_cannot_crash(written) -> None:
         text += f'[[fault]]\nkind = "{kind}"\nat_s = {at_s}\nfor_s = 3.0\nbrokers = ["b0"]\n'
     with pytest.raises(ScenarioError, match=r"fault\[2\]: begins or ends while fault\[1\]"):
         run(written(text, RULES, **{"s0.jsonl": lines("s0", "A", 0)}))
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_who_subscribes_anew_while_a_broker_is_out_of_reach_gets_what_is_found_later(
+    written, name: str
+) -> None:
+    """No tree had the rule meanwhile, and its sink's began where the source that was there had
+    promised to be, beyond what the other one brought (found by a review, with trees of sinks).
+    """
+    rules = "event A(n: int)\nevent B(n: int)\nrule q: define Y(n: int) from A() as a"
+    rules += " and last B() within 4 sec from a where n = a.n"
+    text = HEAD.format(name=name).replace("2.0", "1.0").replace("60.0", "20.0")
+    text += at("source", "s0", "b2", 'events = "s0.jsonl"')
+    text += at("source", "s1", "b3", 'events = "s1.jsonl"')
+    text += at("sink", "k1", "b4", 'subscribe = ["Y"]')
+    for at_s, for_s, broker in ((12.005, 11.894, "b2"), (16.5, 0.3, "b4")):
+        text += f'[[fault]]\nkind = "stop"\nat_s = {at_s}\nfor_s = {for_s}\n'
+        text += f'brokers = ["{broker}"]\n'
+    text += overlay({"b0 b1": 5.0, "b0 b2": 40.0, "b1 b3": 5.0, "b1 b4": 40.0})
+    files = {"s0.jsonl": lines("s0", "A", 1.01, 18.77), "s1.jsonl": lines("s1", "B", 14.81, 29.49)}
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    (sink,) = outcome.experiment.sinks.values()
+    assert sum(len(one.delivery) for one in sink.arrivals) == 1
