@@ -180,13 +180,13 @@ class Processor:
 
     def _finish(self, event: Due) -> None:
         if event.what != self._lives:
-            return  # a crash came in between
+            return  # the broker failed in between
         self._take(*self._queue.popleft())
         if self._queue:
             self._work()
 
     def clear(self) -> None:
-        """The broker has crashed."""
+        """The broker has failed."""
         self._queue.clear()
         self._lives += 1
         self._free_at = self._simulation.now

@@ -22,9 +22,10 @@ Law 4: a packet goes out at once while fewer than ``window_max`` are under way. 
 many messages more may be given; one too many ends this end's life, since a neighbour that takes
 nothing for so long has to be told everything anew anyway.
 
-Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link: whoever asked
-does so again, on another way, and must not have it done once more when the link is back. What was
-under way, or had come before its turn, leaves its number to a message that says nothing.
+Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
+notices: whoever asked does so again, on another way, and should not have it done once more when the
+link is back. What was under way, or had come before its turn, leaves its number to a message that
+says nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from routing.overlay.ends import Down, Result, Sent, State, Up, link_text, tag_o
 from routing.overlay.greeting import Greeting
 from routing.silence import excused
 
-NOTHING = LinkStates(())
+NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
 
 
@@ -309,10 +310,10 @@ class Channel:
         self._waiting = deque(one for one in self._waiting if type(one) is not Asked)
         for sent in self._under_way:
             if type(sent.message) is Asked:
-                sent.message = NOTHING
+                sent.message = NO_STATES
         for sequence, message in self._ahead.items():
             if type(message) is Asked:
-                self._ahead[sequence] = NOTHING
+                self._ahead[sequence] = NO_STATES
 
     def _receive_goodbye(self, message: Goodbye) -> None:
         self._greeting.forget()

@@ -88,21 +88,15 @@ class Detection:
 
     # --- sources ---
 
-    def advertise(self, source: Source, types: Sequence[EventType]) -> Mapping[str, int]:
-        """Take checked advertisements over; gives the types' floors."""
+    def advertise(self, source: Source, types: Sequence[EventType]) -> None:
+        """Take checked advertisements over."""
         floors = self._floors([schema.name for schema in types])
         for schema in types:
             self._advertisements.advertise(source, schema, floors[schema.name])
         if any(self._advertisements[schema.name].mentions for schema in types):
             self._rearrange()  # a defined type may be published from now on (S12)
-        self._go_on(source)
         self._touch(source)
         self._on_types()
-        return {schema.name: source.floors[schema.name] for schema in types}
-
-    def _go_on(self, source: Source) -> None:
-        """From now on the source's promise counts."""
-        source.goes_on = True
 
     def _floors(self, names: Iterable[str]) -> Mapping[str, int]:
         """Up to where types have been evaluated: what is earlier, and comes now, is late."""

@@ -50,7 +50,13 @@ from routing.serving.moment import Moment
 from routing.serving.parts import Parts, as_known
 from routing.serving.rates import Rates
 from routing.serving.sources import Source, Sources, Standing
-from routing.serving.status import Overview, client_facts, ended_facts, time_or_none
+from routing.serving.status import (
+    Overview,
+    begin_facts,
+    client_facts,
+    ended_facts,
+    time_or_none,
+)
 from rules.engine.engine import NOTHING, Detector
 
 NAMED_MAX = 20
@@ -140,9 +146,8 @@ class Service:
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
-        floors = self._detection.advertise(source, message.types)
-        detail = {"from": {name: time_or_none(floor) for name, floor in floors.items()}}
-        self._send(link.peer, Confirmed(message.request, detail))
+        self._detection.advertise(source, message.types)
+        self._send(link.peer, Confirmed(message.request, begin_facts(source, message.types)))
 
     def _receive_unadvertise(self, link: Link, message: Unadvertise) -> None:
         source = self._source_of(link)

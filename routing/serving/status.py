@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from matcher.model import TIME_MAX
+from matcher.model import TIME_MAX, EventType
 from routing.delivery.sinks import Sink, Sinks
 from routing.serving.advertisements import Advertisements, KnownType
 from routing.serving.deployment import Deployed, Deployments, Ended
@@ -61,6 +61,13 @@ class Holder:
 def time_or_none(mark: int | None) -> int | None:
     """A mark as it is shown: None for none and for those of before and after everything."""
     return None if mark is None or not -FAR < mark < FAR else mark
+
+
+def begin_facts(source: Source, types: Iterable[EventType]) -> Facts:
+    """What a source is told of types that it advertises: before when their events are late from
+    the start.
+    """
+    return {"from": {one.name: time_or_none(source.floors[one.name]) for one in types}}
 
 
 def client_facts(link: Link, now: float) -> Facts:

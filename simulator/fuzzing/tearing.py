@@ -73,7 +73,7 @@ def made_torn(case: Case, random: Random) -> Case:
 
 def with_crashes(case: Case, random: Random) -> Case:
     """The case with some of the brokers that have no clients failing, each for a while. Whoever has
-    clients loses what it has taken over, since there is no store.
+    clients would lose what it has taken over.
     """
     idle = [name for name in case.brokers if name not in _with_clients(case)]
     crashes = tuple(
@@ -201,7 +201,7 @@ def _with_clients(case: Case) -> set[str]:
 
 def _crash(case: Case, random: Random) -> Fault:
     """A failure while events come, for a while."""
-    at_s = round(random.uniform(0.0, seconds_of(case.events)), 3)
+    at_s = moment_s(random, seconds_of(case.events))
     return Fault("crash", at_s, round(random.uniform(0.1, 30.0), 3), None)
 
 
@@ -213,7 +213,7 @@ def with_sources_while_whole(case: Case) -> Case:
     spans = [
         (one.at_s, one.at_s + one.for_s + TOGETHER_S)
         for one in case.faults
-        if one.kind == "cut" or one.kind in FAILURES
+        if one.kind in ("cut", *FAILURES)
     ]
     coming = tuple(
         (name, at_s)

@@ -41,7 +41,7 @@ from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
-from routing.serving.status import time_or_none
+from routing.serving.status import begin_facts
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
 """Requests that change what the division follows from."""
@@ -217,8 +217,7 @@ class Requests:
                 )
             ground.desk.check_interests()
             self._note_own(link, request)
-            begins = {one.name: time_or_none(source.floors[one.name]) for one in request.types}
-            return replace(answer, detail={"from": begins})
+            return replace(answer, detail=begin_facts(source, request.types))
         if isinstance(request, Unadvertise) and link.source is not None:
             names = [name for name in request.types if name in link.source.floors]
             self._detection.withdraw(link.source, names)

@@ -140,10 +140,10 @@ class Planning:
         next to want a rule that no tree has must not begin where only those that are here have
         promised to be.
         """
-        marks, needs = self._detection.type_marks, self._ground.deployments.needs
         apart = frozenset(name for _, types in absent for name in types)
         if not apart:
             return due
+        marks, needs = self._detection.type_marks, self._ground.deployments.needs
         bounds = {name: marks.get(name, TIME_MIN) for name in apart}
         return {
             rule: min([mark, *(bounds[name] for name in apart.intersection(needs(rule)))])

@@ -152,9 +152,6 @@ class DividedDetection(EndingDetection):
         """
         return {name: self.type_marks.get(name, TIME_MIN) for name in names}
 
-    def _go_on(self, source: Source) -> None:
-        """Nothing: of one that visits the root, its own broker sees to it (``add_own``)."""
-
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here. From
         now on its promise counts.
