@@ -12,7 +12,8 @@ looked through once it has some thousand events. Before that it has all of its s
 
 Law 2: a sink of that broker subscribes anew. It may miss what is published or found before that is
 in force, beyond the instant up to which it had got all; and what it had got may come again, once
-for each time that its broker failed: nobody knows by then that it has been there.
+for each time that its broker failed: nobody knows by then that it has been there. So may what is
+earlier than that; what it gets at a time is in order.
 
 Law 3: what its sources had published by then, and is refused as late when it comes again, may have
 been passed on: it is among the events that Law 1 speaks of.
@@ -81,7 +82,9 @@ class Losses:
             and moment >= self._first_s
             and self._hangs(event)
         }
-        return _less(expected, missing), _less(Answer.of(event for _, event in came), surplus)
+        expected, got = _less(expected, missing), _less(Answer.of(one for _, one in came), surplus)
+        turns = {_key(event): _turn(gaps, moment) for moment, event in came}
+        return expected, replace(got, composite=_together(expected.composite, got.composite, turns))
 
     def _falls_into(self, gaps: Sequence[Gap], event: Event) -> bool:
         """Whether a sink may miss an event because of a gap (Law 2)."""
@@ -100,7 +103,7 @@ class Losses:
         came: list[tuple[float, Event]] = []
         seen: dict[Key, tuple[int, object]] = {}  # by how many gaps there had been
         for arrival in arrivals:
-            turn = sum(gap.begin_s <= arrival.moment for gap in gaps)
+            turn = _turn(gaps, arrival.moment)
             for event in in_order(arrival.delivery):
                 said = facts(event)
                 before, first = seen.get(_key(event), (turn, said))
@@ -126,6 +129,23 @@ class Losses:
         due = {one.rule.name: TIME_MAX for one in self._rules}
         due.update((self._rules[place].rule.name, time) for place in places)
         return horizons(self._rules, due)
+
+
+def _turn(gaps: Sequence[Gap], moment: float) -> int:
+    """How many gaps there had been by then."""
+    return sum(gap.begin_s <= moment for gap in gaps)
+
+
+def _together(
+    expected: Sequence[Event], got: Sequence[Event], turns: Mapping[Key, int]
+) -> tuple[Event, ...]:
+    """What a sink got, with what came between gaps put together, where it was in order (Law 2)."""
+    places = {_key(event): place for place, event in enumerate(expected)}
+    got_places = [places.get(_key(event), -1) for event in got]
+    by_turn = sorted(zip((turns[_key(event)] for event in got), got_places, strict=True))
+    if got_places != [place for _, place in by_turn]:
+        return tuple(got)
+    return tuple(sorted(got, key=lambda event: places.get(_key(event), -1)))
 
 
 def _apart(held: Held, place: int) -> Deployed:

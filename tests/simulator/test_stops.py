@@ -130,3 +130,20 @@ def test_who_subscribes_anew_while_a_broker_is_out_of_reach_gets_what_is_found_l
     assert check(outcome) == []
     (sink,) = outcome.experiment.sinks.values()
     assert sum(len(one.delivery) for one in sink.arrivals) == 1
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_who_subscribes_where_a_broker_comes_back_gets_what_others_have_yet_to_bring(
+    written, name: str
+) -> None:
+    """For a while the broker is alone, and its own source has promised more than the one out of
+    reach: the rule, which no tree had, was due from there (found by a review, ``push-pull-mt``).
+    """
+    text = HEAD.format(name=name).replace("2.0", "0.5").replace("60.0", "20.0")
+    text += at("source", "s0", "b1", 'events = "s0.jsonl"')
+    text += at("source", "s3", "b0", 'events = "s3.jsonl"')
+    text += at("sink", "k2", "b0", 'at_s = 7.107\nsubscribe = ["Z"]')
+    text += '[[fault]]\nkind = "stop"\nat_s = 2.002\nfor_s = 8.44\nbrokers = ["b0"]\n'
+    text += overlay({"b0 b1": 400.0})
+    files = {"s0.jsonl": lines("s0", "A", 0.72, 11.35), "s3.jsonl": lines("s3", "A", 10.24, 11.76)}
+    assert check(run(written(text, RULES, **files))) == []

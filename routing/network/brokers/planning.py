@@ -24,7 +24,6 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.identity import plain_name
-from matcher.model import TIME_MIN
 from routing.messages import Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
 from routing.network.brokers.agreed import Agreed
@@ -69,10 +68,12 @@ class Planning:
         """
         agreed, before = self._agreed, self._agreed.division()
         versions = {facts.name: facts.version for facts in agreed.known.rules}
-        self._learn(found)
         homes = {name: set(types) for name, _, types in found.nodes}
         absent = self._out_of_reach(found, homes)
-        due = self._held_by(absent, self._due_in(found))
+        if self._trees is not None:
+            self._trees.hold_dues(found, absent)
+        self._learn(found)
+        due = self._due_in(found)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
         self._detection.out_of_reach = dict(absent)
@@ -133,21 +134,6 @@ class Planning:
             if name in homes
             for one in types
             if one not in published and (name, one) not in still_open
-        }
-
-    def _held_by(self, absent: Absent, due: Mapping[str, int]) -> Mapping[str, int]:
-        """The dues, none beyond the marks of types that are published out of reach: whoever is the
-        next to want a rule that no tree has must not begin where only those that are here have
-        promised to be.
-        """
-        apart = frozenset(name for _, types in absent for name in types)
-        if not apart:
-            return due
-        marks, needs = self._detection.type_marks, self._ground.deployments.needs
-        bounds = {name: marks.get(name, TIME_MIN) for name in apart}
-        return {
-            rule: min([mark, *(bounds[name] for name in apart.intersection(needs(rule)))])
-            for rule, mark in due.items()
         }
 
     def _out_of_reach(self, found: Round, homes: Container[str]) -> Absent:

@@ -57,7 +57,7 @@ class SinkTreesDetection(DividedDetection):
         """Those of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
-        self._idle: tuple[str, ...] = ()
+        self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
 
     @property
@@ -116,7 +116,7 @@ class SinkTreesDetection(DividedDetection):
                 if not own.has_ended(name):
                     yield name, own.mark_of(name)
         published = self.publishers.types
-        for name in self._idle:
+        for name in self.idle:
             if self._deployments.find(name) is not None:
                 for needed in self._deployments.needs(name).intersection(published):
                     yield name, self._said_of(needed)
@@ -168,7 +168,7 @@ class SinkTreesDetection(DividedDetection):
         )
         evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
         names = [one.rule.name for one in self._deployments.rules]
-        self._idle = tuple(name for name in names if name not in evaluated)
+        self.idle = tuple(name for name in names if name not in evaluated)
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])
         self._router.aside = self._single - self._routed
