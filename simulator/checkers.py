@@ -62,7 +62,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
             expected, got = losses.excuse(expected, sink.arrivals, sink.gaps)
-        got = _as_published(experiment, got)
+        got = _as_published(experiment, sink, got)
         if by_arrival:
             expected = Answer(got.composite, expected.published)
             lines = [*differences(expected, got), *_impossible(experiment, got.composite)]
@@ -77,23 +77,30 @@ def _by_rule(experiment: Experiment, answer: Answer) -> Answer:
     """With the events of each rule together, where rules come while brokers may be out of reach: a
     sink there has got others' events by then that are from later (docs/networks.md).
     """
-    scenario = experiment.scenario
-    is_torn = any(
-        fault.kind in FAILURES
-        or (fault.kind == "cut" and (fault.for_s or math.inf) > scenario.heartbeat_s)
-        for fault in scenario.faults
-    )
-    if not (is_torn and scenario.changes):
+    if not (_is_torn(experiment) and experiment.scenario.changes):
         return answer
     composite = sorted(answer.composite, key=lambda event: event.source)
     return replace(answer, composite=tuple(composite))
 
 
-def _as_published(experiment: Experiment, got: Answer) -> Answer:
-    """Without the order in which published events came, where brokers fail: what is sent again may
-    come behind later ones then (docs/protocol.md, section 9).
+def _is_torn(experiment: Experiment) -> bool:
+    """Whether brokers fail, or links are cut for so long that they may seem to have."""
+    scenario = experiment.scenario
+    return any(
+        fault.kind in FAILURES
+        or (fault.kind == "cut" and (fault.for_s or math.inf) > scenario.heartbeat_s)
+        for fault in scenario.faults
+    )
+
+
+def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
+    """Without the order in which published events came, where brokers fail, or where trees are
+    built anew and the sink has not been there from the first: what is sent again may come behind
+    later ones then (docs/protocol.md, section 9).
     """
-    if not any(fault.kind in FAILURES for fault in experiment.scenario.faults):
+    fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
+    confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
+    if not fails and not (_is_torn(experiment) and confirmed_at > experiment.first_time):
         return got
     ordered = sorted(got.published, key=lambda event: (event.source, event.sequence))
     return replace(got, published=tuple(ordered))

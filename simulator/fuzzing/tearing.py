@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from simulator.faults import FAILURES
-from simulator.fuzzing.case import Case, Change, Fault, used
+from simulator.fuzzing.case import Case, Change, Fault, Sink, used
 from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.world import RuleText
 
@@ -22,6 +22,8 @@ CHANGING, ENDING, REPLACING = 0.5, 0.5, 0.5
 another."""
 STOPPING = 0.5
 """The share of torn networks where brokers may stop and go on."""
+VISITED = 0.5
+"""The share of torn networks where sinks come and go while links are cut and brokers fail."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 TORN_HEARTBEAT_S = 2.0
@@ -41,7 +43,8 @@ def torn(case: Case, random: Random) -> Case:
     changing = made_changing(stopping, Random(f"{seed}/changing"))
     ending = made_ending(changing, Random(f"{seed}/ending"))
     replacing = made_replacing(ending, Random(f"{seed}/replacing"))
-    return with_sources_while_whole(replacing)
+    visited = with_visitors(replacing, Random(f"{seed}/visitors"))
+    return with_sources_while_whole(visited)
 
 
 def made_torn(case: Case, random: Random) -> Case:
@@ -153,6 +156,30 @@ def made_replacing(case: Case, random: Random) -> Case:
         return _with(case.changes, change)
 
     return changed(case, changes)
+
+
+def with_visitors(case: Case, random: Random) -> Case:
+    """The case, or it with sinks that come and go, most of them within moments of when something is
+    cut or fails, or is back.
+    """
+    if random.random() >= VISITED:
+        return case
+    torn = [one for one in case.faults if one.kind in ("cut", *FAILURES)]
+    turns = [time_s for one in torn for time_s in (one.at_s, one.at_s + one.for_s)]
+    span_s = seconds_of(case.events)
+
+    def visiting(sink: Sink) -> Sink:
+        near_s = random.choice(turns) + random.choice((0.0, random.uniform(-0.3, 3.0)))
+        at_s = random.choice((near_s, near_s, random.uniform(0.0, span_s)))
+        for_s = random.choice((None, random.uniform(0.05, 1.0), random.uniform(0.1, span_s)))
+        return replace(
+            sink,
+            at_s=round(max(at_s, 0.0), 3),
+            for_s=None if for_s is None else round(for_s, 3),
+        )
+
+    sinks = (visiting(one) if random.random() < 0.7 else one for one in case.sinks)
+    return replace(case, sinks=tuple(sinks))
 
 
 def _unused(case: Case) -> list[RuleText]:
