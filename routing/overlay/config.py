@@ -47,6 +47,14 @@ class OverlayConfig:
     nodes_max: int = 10_000
     """Brokers of the network that are remembered."""
 
+    @property
+    def estranged_s(self) -> float:
+        """Seconds out of reach after which others may have forgotten this broker: they may have
+        missed it a little earlier than it missed them.
+        """
+        margin_s = 2 * self.heartbeat_s * self.heartbeats_missed_max + self.settle_s
+        return max(self.forget_s - margin_s, self.forget_s / 2)
+
     def __post_init__(self) -> None:
         _require(bool(self.name), "name must not be empty")
         _require(0 < self.life < 2**62, f"life must be positive and fit in 62 bits: {self.life}")

@@ -9,12 +9,16 @@ broker is believed; one that meets a greater version of itself goes on above tha
 
 Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are dropped, counted.
 Who has been out of reach for ``forget_s`` is forgotten.
+
+Law 4: who was out of reach for about so long may have forgotten this broker, and so may all when
+it was kept from its work that long. They are *estranged*, known to it or not, until they meet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 
 from routing.messages import LinkState
 from routing.overlay.config import OverlayConfig
@@ -29,6 +33,8 @@ class Floods:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
+        self._estranged: set[str] = set()
+        """Who may have forgotten this broker (Law 4); at most ``nodes_max``."""
         self.revision = 0
         """Counts up with everything that is news here."""
         self.refused = 0
@@ -92,15 +98,39 @@ class Floods:
 
     def forget(self, reachable: Collection[str], now: float) -> list[str]:
         """Forget who has been out of reach for too long; gives their names."""
-        for name in [one for one in self._missed if one in reachable]:
+        back = {one: at for one, at in self._missed.items() if one in reachable}
+        for name in back:
             del self._missed[name]
+        self.estrange(one for one, at in back.items() if now - at >= self._config.estranged_s)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)
         gone = [one for one, at in self._missed.items() if now - at >= self._config.forget_s]
         for name in gone:
             del self._states[name], self._missed[name]
             self.revision += 1
+        self.estrange(gone)
         return gone
+
+    @property
+    def forgets_at(self) -> float | None:
+        """When somebody will have been out of reach for too long; None while all are there."""
+        return min(self._missed.values()) + self._config.forget_s if self._missed else None
+
+    def be_away(self) -> None:
+        """All may have forgotten this broker: tell them of it again, though nothing is new."""
+        self.estrange(one for one in self._states if one != self._config.name)
+        self._renew(self.own, self.own.version)
+
+    def estrange(self, names: Iterable[str]) -> None:
+        """These may have forgotten this broker (Law 4)."""
+        room = self._config.nodes_max - len(self._estranged)
+        self._estranged.update(islice(names, max(room, 0)))
+
+    def meet(self, names: Iterable[str]) -> set[str]:
+        """Which of these may have forgotten this broker; they know it from now on."""
+        met = self._estranged.intersection(names)
+        self._estranged -= met
+        return met
 
     def join(self, neighbour: str) -> None:
         """A link is up: the neighbour has everything to hear."""

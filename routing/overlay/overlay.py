@@ -10,7 +10,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from routing import wire
@@ -180,11 +180,16 @@ class Overlay:
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
         self._now = now
-        for channel in [channel for channel, due in self._due.items() if due <= now]:
+        surroundings = self._surroundings
+        for channel, due in [one for one in self._due.items() if one[1] <= now]:
+            if now - due >= self._config.estranged_s:
+                surroundings.be_away(now)
             channel.handle_timer(now)
             self._collect(channel)
-        surroundings = self._surroundings
-        if surroundings.settle_at is not None and surroundings.settle_at <= now:
+        settle_at, forget_at = surroundings.settle_at, surroundings.forget_at
+        if (settle_at is not None and settle_at <= now) or (
+            forget_at is not None and forget_at <= now
+        ):
             self.has_moved = True
             surroundings.conclude(now)
         if surroundings.flood_at is not None and surroundings.flood_at <= now:
@@ -194,7 +199,7 @@ class Overlay:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = min(self._due.values()) if self._due else None
         surroundings = self._surroundings
-        for other in (surroundings.flood_at, surroundings.settle_at):
+        for other in (surroundings.flood_at, surroundings.settle_at, surroundings.forget_at):
             if other is not None and (due is None or other < due):
                 due = other
         return due
@@ -212,6 +217,10 @@ class Overlay:
         """The effects since the last call, in order."""
         effects, self.effects = self.effects, []
         return effects
+
+    def meet(self, names: Iterable[str]) -> set[str]:
+        """Which of these brokers, with whom this one goes on, may have forgotten it until now."""
+        return self._surroundings.floods.meet(names)
 
     def take_moved(self) -> bool:
         """Whether trees or neighbours may be others than when this was last asked."""

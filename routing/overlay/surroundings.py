@@ -14,7 +14,8 @@ So a broker knows whether what a root says is older than a tree that it heard of
 forgotten when its root says later that it has none. A root that is out of reach leaves orphans;
 its tree is reported broken, since it may be that only this broker thought so.
 
-Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it.
+Law 4: a broker that has been out of reach for ``forget_s`` is forgotten, and its tree with it; it
+may do the same with this one (floods, Law 4).
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ class Surroundings:
         """When news is told on."""
         self.settle_at: float | None = now
         """When conclusions are drawn: at once, where there is no link to wait for."""
+        self.forget_at: float | None = None
+        """When they are drawn again without news, since somebody is to be forgotten (Law 4)."""
         self.part: Part = parts_of(self.floods)[config.name]
         """The connected part of the network that this broker is in, as last concluded."""
 
@@ -138,6 +141,11 @@ class Surroundings:
 
     # --- link states ---
 
+    def be_away(self, now: float) -> None:
+        """It was kept from its work for so long that all may have forgotten this broker."""
+        self.floods.be_away()
+        self._flood_soon(now)
+
     def _say(self, now: float) -> None:
         """Say of this broker what is true now, if it is news."""
         own = self.trees.find(self._name)
@@ -176,6 +184,7 @@ class Surroundings:
         for name in self.floods.forget(self.part.nodes, now):
             self.trees.drop(name)
             self._broken.pop(name, None)
+        self.forget_at = self.floods.forgets_at
         for tree in list(self.trees):
             if tree.root != self._name:
                 self._look_at(tree)

@@ -143,6 +143,10 @@ class Service:
         link.source.spoke_at = self._moment.now
         return link.source
 
+    def _speaker(self, link: Link) -> Source:
+        """The source of a link that publishes or promises."""
+        return self._source_of(link)
+
     def _receive_advertise(self, link: Link, message: Advertise) -> None:
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
@@ -158,7 +162,7 @@ class Service:
         self._send(link.peer, Confirmed(message.request))
 
     def _receive_publish(self, link: Link, message: Publish) -> None:
-        source = self._source_of(link)
+        source = self._speaker(link)
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
@@ -212,7 +216,7 @@ class Service:
             self._sinks.offer(tuple(late), in_sequence(late), late=True)
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        self._detection.keep_promise(self._source_of(link), message.mark, self._moment.now)
+        self._detection.keep_promise(self._speaker(link), message.mark, self._moment.now)
 
     def _look_for_silence(self, silence_max_s: float) -> None:
         """Leave out the sources for which something waits and that have been silent so long."""

@@ -24,6 +24,7 @@ from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
     Asking,
+    Code,
     Confirmed,
     LinkHello,
     Message,
@@ -46,7 +47,7 @@ from routing.node import Node
 from routing.overlay.ends import Heard
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
-from routing.serving.sources import Source
+from routing.serving.sources import Source, Standing
 from routing.serving.status import Overview
 from routing.wire import MAGIC
 from rules.engine.engine import Detector
@@ -117,6 +118,7 @@ class Broker(Node):
             receive=self.receive,
             expel=self._expel,
             source_of=self._source_of,
+            leave_out=self._leave_out,
             check_interests=self._check_interests,
             follow=self._follow,
             settle=self._settle,
@@ -349,6 +351,14 @@ class Broker(Node):
         if source.whole is not None:  # another broker may have passed them on before it was lost
             batches = self._passing.news(batches)
         super()._offer(source, batches)
+
+    def _speaker(self, link: Link) -> Source:
+        """Who publishes or promises. A source that was left out has to advertise its types again,
+        over another link: only the whole network knows how far it is without it (asking, Law 2).
+        """
+        if link.source is not None and link.source.standing is Standing.LEFT_OUT:
+            raise ProtocolError(Code.SILENT, "left out meanwhile: advertise the types again")
+        return super()._speaker(link)
 
     def _look_for_silence(self, silence_max_s: float) -> None:
         super()._look_for_silence(silence_max_s)

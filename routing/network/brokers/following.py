@@ -5,6 +5,10 @@ tells its children what is known and the plan before anything that follows from 
 
 Law 2: where rules begin anew, sinks drop what they hold of that, since it comes again (planning,
 Law 2); not what is from before a rule holds, which is of an earlier version.
+
+Law 3: where parts of the network come together that had forgotten one another, the root's goes on
+as it is. It may be beyond what sources of the others have promised: those that have promised
+nothing new for so long are left out until they advertise again.
 """
 
 from __future__ import annotations
@@ -49,12 +53,22 @@ class Following:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
         self._agreed.follow(plan)
+        if plan.root in self._ground.overlay.meet(name for name, _, _ in plan.nodes):
+            self._leave_out_sources()
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
             self._withdraw(again)
         if self._measuring is not None:
             self._measuring.follow(plan)
+
+    def _leave_out_sources(self) -> None:
+        """Law 3."""
+        ground = self._ground
+        since = ground.moment.now - ground.overlay.config.estranged_s
+        for source in ground.detection.publishers.waited_for:
+            if source.promised_at <= since and not self._agreed.by_arrival:
+                ground.desk.leave_out(source)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""

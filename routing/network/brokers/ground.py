@@ -40,6 +40,8 @@ class Desk:
     """Close a client's link, and say why."""
     source_of: Callable[[Link], Source]
     """The source of a link, which comes alive by that."""
+    leave_out: Callable[[Source], None]
+    """Wait for a source no longer, and say so."""
     check_interests: Callable[[], None]
     """Types have become known or were forgotten: check subscriptions again."""
     follow: Callable[[], None]

@@ -200,8 +200,8 @@ class SinkTrees:
         self.hold_dues(found, [one for one in known if one[0] not in reachable])
 
     def hold_dues(self, found: Round, absent: Iterable[tuple[str, Iterable[str]]]) -> None:
-        """Rules that no tree has, and that need what is published out of reach, or was when the last
-        plan was made, are due from no later than by that plan, or by what was committed since:
+        """Rules that no tree has, and that need what is published out of reach, or was so when the
+        last plan was made, are due from no later than by that plan, or by what was committed since:
         whoever is the next to want one must not begin where only those have promised to be who are
         here, or know that no tree has it (Law 8).
         """

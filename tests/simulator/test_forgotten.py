@@ -1,0 +1,81 @@
+"""Brokers that are out of reach for so long that the others forget them (``forget_s``, an hour)."""
+
+import json
+
+import pytest
+from networks import run
+from simulator_text import overlay
+
+from routing.network import strategy
+from simulator.checkers import check
+from simulator.experiment import Outcome
+
+RULES = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
+LONG_S = 3_720.0
+
+
+def away(written, name: str, *faults: str) -> Outcome:
+    """Of three brokers around b0, b1 is away from 10.5 s on; A is published there and at b2."""
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 5.0\nlead_s = 60.0\n"
+    for source, broker in (("s0", "b2"), ("s1", "b1")):
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Z"]\n'
+    text += "".join(f"[[fault]]\n{fault}\n" for fault in faults)
+    text += overlay({"b0 b1": 5.0, "b0 b2": 5.0})
+    times = {"s0": range(0, 4_000, 50), "s1": (1, 3, 5, 100, 200, 3_800, 3_900)}
+    files = {
+        f"{source}.jsonl": "".join(
+            json.dumps({"type": "A", "source": source, "time": time, "data": {"n": 1}}) + "\n"
+            for time in own
+        )
+        for source, own in times.items()
+    }
+    return run(written(text, RULES, **files))
+
+
+STOP = f'kind = "stop"\nat_s = 10.5\nfor_s = {LONG_S}\nbrokers = ["b1"]'
+CUT = f'kind = "cut"\nat_s = 10.5\nfor_s = {LONG_S}\nlinks = [["b0", "b1"]]'
+
+
+def found(outcome: Outcome) -> dict[int, float]:
+    """When composite events came to the sink, by their times, in seconds."""
+    (sink,) = outcome.experiment.sinks.values()
+    return {
+        event.time // 10**6: one.moment
+        for one in sink.arrivals
+        for batch in one.delivery.batches
+        for event in batch.events()
+    }
+
+
+@pytest.mark.parametrize("name", ["centralized", "push-pull-mt"])
+def test_rules_wait_for_an_hour_and_no_longer(written, name: str) -> None:
+    """Though nothing else happens in the network: it was forgotten with the next news alone."""
+    came = found(away(written, name, STOP))
+    assert came[5] < 6
+    assert 3_610 < came[50] < 3_650
+    assert 3_650 <= came[3_650] < 3_651
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_a_source_brings_of_the_time_without_it_is_late(written, name: str) -> None:
+    """It was taken, and composite events of it were missing without a word. And the brokers that
+    had forgotten the one that stopped did not hear of it again.
+    """
+    outcome = away(written, name, STOP)
+    _, source = outcome.experiment.sources
+    assert [one.code.value for one in source.refusals] == ["late", "late"]
+    assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
+    assert not [one for one in check(outcome) if "broker" in one]
+
+
+@pytest.mark.parametrize("name", ["centralized", "distributed-mt"])
+def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
+    written, name: str
+) -> None:
+    """But for what rules elsewhere have been evaluated without."""
+    outcome = away(written, name, CUT)
+    assert [one.refusals for one in outcome.experiment.sources] == [[], []]
+    assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
+    assert not [one for one in check(outcome) if "broker" in one]
