@@ -1,4 +1,14 @@
+import signal
+
 import pytest
+
+
+def pytest_configure() -> None:
+    """A shell that starts tests in the background may have Ctrl-C ignored, by all that they start,
+    too: programs whose end by it is tested.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
