@@ -36,7 +36,7 @@ class Size:
     measured_s: float = 30.0
 
 
-WHOLE, QUICK = Size(), Size(brokers=3, seeds=1, warm_up_s=2.0, measured_s=4.0)
+WHOLE, QUICK = Size(), Size(brokers=3, seeds=1, warm_up_s=1.0, measured_s=2.0)
 THESIS = Size(brokers=20)
 """The thesis's own network and workload: 20 brokers, 120 types, 100 rules (``--size full``)."""
 
