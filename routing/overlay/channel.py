@@ -25,7 +25,8 @@ nothing for so long has to be told everything anew anyway.
 Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
 notices: whoever asked does so again, on another way, and should not have it done once more when the
 link is back. What was under way, or had come before its turn, leaves its number to a message that
-says nothing.
+says nothing. Link states do not outlast it either at the end that tells them: it tells all anew,
+and may have forgotten by then what it knew.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ from routing.silence import excused
 
 NO_STATES = LinkStates(())
 """Says nothing, and bears a number."""
+_SAID_ANEW = frozenset({Asked, LinkStates})
+"""What is said once more when a link is back (Law 5)."""
 
 
 class Channel:
@@ -302,14 +305,14 @@ class Channel:
             self._state = State.GREETING
             self._greeting.wait(self._now)
             self._acknowledge_at = None
-            self._drop_requests()
+            self._drop_what_comes_anew()
             self.results.append(Down(self.neighbour, reason))
 
-    def _drop_requests(self) -> None:
+    def _drop_what_comes_anew(self) -> None:
         """Law 5."""
-        self._waiting = deque(one for one in self._waiting if type(one) is not Asked)
+        self._waiting = deque(one for one in self._waiting if type(one) not in _SAID_ANEW)
         for sent in self._under_way:
-            if type(sent.message) is Asked:
+            if type(sent.message) in _SAID_ANEW:
                 sent.message = NO_STATES
         for sequence, message in self._ahead.items():
             if type(message) is Asked:

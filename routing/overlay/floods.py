@@ -104,7 +104,7 @@ class Floods:
         self.estrange(one for one, at in back.items() if now - at >= self._config.estranged_s)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)
-        gone = [one for one, at in self._missed.items() if now - at >= self._config.forget_s]
+        gone = [one for one, at in self._missed.items() if at + self._config.forget_s <= now]
         for name in gone:
             del self._states[name], self._missed[name]
             self.revision += 1
@@ -117,9 +117,13 @@ class Floods:
         return min(self._missed.values()) + self._config.forget_s if self._missed else None
 
     def be_away(self) -> None:
-        """All may have forgotten this broker: tell them of it again, though nothing is new."""
+        """All may have forgotten this broker, and one another beyond it: tell everything again,
+        though nothing is new.
+        """
         self.estrange(one for one in self._states if one != self._config.name)
         self._renew(self.own, self.own.version)
+        for neighbour in self._news:
+            self.join(neighbour)
 
     def estrange(self, names: Iterable[str]) -> None:
         """These may have forgotten this broker (Law 4)."""

@@ -52,6 +52,7 @@ class Overlay:
     def __init__(self, config: OverlayConfig, now: float) -> None:
         self._config = config
         self._now = now
+        self._estranged_s = config.estranged_s
         self._wires = Wires(config)
         self.links: Mapping[Peer, Channel] = self._wires.by_link
         """The links to brokers that this one is, or wants to be, linked to."""
@@ -124,7 +125,7 @@ class Overlay:
 
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
-        self._now = now
+        self._awake(now)
         try:
             if isinstance(message, LinkHello):
                 channel = self._wires.greet(peer, message, now)
@@ -160,13 +161,13 @@ class Overlay:
 
     def lose(self, peer: Peer, now: float) -> None:
         """The host has lost the link."""
-        self._now = now
+        self._awake(now)
         self._wires.lose(peer, now)
         self._collect_touched()
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
-        self._now = now
+        self._awake(now)
         channel = self._neighbours.get(neighbour)
         if channel is not None:
             channel.send(message, now)
@@ -179,13 +180,11 @@ class Overlay:
 
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
-        self._now = now
-        surroundings = self._surroundings
-        for channel, due in [one for one in self._due.items() if one[1] <= now]:
-            if now - due >= self._config.estranged_s:
-                surroundings.be_away(now)
+        self._awake(now)
+        for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
+        surroundings = self._surroundings
         settle_at, forget_at = surroundings.settle_at, surroundings.forget_at
         if (settle_at is not None and settle_at <= now) or (
             forget_at is not None and forget_at <= now
@@ -233,6 +232,14 @@ class Overlay:
         return changes
 
     # --- links ---
+
+    def _awake(self, now: float) -> None:
+        """Something is to be done. While neighbours are there something is, at every heartbeat; so
+        it shows when this broker was kept from its work for long.
+        """
+        if now - self._now >= self._estranged_s and self._neighbours:
+            self._surroundings.be_away(now)
+        self._now = now
 
     def _receive_goodbye(self, channel: Channel, peer: Peer, message: Goodbye) -> None:
         self.effects.append(Close(peer, message.reason))

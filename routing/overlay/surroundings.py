@@ -142,9 +142,15 @@ class Surroundings:
     # --- link states ---
 
     def be_away(self, now: float) -> None:
-        """It was kept from its work for so long that all may have forgotten this broker."""
+        """It was kept from its work for so long that all may have forgotten this broker, and the
+        tree of which it is the root.
+        """
         self.floods.be_away()
+        own = self.trees.find(self._name)
+        if own is not None:
+            self._broken[self._name] = own.epoch
         self._flood_soon(now)
+        self._settle_soon(now)
 
     def _say(self, now: float) -> None:
         """Say of this broker what is true now, if it is news."""

@@ -6,7 +6,7 @@ name is remembered, over reconnections and restarts.
 Law 2: a source's promise never goes back while it is open. One whose link is lost keeps its
 promise where it stands, and thereby stalls what waits for it; one that said Goodbye has published
 everything; one that was silent for too long, link or no link, is left out, and takes the marks
-over when it speaks again.
+over when it speaks again; what it has promised over this link it keeps.
 """
 
 from __future__ import annotations
@@ -130,6 +130,7 @@ class Sources:
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
         if source.standing is not Standing.LOST:
             source.goes_on = False
+        if source.standing is not Standing.LOST and source.peer != peer:
             source.promise = TIME_MIN
             source.promised_at = now
             source.first = source.front = None

@@ -1,12 +1,14 @@
 """Brokers that are out of reach for so long that the others forget them (``forget_s``, an hour)."""
 
 import json
+from functools import partial
 
 import pytest
 from networks import run
 from simulator_text import overlay
 
 from routing.network import strategy
+from routing.overlay.config import OverlayConfig
 from simulator.checkers import check
 from simulator.experiment import Outcome
 
@@ -79,3 +81,42 @@ def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
     assert [one.refusals for one in outcome.experiment.sources] == [[], []]
     assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
     assert not [one for one in check(outcome) if "broker" in one]
+
+
+@pytest.mark.parametrize(
+    ("links", "faults"),
+    [
+        pytest.param(
+            {"b0 b1": 5.0, "b0 b2": 5.0},
+            [("stop", 10.0, 9.0, '["b0"]')],
+            id="the root was away, and has lost its tree",
+        ),
+        pytest.param(
+            {"b0 b1": 40.0, "b0 b2": 40.0, "b1 b3": 400.0},
+            [("stop", 4.143, 9.603, '["b1"]'), ("cut", 5.054, 4.708, '[["b1", "b3"]]')],
+            id="one between others was away, which had forgotten each other",
+        ),
+        pytest.param(
+            {"b0 b1": 5.0, "b0 b2": 5.0, "b2 b3": 0.5},
+            [("stop", 10.754, 8.158, '["b3"]'), ("cut", 17.048, 14.74, '[["b2", "b3"]]')],
+            id="what waits at a link is told when its teller has forgotten it",
+        ),
+    ],
+)
+def test_brokers_that_have_forgotten_each_other_agree_again(
+    written, monkeypatch: pytest.MonkeyPatch, links: dict[str, float], faults: list[tuple]
+) -> None:
+    """Found by a search among networks whose brokers forget after 6 s."""
+    forgetful = partial(OverlayConfig, forget_s=6.0)
+    monkeypatch.setattr("simulator.experiment.OverlayConfig", forgetful)
+    text = 'strategy = "distributed-mt"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\n"
+    text += '[[source]]\nname = "s"\nbroker = "b1"\nevents = "s.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "b2"\nsubscribe = ["Z"]\n'
+    for kind, at_s, for_s, places in faults:
+        where = "brokers" if kind == "stop" else "links"
+        text += f'[[fault]]\nkind = "{kind}"\nat_s = {at_s}\nfor_s = {for_s}\n{where} = {places}\n'
+    lines = (f'{{"type": "A", "source": "s", "time": {t}, "data": {{"n": 1}}}}\n' for t in (0, 50))
+    outcome = run(written(text + overlay(links), RULES, **{"s.jsonl": "".join(lines)}))
+    assert outcome.settled
+    assert not [one for one in check(outcome) if "broker" in one or "centres" in one]

@@ -16,6 +16,7 @@ from routing.messages import (
     Heartbeat,
     LinkAck,
     LinkHello,
+    LinkState,
     LinkStates,
     ListRules,
     Packet,
@@ -179,6 +180,21 @@ def test_requests_go_with_the_link(lost: str) -> None:
     assert pair.ends["a"].buffered == 0
     others = [one for one in pair.told["b"] if not isinstance(one, Up | Down)]
     assert others == [LinkStates(())] * 7
+
+
+def test_link_states_go_with_the_link() -> None:
+    """They are told anew; who told them may have forgotten since what they say."""
+    pair = Pair(Random(0))
+    pair.mesh.run(1)
+    pair.cut(True)
+    pair.ends["a"].send(LinkStates((LinkState("c", 1),)), pair.mesh.now)
+    pair.send("a")
+    pair.mesh.run(6)
+    pair.cut(False)
+    pair.mesh.run(12)
+    assert pair.got["b"] == [1]
+    told = [one for one in pair.told["b"] if not isinstance(one, Up | Down)]
+    assert told == [LinkStates(())]
 
 
 def test_silence_takes_a_link_down_and_up_again() -> None:
