@@ -130,10 +130,10 @@ class Sources:
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
         if source.standing is not Standing.LOST:
             source.goes_on = False
-        if source.standing is not Standing.LOST and source.peer != peer:
-            source.promise = TIME_MIN
-            source.promised_at = now
-            source.first = source.front = None
+            if source.peer != peer:
+                source.promise = TIME_MIN
+                source.promised_at = now
+                source.first = source.front = None
         source.standing = Standing.LIVE
         source.peer = peer
         source.spoke_at = now

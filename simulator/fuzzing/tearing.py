@@ -1,9 +1,9 @@
 """Networks that are torn: links cut, and brokers failing, for so long that trees are built anew.
 
 Links are cut until the network falls apart for a while, brokers without clients crash, and any stop
-and go on. Rules come, end and take the place of others meanwhile, asked for at brokers that never
-fail. Where a broker with clients fails (one that crashes: storeless), nothing may differ but for
-what may be lost with it (simulator.losses).
+and go on. Sinks come and go within moments of that; rules come, end and take the place of others
+meanwhile, asked for at brokers that never fail. Where a broker with clients fails (one that
+crashes: storeless), nothing may differ but for what may be lost with it (simulator.losses).
 """
 
 from __future__ import annotations

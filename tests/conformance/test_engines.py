@@ -124,14 +124,12 @@ def test_engines_agree_with_the_oracle_on_long_histories(part: int):
 @pytest.mark.timeout(3600)
 def test_windows_of_any_length_may_be_summarised(part: int, monkeypatch: pytest.MonkeyPatch):
     """The same engine when it scans no window, however short."""
+    monkeypatch.setattr("rules.engine.growth.SCAN_MAX", 0)
     for seed in seeds(part, COUNT // 2):
-        case = random_case(seed, long=seed % 8 == 0)
-        expected = run(case, make("cdp"))
-        with monkeypatch.context() as patch:
-            patch.setattr("rules.engine.growth.SCAN_MAX", 0)
-            found = difference(expected, run(case, make("cdp")))
-            if found:
-                pytest.fail(f"{found}\n{report(case, engines_differ('cdp'))}")
+        # Every eighth is long; of the multiples of eight one (336) takes the oracle a minute.
+        case, check = random_case(seed, long=seed % 8 == 4), engines_differ("cdp")
+        if check(case):
+            pytest.fail(report(case, check))
 
 
 @pytest.mark.parametrize("part", range(PARTS))

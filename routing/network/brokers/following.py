@@ -53,7 +53,8 @@ class Following:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
         self._agreed.follow(plan)
-        if plan.root in self._ground.overlay.meet(name for name, _, _ in plan.nodes):
+        met = self._ground.overlay.meet(name for name, _, _ in plan.nodes)
+        if plan.root in met and not self._agreed.by_arrival:
             self._leave_out_sources()
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
@@ -63,11 +64,11 @@ class Following:
             self._measuring.follow(plan)
 
     def _leave_out_sources(self) -> None:
-        """Law 3."""
+        """Law 3. It is another broker that is the root, so all sources are of clients here."""
         ground = self._ground
         since = ground.moment.now - ground.overlay.config.estranged_s
-        for source in ground.detection.publishers.waited_for:
-            if source.promised_at <= since and not self._agreed.by_arrival:
+        for source in ground.sources:
+            if source.is_open and source.promised_at <= since:
                 ground.desk.leave_out(source)
 
     def _partners_in(self, plan: Plan) -> list[str]:

@@ -205,11 +205,12 @@ class SinkTrees:
         whoever is the next to want one must not begin where only those have promised to be who are
         here, or know that no tree has it (Law 8).
         """
-        apart = {one for _, types in (*absent, *self._agreed.absent) for one in types}
-        if not apart:
-            return
-        deployments, committed = self._ground.deployments, self._detection.committed
-        planned = {} if self._agreed.plan is None else dict(self._agreed.plan.due)
+        plan = self._agreed.plan
+        if plan is None:
+            return  # nor is any rule known to be in no tree
+        apart = {one for _, types in (*absent, *plan.absent) for one in types}
+        deployments = self._ground.deployments
+        planned, committed = dict(plan.due), self._detection.committed
         found.need(
             tuple(
                 (name, max(planned.get(name, TIME_MIN), committed.get(name, TIME_MIN)))

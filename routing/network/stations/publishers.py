@@ -50,12 +50,6 @@ class Publishers:
             if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
                 yield name, tuple(sorted(source.floors))
 
-    @property
-    def waited_for(self) -> Sequence[Source]:
-        """Those whose promises count."""
-        sources = {name: one for own in self._of.values() for name, one in own.items()}
-        return [one for _, one in sorted(sources.items()) if one.is_open]
-
     # --- coming and going ---
 
     def expect(self, names: Sequence[str]) -> None:
