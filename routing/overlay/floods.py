@@ -11,7 +11,8 @@ Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are 
 Who has been out of reach for ``forget_s`` is forgotten.
 
 Law 4: who was out of reach for about so long may have forgotten this broker, and so may all when
-it was kept from its work that long. They are *estranged*, known to it or not, until they meet.
+it was kept from its work that long. They are *estranged*, known to it or not, until they meet. And
+others may have forgotten who is back in reach after so long: they are told of it again.
 """
 
 from __future__ import annotations
@@ -97,11 +98,17 @@ class Floods:
         return news
 
     def forget(self, reachable: Collection[str], now: float) -> list[str]:
-        """Forget who has been out of reach for too long; gives their names."""
+        """Forget who has been out of reach for too long; gives their names.
+
+        Who is back has news for neighbours if others may have forgotten them (Law 4).
+        """
         back = {one: at for one, at in self._missed.items() if one in reachable}
         for name in back:
             del self._missed[name]
-        self.estrange(one for one, at in back.items() if now - at >= self._config.estranged_s)
+        long_gone = [one for one, at in back.items() if now - at >= self._config.estranged_s]
+        self.estrange(long_gone)
+        for name in long_gone:
+            self._spread(name)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)
         gone = [one for one, at in self._missed.items() if at + self._config.forget_s <= now]

@@ -191,6 +191,8 @@ class Surroundings:
             self.trees.drop(name)
             self._broken.pop(name, None)
         self.forget_at = self.floods.forgets_at
+        if self.floods.has_news:
+            self._flood_soon(now)
         for tree in list(self.trees):
             if tree.root != self._name:
                 self._look_at(tree)

@@ -9,8 +9,9 @@ from simulator_text import overlay
 
 from routing.network import strategy
 from routing.overlay.config import OverlayConfig
+from simulator import scenario
 from simulator.checkers import check
-from simulator.experiment import Outcome
+from simulator.experiment import Experiment, Outcome
 
 RULES = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
 LONG_S = 3_720.0
@@ -120,3 +121,31 @@ def test_brokers_that_have_forgotten_each_other_agree_again(
     outcome = run(written(text + overlay(links), RULES, **{"s.jsonl": "".join(lines)}))
     assert outcome.settled
     assert not [one for one in check(outcome) if "broker" in one or "centres" in one]
+
+
+def test_who_had_forgotten_somebody_hears_of_it_from_who_had_not(
+    written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """c0 lost its own link to b0 last, and so forgot b1 a moment before c1 did, which was just then
+    back in reach of it: what b1 says of itself was nothing new to c1, and c0 was not told.
+    """
+    forgetful = partial(OverlayConfig, forget_s=6.0)
+    monkeypatch.setattr("simulator.experiment.OverlayConfig", forgetful)
+    text = 'rules = "rules.tesla"\n[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\n'
+    for other, at_s, for_s in (("c1", 8.0, 9.6), ("c0", 10.0, 60.0)):
+        text += f'[[fault]]\nkind = "cut"\nat_s = {at_s}\nfor_s = {for_s}\n'
+        text += f'links = [["b0", "{other}"]]\n'
+    text += '[[source]]\nname = "s"\nbroker = "b0"\nevents = "s.jsonl"\n'
+    text += overlay({"b0 b1": 5.0, "b0 c0": 5.0, "b0 c1": 5.0, "c0 c1": 400.0})
+    event = '{"type": "A", "source": "s", "time": 0, "data": {"n": 1}}\n'
+    experiment = Experiment(scenario.read(written(text, RULES, **{"s.jsonl": event})))
+    known: list[str] = []
+
+    def look() -> None:
+        states = experiment.brokers["c0"].broker.overlay.states
+        known.append(" ".join(state.origin for state in states))
+
+    for moment in (17.0, 18.0, 30.0):
+        experiment.simulation.at(moment, look)
+    experiment.run()
+    assert known == ["b0 b1 c0 c1", "c0 c1", "b0 b1 c0 c1"]
