@@ -7,11 +7,13 @@ import pytest
 from networks import run
 from simulator_text import overlay
 
+from routing.effects import Effect, Log
 from routing.network import strategy
 from routing.overlay.config import OverlayConfig
 from simulator import scenario
 from simulator.checkers import check
 from simulator.experiment import Experiment, Outcome
+from simulator.hosts import Driver
 
 RULES = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
 LONG_S = 3_720.0
@@ -39,6 +41,20 @@ def away(written, name: str, *faults: str) -> Outcome:
 
 STOP = f'kind = "stop"\nat_s = 10.5\nfor_s = {LONG_S}\nbrokers = ["b1"]'
 CUT = f'kind = "cut"\nat_s = 10.5\nfor_s = {LONG_S}\nlinks = [["b0", "b1"]]'
+
+
+@pytest.fixture
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[Log]:
+    """What brokers write into their logs that somebody should know of."""
+    written: list[Log] = []
+    carry_out = Driver._carry_out
+
+    def keep(driver: Driver, effects: list[Effect]) -> None:
+        written.extend(one for one in effects if isinstance(one, Log) and one.level == "warning")
+        carry_out(driver, effects)
+
+    monkeypatch.setattr(Driver, "_carry_out", keep)
+    return written
 
 
 def found(outcome: Outcome) -> dict[int, float]:
@@ -75,13 +91,15 @@ def test_what_a_source_brings_of_the_time_without_it_is_late(written, name: str)
 
 @pytest.mark.parametrize("name", ["centralized", "distributed-mt"])
 def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
-    written, name: str
+    written, name: str, warnings: list[Log]
 ) -> None:
-    """But for what rules elsewhere have been evaluated without."""
+    """But for what rules elsewhere have been evaluated without, and that is said."""
     outcome = away(written, name, CUT)
     assert [one.refusals for one in outcome.experiment.sources] == [[], []]
     assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
     assert not [one for one in check(outcome) if "broker" in one]
+    (fields,) = [one.fields for one in warnings if "went on without a source" in one.text]
+    assert fields == {"source": "s1", "types": ["A"], "up_to": 3_800 * 10**6}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ Law 2); not what is from before a rule holds, which is of an earlier version.
 
 Law 3: where parts of the network come together that had forgotten one another, the root's goes on
 as it is. It may be beyond what sources of the others have promised: those that have promised
-nothing new for so long are left out until they advertise again.
+nothing new for so long are left out until they advertise again. What the others have brought
+meanwhile its rules do not see again, and the log says so.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from routing.network.brokers.passing import Passing
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
+from routing.serving.status import time_or_none
 
 
 class Following:
@@ -55,7 +57,7 @@ class Following:
         self._agreed.follow(plan)
         met = self._ground.overlay.meet(name for name, _, _ in plan.nodes)
         if plan.root in met and not self._agreed.by_arrival:
-            self._leave_out_sources()
+            self._meet_root()
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
@@ -63,13 +65,20 @@ class Following:
         if self._measuring is not None:
             self._measuring.follow(plan)
 
-    def _leave_out_sources(self) -> None:
+    def _meet_root(self) -> None:
         """Law 3. It is another broker that is the root, so all sources are of clients here."""
         ground = self._ground
         since = ground.moment.now - ground.overlay.config.estranged_s
         for source in ground.sources:
-            if source.is_open and source.promised_at <= since:
+            if not source.is_open:
+                continue
+            if source.promised_at <= since:
                 ground.desk.leave_out(source)
+            else:
+                text = "rules of brokers that had forgotten this one went on without a source"
+                up_to = time_or_none(source.promise)
+                types = sorted(source.floors)
+                ground.desk.log("warning", text, source=source.name, types=types, up_to=up_to)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""
