@@ -34,6 +34,7 @@ from simulator.tables import (
     ScenarioTable,
     SinkTable,
     SourceTable,
+    TopologyTable,
 )
 from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
@@ -302,12 +303,9 @@ class _Reader:
         for place, broker in enumerate(self._table.broker, 1):
             _named(f"broker[{place}].name", broker.name, graph)
             graph.add_node(broker.name)
-        links = [
-            Link((one, other), Quality(delay_s))
-            for one, other, delay_s in graph.edges(data="delay_s")
-        ]
-        for place, table in enumerate(self._table.link, 1):
-            links.append(self._link(f"link[{place}]", table, graph))
+        links = [Link((one, other), quality) for one, other, quality in graph.edges(data="quality")]
+        for place, link in enumerate(self._table.link, 1):
+            links.append(self._link(f"link[{place}]", link, graph))
         if len(graph) == 0:
             raise ValueError("expected a [[broker]] or a [topology]")
         if not nx.is_connected(graph):
@@ -316,15 +314,19 @@ class _Reader:
         return tuple(graph), tuple(links)
 
     def _generated(self) -> nx.Graph:
+        """The network of [topology]: each edge has the ``quality`` of its link."""
         table = self._table.topology
         if table is None:
             return nx.Graph()
         file = None if table.file is None else self._path(table.file)
         try:
             topology = Topology(table.kind, table.brokers, table.degree, table.delay_ms, file)
-            return graph_of(topology, Random(f"{self._seed}/topology"))
+            graph = graph_of(topology, Random(f"{self._seed}/topology"))
         except ValueError as error:
             raise ValueError(f"topology.{error}") from None
+        for *_, edge in graph.edges(data=True):
+            edge["quality"] = _quality("topology", table, edge["delay_s"])
+        return graph
 
     def _link(self, place: str, table: LinkTable, graph: nx.Graph) -> Link:
         one, other = table.between
@@ -336,12 +338,7 @@ class _Reader:
             raise ValueError(f"{place}.between: {one} and {other} are linked already")
         graph.add_edge(one, other)
         _not_negative(f"{place}.delay_ms", table.delay_ms)
-        _positive(f"{place}.bandwidth_mbps", table.bandwidth_mbps)
-        bandwidth = None if table.bandwidth_mbps is None else table.bandwidth_mbps * 125_000
-        try:
-            return Link((one, other), Quality(table.delay_ms / 1e3, bandwidth, loss=table.loss))
-        except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
+        return Link((one, other), _quality(place, table, table.delay_ms / 1e3))
 
     def _source(self, place: int, table: SourceTable, brokers: tuple[str, ...]) -> Source:
         _known(f"source[{place}].broker", table.broker, brokers)
@@ -386,6 +383,15 @@ class _Reader:
 def _one_of(place: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{place}: expected one of {', '.join(choices)}, found {value!r}")
+
+
+def _quality(place: str, table: LinkTable | TopologyTable, delay_s: float) -> Quality:
+    _positive(f"{place}.bandwidth_mbps", table.bandwidth_mbps)
+    bandwidth = None if table.bandwidth_mbps is None else table.bandwidth_mbps * 125_000
+    try:
+        return Quality(delay_s, bandwidth, loss=table.loss)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
 
 
 def _positive(place: str, value: float | None) -> None:

@@ -77,6 +77,8 @@ class TopologyTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     brokers: int = 20
     degree: float = 5.0
     delay_ms: float = 5.0
+    bandwidth_mbps: float | None = None
+    loss: float = 0.0
     file: str | None = None
 
 

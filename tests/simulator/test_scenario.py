@@ -35,6 +35,20 @@ def test_generated_and_explicit_forms_mix(written) -> None:
     assert {one.quality.delay_s for one in read.links} == {0.003, 0.005}
 
 
+def test_generated_links_have_a_bandwidth_and_lose_messages(written) -> None:
+    text = SMALL.replace("[[link]]", "[[link]]\nbandwidth_mbps = 2.0", 1)
+    text += '\n[topology]\nkind = "line"\nbrokers = 3\nbandwidth_mbps = 8.0\nloss = 0.25\n'
+    text = text.replace('name = "b1"\n[[broker]]\nname = "b2"', 'name = "x"')
+    read = scenario.read(written(text.replace('["b1", "b2"]', '["x", "b2"]')))
+    found = {link.between: (link.quality.bandwidth, link.quality.loss) for link in read.links}
+    generated = (1_000_000.0, 0.25)
+    assert found == {
+        ("b1", "b2"): generated,
+        ("b2", "b3"): generated,
+        ("x", "b2"): (250_000.0, 0.0),
+    }
+
+
 def test_a_seed_of_the_command_goes_first(written) -> None:
     assert scenario.read(written(), 9).seed == 9
 
@@ -121,6 +135,8 @@ def test_a_bad_file_is_refused_with_its_place(written, old: str, new: str, messa
         ('kind = "ring"\nbrokers = 0', "topology.brokers: at least 1, not 0"),
         ('kind = "ring"\ndelay_ms = 0.0', "topology.delay_ms must be positive"),
         ('kind = "waxman"\ndegree = 1.0', "topology.degree: at least 2"),
+        ('kind = "ring"\nbandwidth_mbps = 0.0', "topology.bandwidth_mbps: expected a positive"),
+        ('kind = "ring"\nloss = 2.0', "topology: loss must be from 0 to 1, not 2.0"),
         ('kind = "ring"\nbrokers = 100001', "topology.brokers: at most 100,000, not 100,001"),
     ],
 )
