@@ -24,7 +24,7 @@ STRATEGIES = (
 ORDERINGS = ("watermark", "arrival")
 LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
-NAME_MAX, HEARTBEAT_MAX_S = 255, 86_400.0
+NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 """What the wire has room for (routing.messages.values)."""
 NEVER = "never"
 ANY = "any"
@@ -103,6 +103,13 @@ def _count(value: Any) -> int:
     return number
 
 
+def _types(value: Any) -> int:
+    number = _count(value)
+    if number > TYPES_MAX:
+        raise ValueError
+    return number
+
+
 def _seconds(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError
@@ -162,6 +169,7 @@ NAME = Kind("TEXT", f"a text of at most {NAME_MAX} characters", _name)
 ENDPOINTS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461", _endpoints)
 LINKS = Kind("ENDPOINT", "endpoints such as tcp://127.0.0.1:7461, or none", _links)
 COUNT = Kind("COUNT", "a whole number of at least 1", _count)
+TYPES = Kind("COUNT", f"a whole number from 1 to {TYPES_MAX}", _types)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
 HEARTBEAT = Kind("SECONDS", f"seconds above 0, at most {HEARTBEAT_MAX_S:g}", _heartbeat)
 SECONDS_OR_NEVER = Kind(
@@ -206,7 +214,7 @@ KEYS = (
     Key("clients_max", "limits", COUNT, "clients at a time"),
     Key("sources_max", "limits", COUNT, "sources whose sequence numbers are remembered"),
     Key("repeat_ids_max", "limits", COUNT, "ids remembered of a source that publishes in parts"),
-    Key("types_max", "limits", COUNT, "event types at a time"),
+    Key("types_max", "limits", TYPES, "event types at a time"),
     Key("rules_max", "limits", COUNT, "rules at a time"),
     Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),
 )

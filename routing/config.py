@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, replace
 
 from matcher.model import MICROSECONDS
-from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
+from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
 
 
 class Late(enum.Enum):
@@ -72,7 +72,7 @@ class NodeConfig:
     """Ids remembered at least, of each source that publishes in parts, to know repeats by, and of
     all events with ids that have come through a network together; at most twice as many are."""
     types_max: int = 10_000
-    """Event types known at a time."""
+    """Event types known at a time; at most 50,000, so that brokers can tell one another."""
     rules_max: int = 100_000
     """Rules deployed at a time."""
     subscriptions_max: int = 1_000
@@ -87,6 +87,7 @@ class NodeConfig:
         _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
         for name in NODE_BOUNDS:
             _require(getattr(self, name) >= 1, f"{name} must be at least 1")
+        _require(self.types_max <= TYPES_MAX, f"types_max must be at most {TYPES_MAX}")
 
     def changed_to(self, other: NodeConfig) -> NodeConfig:
         """``other``, with what a running node cannot change (``FIXED``) as it is here."""

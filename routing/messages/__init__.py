@@ -69,6 +69,8 @@ from routing.messages.telling import (
     Wanted,
 )
 from routing.messages.values import (
+    ENTRIES_MAX,
+    TYPES_MAX,
     VERSION,
     Acks,
     Code,
@@ -88,6 +90,8 @@ from routing.messages.values import (
 Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed
 
 __all__ = [
+    "ENTRIES_MAX",
+    "TYPES_MAX",
     "VERSION",
     "Acknowledged",
     "Acks",

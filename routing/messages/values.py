@@ -21,6 +21,11 @@ NAME_MAX, TEXT_MAX, DOCUMENT_MAX = 255, 65_536, 2**24
 Name: TypeAlias = Annotated[str, Meta(max_length=NAME_MAX)]
 Text: TypeAlias = Annotated[str, Meta(max_length=TEXT_MAX)]
 Document: TypeAlias = Annotated[str, Meta(max_length=DOCUMENT_MAX)]
+ENTRIES_MAX = 10_000
+"""Entries of one table of a message, where its size follows from how many brokers or types somebody
+speaks of."""
+TYPES_MAX = 50_000
+"""Event types that a broker may know: half of what a message holds, for two parts of a network."""
 Tag: TypeAlias = Annotated[int, Meta(ge=0, lt=2**32)]
 Delay: TypeAlias = Annotated[int, Meta(ge=0, lt=2**40)]
 """Microseconds that a message needs over a link."""

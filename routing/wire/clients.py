@@ -9,6 +9,7 @@ import msgspec
 from matcher.model import EventType
 from routing.errors import WireError
 from routing.messages import (
+    ENTRIES_MAX,
     Acknowledged,
     Acks,
     Advertise,
@@ -55,7 +56,7 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 class _Advertised(msgspec.Struct, array_like=True, frozen=True):
     request: Request
-    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=ENTRIES_MAX)]
 
 
 class _Published(msgspec.Struct, array_like=True, frozen=True, gc=False):

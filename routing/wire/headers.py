@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from routing.messages import Name, Request
+from routing.messages import ENTRIES_MAX, Name, Request
 from routing.wire.schemas import Strings
 
 EVENTS_MAX = 65_536
@@ -47,7 +47,7 @@ class BatchHeader(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class Nested(msgspec.Struct, array_like=True, frozen=True):
     """A message within another: on its way to the root, or back."""
 
-    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10_000)]
+    path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     number: Request
     client: Name
     message: bytes

@@ -10,6 +10,8 @@ import msgspec
 
 from routing.errors import WireError
 from routing.messages import (
+    ENTRIES_MAX,
+    TYPES_MAX,
     Amended,
     Awaited,
     Awakening,
@@ -59,10 +61,12 @@ from routing.wire.schemas import event_type_of, flat_schema
 
 
 class _Known(msgspec.Struct, array_like=True, frozen=True):
-    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=10_000)]
+    types: Annotated[tuple[tuple[str, ...], ...], msgspec.Meta(max_length=2 * TYPES_MAX)]
     rules: tuple[RuleFacts, ...]
     ended: tuple[tuple[Name, SequenceNumber], ...]
-    homes: Annotated[tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=10_000)]
+    homes: Annotated[
+        tuple[tuple[Name, tuple[Name, ...]], ...], msgspec.Meta(max_length=ENTRIES_MAX)
+    ]
     given_up: tuple[Name, ...]
 
 
@@ -76,7 +80,7 @@ class _Paused(msgspec.Struct, array_like=True, frozen=True):
     rules: tuple[tuple[Name, Time], ...]
     due: tuple[tuple[Name, Time], ...]
     sources: tuple[tuple[Name, Name, tuple[Name, ...]], ...]
-    known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=10_000)]
+    known: Annotated[tuple[_Known, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     wants: tuple[tuple[Name, tuple[Text, ...]], ...]
     front: Time
 
@@ -99,7 +103,7 @@ class _Forwarded(msgspec.Struct, array_like=True, frozen=True, gc=False):
 class _Shared(msgspec.Struct, array_like=True, frozen=True, gc=False):
     first: SequenceNumber
     batches: Annotated[tuple[BatchHeader, ...], msgspec.Meta(max_length=BATCHES_MAX)]
-    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=10_000)]
+    parts: Annotated[tuple[Part, ...], msgspec.Meta(max_length=ENTRIES_MAX)]
     pulled: tuple[tuple[Number, tuple[tuple[Name, SequenceNumber, Time], ...], bytes | None], ...]
 
 

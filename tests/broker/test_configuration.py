@@ -94,6 +94,7 @@ def test_an_endpoint_list_in_the_environment_is_separated_by_commas():
         ("[network]\nlink = ['b2']\n", "[network] link: expected endpoints such as tcp://"),
         ("[network]\nstrategy = 'best'\n", "expected one of centralized, distributed-st"),
         ("[limits]\nclients_max = 0\n", "expected a whole number of at least 1, found 0"),
+        ("[limits]\ntypes_max = 50001\n", "expected a whole number from 1 to 50000, found 50001"),
         ("[limits]\nclients_max = true\n", "expected a whole number of at least 1, found true"),
         ("[promises]\nlead_max_s = -1\n", "expected a number of seconds, found -1"),
         ("[promises]\nlead_max_s = nan\n", "expected a number of seconds, found nan"),
@@ -108,7 +109,8 @@ def test_a_bad_file_is_refused_whole_with_place_and_expectation(tmp_path, text, 
 
 
 def test_what_the_wire_has_room_for_is_what_it_says() -> None:
-    assert (keys.NAME_MAX, keys.HEARTBEAT_MAX_S) == (values.NAME_MAX, values.HEARTBEAT_MAX_S)
+    for name in ("NAME_MAX", "HEARTBEAT_MAX_S", "TYPES_MAX"):
+        assert getattr(keys, name) == getattr(values, name)
     for config in (NodeConfig, SessionConfig):
         with pytest.raises(ValueError, match="at most 255 characters"):
             config(name="b" * 256)
