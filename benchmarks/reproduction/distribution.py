@@ -37,7 +37,8 @@ acknowledgements, 1 kB being 1,000 bytes. Results are exact and ordered (`orderi
 sources promise the time of their next event, so results wait until marks have travelled, but for
 no clock. The thesis's systems, which deliver as things arrive, send no such marks: every scenario
 is run by arrival, too (`ordering = "arrival"`), and the columns "exactness" tell how much later
-results in order come and how much more is sent, which is what exactness costs. Figure 7.9 has both.
+results in order come and how much more is sent, which is what exactness costs; "both ways" counts
+the seeds that this is the mean of. Figure 7.9 has both. What the thesis says is judged both ways.
 `rexmq reproduce thesis-7.9 ... thesis-7.18` measures anew; `rexmq simulate` runs any other scenario
 ([scenarios](../scenarios.md)). A figure without a section here has not been run yet; those of the
 thesis's size are on [a page of their own](distribution-study-full.md), as far as they have been.
@@ -79,7 +80,7 @@ The figures of [the study](distribution-study.md) with the thesis's default scen
 {5 * THESIS.brokers} rules. Events are published for {THESIS.warm_up_s + THESIS.measured_s:.0f}
 seconds, of which the first {THESIS.warm_up_s:.0f} are not measured. A table says how many seeds
 each strategy has by now at each of its points, results in order. By arrival there are fewer: the
-columns "exactness" are of the seeds that have been run both ways, and empty where none has.
+columns "exactness" are of the seeds that have been run both ways, which "both ways" counts.
 `rexmq reproduce thesis-7.9 ... thesis-7.18 --size full --rows ROWS` goes on with it."""
 
 
@@ -89,15 +90,18 @@ def study_of(size: Size) -> Study:
     return Study(size)
 
 
-def figure(name: str, title: str, setting: str, gathered: Gathered) -> Experiment:
-    """An experiment of this page that is made of such runs."""
+def figure(
+    name: str, title: str, setting: str, gathered: Gathered, says: str = "the thesis says"
+) -> Experiment:
+    """An experiment of this page that is made of such runs. ``says``: as of Experiment."""
 
     def run(quick: bool) -> Outcome:
         study = study_of(QUICK if quick else WHOLE)
         study.run(gathered.settings(study.size))
         return gathered.outcome(study)
 
-    return Experiment(name, PAGE, title, setting, run, gathered)
+    other = "by arrival, as in the thesis"
+    return Experiment(name, PAGE, title, setting, run, gathered, says=says, other_way=other)
 
 
 TITLES = {
@@ -113,12 +117,13 @@ TITLES = {
     "7.15": (
         "Number of brokers",
         "6 types and 5 rules more with each broker. Memory is what the simulating process grew by"
-        " at most during the run, over the number of brokers.",
+        " at most during the run, over the number of brokers: what the simulator itself needs is in"
+        " it, and a broker with more to do than others does not show.",
     ),
     "7.16": (
         "Number of brokers, with locality",
         "Classes of ten rules that share no type with others; the types of a class are published"
-        " by the fifth of all brokers nearest to its centre.",
+        " by the fifth of all brokers nearest to its centre. Sinks are anywhere, as in the thesis.",
     ),
     "7.17": ("Number of brokers, with filtering", "Nine tenths of all events match no rule."),
     "7.18": ("Publication rate", "The most frequent type keeps 10 events a second."),

@@ -3,7 +3,9 @@
 Law 1: a figure's table has a row for each place and strategy, with what exactness costs there:
 results in order beside those by arrival, over the seeds that have been run both ways.
 
-Law 2: claims and charts go by the exact runs, which all figures share where scenarios are alike.
+Law 2: charts go by the exact runs, which all figures share where scenarios are alike. Claims go by
+these too, and once more by the runs by arrival: at the places where every strategy has some, over
+the seeds that all of these have.
 """
 
 from __future__ import annotations
@@ -33,8 +35,9 @@ DEFAULT = Size(brokers=10)
 LINES = ("delay [ms]", "delay ±", "traffic [kB/s]", "traffic ±")
 FIGURES = (*LINES, "messages [1/s]")
 MEMORY = ("memory [MB]",)
-COSTS = ("exactness [ms]", "exactness [kB/s]")
-"""What results in order cost: how much later they come than by arrival, how much more is sent."""
+COSTS = ("both ways", "exactness [ms]", "exactness [kB/s]")
+"""What results in order cost: how much later they come than by arrival, how much more is sent; and
+of how many seeds that is."""
 BAR_COLUMNS = ("strategy", "seeds", *FIGURES, *MEMORY)
 BAR_CHARTS = (
     Chart(("delay [ms]",), "delay to the sink [ms]"),
@@ -95,8 +98,40 @@ class Plot:
         return Outcome(
             self._table(places, exact, by_arrival, names),
             _charts(names),
-            tuple(self.claims(claims.Readings(lines))),
+            self._judged(lines, places, by_arrival, names),
             lines,
+        )
+
+    def _judged(
+        self,
+        exact: Table,
+        places: Sequence[float],
+        by_arrival: Sequence[Found],
+        names: Sequence[str],
+    ) -> tuple[claims.Claim, ...]:
+        """Law 2."""
+        own = tuple(self.claims(claims.Readings(exact)))
+        run = [
+            (place, found)
+            for place, found in zip(places, by_arrival, strict=True)
+            if all(found[name] for name in names)
+        ]
+        if len(run) < 2:
+            idle = (claims.Claim(one.published, "not run", None) for one in own)
+            return claims.judged_both_ways(own, idle)
+        seeds = set.intersection(
+            *({row["seed"] for row in found[name]} for _, found in run for name in names)
+        )
+        common = [
+            {name: [row for row in found[name] if row["seed"] in seeds] for name in names}
+            for _, found in run
+        ]
+        lines = _lines(self.varied, [place for place, _ in run], common, names)
+        partly = "" if len(run) == len(places) else f"; {len(run)} of {len(places)} points"
+        told = f" ({len(seeds)} seed{'s' if len(seeds) > 1 else ''}{partly})"
+        other = self.claims(claims.Readings(lines))
+        return claims.judged_both_ways(
+            own, (replace(one, measured=one.measured + told) for one in other)
         )
 
     def _table(
@@ -164,7 +199,7 @@ def _costs(exact: Sequence[Row], by_arrival: Sequence[Row]) -> tuple[Figure, ...
         one["bytes"] / one["measured_s"] - other["bytes"] / other["measured_s"]
         for one, other in pairs
     ]
-    return Spread.of(late).mean, Spread.of([one / 1e3 for one in bytes_s]).mean
+    return len(pairs), Spread.of(late).mean, Spread.of([one / 1e3 for one in bytes_s]).mean
 
 
 def _rate(rows: Sequence[Row], name: str, unit: float = 1.0) -> Spread:
@@ -207,13 +242,18 @@ class Bars:
     def outcome(self, study: Study) -> Outcome:
         """What the rows that are there come to."""
         exact, by_arrival = study.found(self.settings(study.size))
-        rows = [
-            (name + told, len(found[name]), *_figures(found[name]), *_memory(found[name]))
-            for told, found in (("", exact), (", by arrival", by_arrival))
-            for name in study.strategies
-        ]
-        table = Table(BAR_COLUMNS, tuple(rows))
-        return Outcome(table, BAR_CHARTS, tuple(claims.default(table)))
+        own, other = _bars(exact, study.strategies), _bars(by_arrival, study.strategies)
+        told = tuple((f"{name}, by arrival", *figures) for name, *figures in other.rows)
+        table = Table(BAR_COLUMNS, (*own.rows, *told))
+        judged = claims.judged_both_ways(claims.default(own), claims.default(other))
+        return Outcome(table, BAR_CHARTS, judged)
+
+
+def _bars(found: Found, names: Sequence[str]) -> Table:
+    rows = (
+        (name, len(found[name]), *_figures(found[name]), *_memory(found[name])) for name in names
+    )
+    return Table(BAR_COLUMNS, tuple(rows))
 
 
 def _points(name: str, places: Sequence[float], **others: Any) -> tuple[Point, ...]:

@@ -47,11 +47,13 @@ class Claim:
     """A sentence of the paper, in our words; what was measured; whether that bears it out.
 
     ``holds`` is None where nothing here could measure it; ``measured`` then says why.
+    ``otherwise``: the same, measured in the paper's own way where ours is another.
     """
 
     published: str
     measured: str
     holds: bool | None
+    otherwise: Claim | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class Experiment:
     ``setting`` says in a sentence or two what is run, and what is not as in the paper. ``run``
     takes whether to be quick: small and rough, to see that it works. ``gathered``: how it is made
     of many runs that are kept, where it is. ``variant``: which of several runs of it this is, where
-    several are told, each on a page of its own.
+    several are told, each on a page of its own. ``says`` and ``other_way``: what stands over its
+    claims, and over what is judged otherwise.
     """
 
     name: str
@@ -102,6 +105,8 @@ class Experiment:
     run: Callable[[bool], Outcome]
     gathered: Gathered | None = None
     variant: str = ""
+    says: str = "the thesis says"
+    other_way: str = ""
 
     @property
     def stem(self) -> str:

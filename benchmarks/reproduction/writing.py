@@ -11,11 +11,11 @@ import io
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from benchmarks.reproduction.experiment import Chart, Experiment, Figure, Outcome, Table
+from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
 
 INCHES = (5.2, 3.6)
 """Width and height of one chart."""
@@ -77,15 +77,26 @@ def draw(title: str, outcome: Outcome, file: Path) -> bool:
 def section(experiment: Experiment, outcome: Outcome, machine: str, drawn: bool) -> str:
     """A section of a page: setting, claims beside measurements, figures."""
     parts = [f"## {experiment.name}: {experiment.title}", experiment.setting]
-    claims = [(claim.published, claim.measured, _VERDICTS[claim.holds]) for claim in outcome.claims]
-    if claims:
-        parts.append(_markdown(("the thesis says", "measured here", "holds"), claims))
+    if outcome.claims:
+        parts.append(_judged(experiment, outcome.claims))
     rows = [[_short(figure) for figure in row] for row in outcome.table.rows]
     parts.append(_markdown(outcome.table.columns, rows))
     if drawn:
         parts.append(f"![{experiment.title}]({experiment.stem}.png)")
     parts.append(f"[{experiment.stem}.csv]({experiment.stem}.csv), measured on {machine}.")
     return "\n\n".join(parts)
+
+
+def _judged(experiment: Experiment, claims: Sequence[Claim]) -> str:
+    """Claims beside what was measured, and beside what was in the paper's own way."""
+    columns = [experiment.says, "measured here", "holds"]
+    rows = [[one.published, one.measured, _VERDICTS[one.holds]] for one in claims]
+    if any(one.otherwise for one in claims):
+        columns += [experiment.other_way, "holds"]
+        for row, one in zip(rows, claims, strict=True):
+            other = one.otherwise
+            row += ["", ""] if other is None else [other.measured, _VERDICTS[other.holds]]
+    return _markdown(columns, rows)
 
 
 def page_of(page: str, sections: Mapping[str, str]) -> str:

@@ -149,8 +149,31 @@ def test_what_exactness_costs_goes_by_seeds_that_were_run_both_ways(code: dict[s
             study.rows.add(run, {**FIGURES, **own})
     table = plot.outcome(study).table
     cost, other = [dict(zip(table.columns, row, strict=True)) for row in table.rows][:2]
-    assert [cost[name] for name in ("seeds", "delay [ms]", *COSTS)] == [3, 10.0, 2.25, 1.0]
-    assert [other[name] for name in ("seeds", *COSTS)] == [0, None, None]
+    assert [cost[name] for name in ("seeds", "delay [ms]", *COSTS)] == [3, 10.0, 2, 2.25, 1.0]
+    assert [other[name] for name in ("seeds", *COSTS)] == [0, 0, None, None]
+
+
+def test_claims_are_judged_by_arrival_too_where_all_have_been_run(code: dict[str, str]) -> None:
+    study, plot = Study(replace(QUICK, seeds=3)), PLOTS["7.12"]
+    *exact, first, last = plot.settings(study.size)
+    for point, sent in ((exact[0], 4_000), (exact[1], 8_000), (first, 4_000)):
+        for run in study.runs([point]):
+            study.rows.add(run, {**FIGURES, "bytes": sent})
+    claim = plot.outcome(study).claims[-1]
+    assert (claim.published, claim.holds) == (
+        "Traffic of multiple-tree strategies increases little",
+        False,
+    )
+    assert claim.otherwise is not None
+    assert (claim.otherwise.measured, claim.otherwise.holds) == ("not run", None)
+    for run in study.runs([last]):
+        if run.document["seed"] == 1:
+            study.rows.add(run, {**FIGURES, "bytes": 4_400})
+    claim = plot.outcome(study).claims[-1]
+    assert claim.holds is False
+    assert claim.otherwise is not None
+    told = "times the traffic: distributed-mt 1.10 (1 seed)"
+    assert (claim.otherwise.measured, claim.otherwise.holds) == (told, True)
 
 
 def test_the_full_size_is_that_of_the_thesis() -> None:
