@@ -5,7 +5,8 @@ that is used up, unless it is withheld.
 
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
 the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
-that would empty it. Types that nobody has advertised hold nobody back.
+that would empty it. Types that nobody has advertised hold nobody back; nor do, in a network, the
+sources of other brokers, which alone know what these have promised.
 
 Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
 sink's events wait only for marks, sources that the marks wait for get their credit.
@@ -104,7 +105,8 @@ class PublishCredit:
         for name in group:
             known = None if name == TIMER.name else self._advertisements.find(name)
             if known is not None:
-                marks += [(one.mark(name), one.name) for one in known.open_advertisers]
+                own = (one for one in known.open_advertisers if not one.home)
+                marks += [(one.mark(name), one.name) for one in own]
         return min(marks, default=None)
 
     def _blocked(self, source: Source) -> str | None:

@@ -135,7 +135,7 @@ class Service:
                 raise ProtocolError(Code.BAD_NAME, "a client without a name cannot publish")
             former = self._sources.find(link.name)
             was = Standing.CLOSED if former is None else former.standing
-            source = self._sources.join(link.name, link.peer, self._moment.now)
+            source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             if link.source is None:
                 source.outstanding = self._config.publish_credit
             link.source = source

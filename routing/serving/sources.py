@@ -32,7 +32,7 @@ class Standing(enum.Enum):
 
     LIVE = "live"
     LOST = "lost"  # the link broke: the promise stays where it is
-    LEFT_OUT = "left out"  # lost for longer than source_silence_max_s
+    LEFT_OUT = "left out"  # nobody waits for it any more
     CLOSED = "closed"
 
 
@@ -45,11 +45,14 @@ class Source:
     is beyond it. ``promised_at`` and ``spoke_at`` are when it last promised something new, and
     when it last published or promised anything, in seconds of ``now``. ``outstanding`` is the
     publish credit that it has not used, ``withheld`` why it gets no more (None: it does).
+    ``home``: in a network, the broker of whose clients it is, where it is another one; that alone
+    knows its promise.
     """
 
     name: str
     standing: Standing = Standing.LIVE
     peer: Peer | None = None
+    home: str = ""
     last_sequence: int = 0
     promise: int = TIME_MIN
     promised_at: float = 0.0
@@ -119,8 +122,9 @@ class Sources:
         """The source of that name, if it is remembered."""
         return self._sources.get(name)
 
-    def join(self, name: str, peer: Peer, now: float) -> Source:
-        """A link of that name publishes: resume the source, or begin a new stay of it.
+    def join(self, name: str, peer: Peer, now: float, home: str = "") -> Source:
+        """A link of that name publishes: resume the source, or begin a new stay of it, as it does
+        where it comes to another broker.
 
         Raises Refusal when there are too many sources, all of them connected or lost.
         """
@@ -128,7 +132,7 @@ class Sources:
             self._make_room()
         # Moved to the end: the closed ones at the front have been gone the longest.
         source = self._sources.pop(name, None) or Source(name, Standing.CLOSED)
-        if source.standing is not Standing.LOST:
+        if source.standing is not Standing.LOST or source.home != home:
             source.goes_on = False
             if source.peer != peer:
                 source.promise = TIME_MIN
@@ -136,6 +140,7 @@ class Sources:
                 source.first = source.front = None
         source.standing = Standing.LIVE
         source.peer = peer
+        source.home = home
         source.spoke_at = now
         self._sources[name] = source
         return source

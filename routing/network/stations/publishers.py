@@ -2,7 +2,7 @@
 
 Law 1: the mark of a type is the least promise of those who publish it: CLOSED once nobody does, the
 beginning of time while somebody has asked whether they may. It is worked out again only when one of
-them may say something else.
+them may say something else. A source that has gone to another broker says nothing here any more.
 
 Law 2: a source is waited for where events, here or at other brokers, have come as far as its
 promise of a type. What others say of that counts for a while.
@@ -40,12 +40,12 @@ class Publishers:
 
     def of(self, name: str) -> Iterable[Source]:
         """Those that publish a type, or have."""
-        return self._of.get(name, {}).values()
+        return [one for one in self._of.get(name, {}).values() if not one.home]
 
     @property
     def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Those that publish, and their types; who is left out for its silence may come back."""
-        sources = {name: one for own in self._of.values() for name, one in own.items()}
+        sources = {one.name: one for type_name in self._of for one in self.of(type_name)}
         for name, source in sorted(sources.items()):
             if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
                 yield name, tuple(sorted(source.floors))
@@ -102,8 +102,9 @@ class Publishers:
         said = dict.fromkeys(self._of, CLOSED)
         for name, sources in self._of.items():
             for one in sources.values():
-                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
-                    said[name] = mark
+                if one.home or name not in one.floors or not one.is_open:
+                    continue
+                said[name] = min(said[name], one.mark(name))
         for name in self._asked:
             said[name] = TIME_MIN
         self.marks = said
@@ -118,7 +119,7 @@ class Publishers:
         """Law 2. ``front_of`` gives the greatest time of an event here that a type's mark may
         hold up.
         """
-        return any(
+        return not source.home and any(
             source.name in self._of.get(name, ())
             and source.mark(name) <= max(front_of(name), self._front_elsewhere(name, now))
             for name in source.floors

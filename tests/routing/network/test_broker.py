@@ -123,6 +123,54 @@ def test_a_source_that_closes_holds_nothing_up() -> None:
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
+@pytest.mark.parametrize(
+    ("home", "other", "is_lost"),
+    [("b2", "b1", False), ("b2", "b1", True), ("b1", "b2", False), ("b1", "b3", False)],
+)
+def test_a_source_that_goes_to_another_broker_is_heard_there(
+    home: str, other: str, is_lost: bool
+) -> None:
+    """Where it came to the root first, what it had promised there held its types up for ever."""
+    network = Network(3)
+    former = network.connect("t", home)
+    former.advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    network.run(0.2)
+    network.connect("m", "b2").deploy(FIRE)
+    network.connect("k", "b3").subscribe("Fire()")
+    network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50)', 2)
+    network.publish("s", 'Smoke@1.5("a")', 2)
+    network.run(0.2)
+    former.close(network.mesh.now, returns=is_lost)
+    network.run(0.2)
+    del network.clients["t"]
+    network.connect("t", other).advertise([TEMP])
+    network.run(0.2)
+    network.take_lines()
+    network.publish("t", 'Temp@9("b", 51) Temp@10("a", 51)', 12)
+    network.publish("s", 'Smoke@11("a")', 12)
+    network.run(0.2)
+    assert network.take_lines() == ['k: Fire@11("a", 51.0) <- s#2 t#2']
+
+
+def test_a_source_elsewhere_keeps_none_of_the_root_from_publishing() -> None:
+    """The root does not hear how far that is; for it, its own ran ahead of it."""
+    network = Network(3, lead_max_s=10.0, publish_credit=4)
+    network.connect("t", "b2").advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    network.run(0.2)
+    network.connect("m", "b2").deploy(FIRE)
+    network.connect("k", "b3").subscribe("Fire()")
+    network.run(0.2)
+    network.take_lines()
+    for second in range(1, 100, 5):
+        network.publish("t", f'Temp@{second}("a", 50)', second + 1)
+        network.publish("s", f'Smoke@{second}("a")', second + 1)
+    network.run(0.2)
+    assert len(network.take_lines()) == 20
+
+
 def test_published_events_take_the_way_to_who_wants_them_and_no_other(strategy: str) -> None:
     network = furnished()
     network.connect("r", "b1").subscribe('Temp(room = "a")')
