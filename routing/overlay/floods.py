@@ -11,8 +11,10 @@ Law 3: at most ``nodes_max`` brokers are remembered; states of further ones are 
 Who has been out of reach for ``forget_s`` is forgotten.
 
 Law 4: who was out of reach for about so long may have forgotten this broker, and so may all when
-it was kept from its work that long. They are *estranged*, known to it or not, until they meet. And
-others may have forgotten who is back in reach after so long: they are told of it again.
+it was kept from its work that long. They are *estranged*, known to it or not, until they meet.
+
+Law 5: neighbours may have forgotten who was out of reach, however short it was so to this broker,
+which may not have known it before. Who is back in reach is told of again, though nothing is new.
 """
 
 from __future__ import annotations
@@ -100,14 +102,13 @@ class Floods:
     def forget(self, reachable: Collection[str], now: float) -> list[str]:
         """Forget who has been out of reach for too long; gives their names.
 
-        Who is back has news for neighbours if others may have forgotten them (Law 4).
+        There may be news for neighbours then, of who is back (Law 5).
         """
         back = {one: at for one, at in self._missed.items() if one in reachable}
         for name in back:
             del self._missed[name]
-        long_gone = [one for one, at in back.items() if now - at >= self._config.estranged_s]
-        self.estrange(long_gone)
-        for name in long_gone:
+        self.estrange(one for one, at in back.items() if now - at >= self._config.estranged_s)
+        for name in back:
             self._spread(name)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)

@@ -116,7 +116,7 @@ class Overlay:
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
         """Greet the broker at ``peer``. ``delay_us`` None: the link's delay is measured."""
-        self._now = now
+        self._awake(now)
         if delay_us is not None:
             self._delays[peer] = delay_us
         self._collect(self._wires.add(peer, now))
@@ -152,7 +152,7 @@ class Overlay:
         try:
             message = wire.decode(frames)
         except WireError as error:
-            self._now = now
+            self._awake(now)
             code = Code.VERSION if isinstance(error, VersionMismatch) else Code.PROTOCOL
             self._expel(peer, ProtocolError(code, str(error)))
             self._collect_touched()
@@ -175,7 +175,7 @@ class Overlay:
 
     def want_tree(self, wanted: bool, now: float) -> None:
         """Whether this broker is to be a root even where it is not the centre."""
-        self._now = now
+        self._awake(now)
         self._surroundings.want_tree(wanted, now)
 
     def handle_timer(self, now: float) -> None:

@@ -120,6 +120,11 @@ def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
             [("stop", 10.754, 8.158, '["b3"]'), ("cut", 17.048, 14.74, '[["b2", "b3"]]')],
             id="what waits at a link is told when its teller has forgotten it",
         ),
+        pytest.param(
+            {"b6 b5": 5.0, "b5 b4": 5.0, "b4 b0": 5.0, "b0 b1": 5.0, "b1 b2": 5.0, "b1 b3": 5.0},
+            [("cut", 8.0, 7.0, '[["b6", "b5"]]'), ("cut", 12.5, 3.6, '[["b5", "b4"]]')],
+            id="one had missed the others before its neighbour did",
+        ),
     ],
 )
 def test_brokers_that_have_forgotten_each_other_agree_again(

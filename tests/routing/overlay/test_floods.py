@@ -30,14 +30,15 @@ def test_who_was_out_of_reach_for_so_long_may_have_forgotten_this_one() -> None:
     assert floods.meet(["b", "c", "d"]) == set()
 
 
-def test_others_are_told_again_of_who_was_out_of_reach_for_so_long() -> None:
+def test_neighbours_are_told_again_of_who_was_out_of_reach() -> None:
     floods = Floods(OverlayConfig("a"))
     floods.take("b", [LinkState("b", 1), LinkState("c", 1), LinkState("d", 1)])
     floods.join("e")
     list(floods.take_news())
     floods.forget({"a", "c"}, 0.0)
-    floods.forget({"a", "c", "d"}, 3_000.0)
     assert not floods.has_news
+    floods.forget({"a", "c", "d"}, 10.0)
+    assert list(floods.take_news()) == [("e", (LinkState("d", 1),))]
     floods.forget({"a", "b", "c", "d"}, 3_595.0)
     assert list(floods.take_news()) == [("e", (LinkState("b", 1),))]
 

@@ -301,6 +301,17 @@ def test_the_network_is_quiet_when_nothing_happens() -> None:
     assert signs <= len(made.mesh.wires) * 201
 
 
+def test_who_was_kept_from_its_work_for_long_knows_it_whatever_comes_first() -> None:
+    """Frames that are no message came first, and it did not."""
+    made = line(["b0", "b1"])
+    made.run(3)
+    node = made.nodes["b0"]
+    version = node._surroundings.floods.own.version
+    node.receive_frames(b"x", [b"GET / HTTP/1.1"], made.mesh.now + 3_600)
+    assert node.meet(["b1"]) == {"b1"}
+    assert node._surroundings.floods.own.version == version + 1
+
+
 def test_names_are_brokers_own() -> None:
     made = Network(0)
     for name in ("b0", "b1"):
