@@ -114,9 +114,21 @@ class Overlay:
 
     # --- inputs ---
 
+    def awake(self, now: float) -> bool:
+        """Something is to be done; gives whether this broker was kept from its work for so long
+        that others may have forgotten it. It shows, for while neighbours are there something is to
+        be done at every heartbeat.
+        """
+        was_away = now - self._now >= self._estranged_s and bool(self._neighbours)
+        self._now = now
+        if was_away:
+            self.has_moved = True
+            self._surroundings.be_away(now)
+        return was_away
+
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
         """Greet the broker at ``peer``. ``delay_us`` None: the link's delay is measured."""
-        self._awake(now)
+        self.awake(now)
         if delay_us is not None:
             self._delays[peer] = delay_us
         self._collect(self._wires.add(peer, now))
@@ -125,7 +137,7 @@ class Overlay:
 
     def receive(self, peer: Peer, message: FromNeighbour, now: float) -> None:
         """Take in what came over a link between brokers; unknown ones may be greeted back."""
-        self._awake(now)
+        self.awake(now)
         try:
             if isinstance(message, LinkHello):
                 channel = self._wires.greet(peer, message, now)
@@ -152,7 +164,7 @@ class Overlay:
         try:
             message = wire.decode(frames)
         except WireError as error:
-            self._awake(now)
+            self.awake(now)
             code = Code.VERSION if isinstance(error, VersionMismatch) else Code.PROTOCOL
             self._expel(peer, ProtocolError(code, str(error)))
             self._collect_touched()
@@ -161,13 +173,13 @@ class Overlay:
 
     def lose(self, peer: Peer, now: float) -> None:
         """The host has lost the link."""
-        self._awake(now)
+        self.awake(now)
         self._wires.lose(peer, now)
         self._collect_touched()
 
     def send(self, neighbour: str, message: Carried, now: float) -> None:
         """Send to a neighbour; nothing is sent to one that is not up."""
-        self._awake(now)
+        self.awake(now)
         channel = self._neighbours.get(neighbour)
         if channel is not None:
             channel.send(message, now)
@@ -175,12 +187,12 @@ class Overlay:
 
     def want_tree(self, wanted: bool, now: float) -> None:
         """Whether this broker is to be a root even where it is not the centre."""
-        self._awake(now)
+        self.awake(now)
         self._surroundings.want_tree(wanted, now)
 
     def handle_timer(self, now: float) -> None:
         """Do what is due."""
-        self._awake(now)
+        self.awake(now)
         for channel in [channel for channel, due in self._due.items() if due <= now]:
             channel.handle_timer(now)
             self._collect(channel)
@@ -232,14 +244,6 @@ class Overlay:
         return changes
 
     # --- links ---
-
-    def _awake(self, now: float) -> None:
-        """Something is to be done. While neighbours are there something is, at every heartbeat; so
-        it shows when this broker was kept from its work for long.
-        """
-        if now - self._now >= self._estranged_s and self._neighbours:
-            self._surroundings.be_away(now)
-        self._now = now
 
     def _receive_goodbye(self, channel: Channel, peer: Peer, message: Goodbye) -> None:
         self.effects.append(Close(peer, message.reason))

@@ -143,14 +143,17 @@ class Surroundings:
 
     def be_away(self, now: float) -> None:
         """It was kept from its work for so long that all may have forgotten this broker, and the
-        tree of which it is the root.
+        tree of which it is the root. It leaves all trees, and concludes nothing before neighbours
+        that have lost it have had the time to greet it, lest it take itself for alone.
         """
         self.floods.be_away()
-        own = self.trees.find(self._name)
-        if own is not None:
-            self._broken[self._name] = own.epoch
+        self.trees.drop(self._name)
+        for tree in self.trees:
+            if not tree.orphan:
+                self._broken[tree.root] = tree.epoch
+                self.trees.cut(tree)
         self._flood_soon(now)
-        self._settle_soon(now)
+        self.settle_at = now + self._config.settle_s + 2 * self._config.greeting_s
 
     def _say(self, now: float) -> None:
         """Say of this broker what is true now, if it is news."""

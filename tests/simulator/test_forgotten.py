@@ -17,17 +17,27 @@ from simulator.hosts import Driver
 
 RULES = "event A(n: int)\nrule r: define Z(n: int) from A() as a where n = a.n"
 LONG_S = 3_720.0
+Links = dict[str, float]
+"""By two names of brokers, milliseconds."""
 
 
-def away(written, name: str, *faults: str) -> Outcome:
-    """Of three brokers around b0, b1 is away from 10.5 s on; A is published there and at b2."""
+STAR = {"b0 b1": 5.0, "b0 b2": 5.0}
+RING = STAR | {"b1 b2": 5.0}
+
+
+def away(
+    written, name: str, *faults: str, gone: str = "b1", stays: str = "b0", links: Links = STAR
+) -> Outcome:
+    """Of three brokers one is gone from 10.5 s on; A is published there and at b2, and at one that
+    stays there is a sink. b0 is the root whenever it is there.
+    """
     text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
     text += "[protocol]\nheartbeat_s = 5.0\nlead_s = 60.0\n"
-    for source, broker in (("s0", "b2"), ("s1", "b1")):
+    for source, broker in (("s0", "b2"), ("s1", gone)):
         text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
-    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Z"]\n'
+    text += f'[[sink]]\nname = "k"\nbroker = "{stays}"\nsubscribe = ["Z"]\n'
     text += "".join(f"[[fault]]\n{fault}\n" for fault in faults)
-    text += overlay({"b0 b1": 5.0, "b0 b2": 5.0})
+    text += overlay(links)
     times = {"s0": range(0, 4_000, 50), "s1": (1, 3, 5, 100, 200, 3_800, 3_900)}
     files = {
         f"{source}.jsonl": "".join(
@@ -89,6 +99,19 @@ def test_what_a_source_brings_of_the_time_without_it_is_late(written, name: str)
     assert not [one for one in check(outcome) if "broker" in one]
 
 
+@pytest.mark.parametrize("name", strategy.names())
+def test_so_is_what_a_source_of_the_root_brings(written, name: str) -> None:
+    """A root that was away is the root again, and had forgotten nobody: what its own source brought
+    was taken, and who had what was found without it got nothing of it, without a word.
+    """
+    stop = STOP.replace("b1", "b0")
+    outcome = away(written, name, stop, gone="b0", stays="b1", links=RING)
+    _, source = outcome.experiment.sources
+    assert [one.code.value for one in source.refusals] == ["late", "late"]
+    assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
+    assert not [one for one in check(outcome) if "broker" in one]
+
+
 @pytest.mark.parametrize("name", ["centralized", "distributed-mt"])
 def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
     written, name: str, warnings: list[Log]
@@ -98,7 +121,7 @@ def test_sources_that_go_on_in_a_part_of_their_own_lose_nothing_when_it_is_back(
     assert [one.refusals for one in outcome.experiment.sources] == [[], []]
     assert found(outcome).keys() == {*range(0, 4_000, 50), 1, 3, 5, 3_800, 3_900}
     assert not [one for one in check(outcome) if "broker" in one]
-    (fields,) = [one.fields for one in warnings if "went on without a source" in one.text]
+    (fields,) = [one.fields for one in warnings if "gone on without a source" in one.text]
     assert fields == {"source": "s1", "types": ["A"], "up_to": 3_800 * 10**6}
 
 

@@ -203,6 +203,7 @@ class Broker(Node):
 
     def receive_frames(self, peer: Peer, frames: Sequence[bytes | memoryview], now: float) -> None:
         """Decode and take in one message, of a client or of a neighbour."""
+        self._awake(now)
         if peer in self.overlay.links or (peer not in self._links.by_peer and greets(frames)):
             self.overlay.receive_frames(peer, frames, now)
             self._follow_overlay(now)
@@ -221,6 +222,7 @@ class Broker(Node):
 
     def lose(self, peer: Peer, now: float) -> None:
         """The link broke, be it a client's or a neighbour's."""
+        self._awake(now)
         if peer in self.overlay.links:
             self.overlay.lose(peer, now)
             self._follow_overlay(now)
@@ -233,6 +235,7 @@ class Broker(Node):
 
     def handle_timer(self, now: float) -> None:
         """Do what is due, for clients and for neighbours."""
+        self._awake(now)
         measuring, agenda = self._measuring, self._agenda
         if measuring is not None and measuring.due_at is not None and measuring.due_at <= now:
             self._moment.now = now
@@ -274,6 +277,17 @@ class Broker(Node):
         return super().take_effects() + others if self._effects else others
 
     # --- the network ---
+
+    def _awake(self, now: float) -> None:
+        """Where others may have gone on without this broker, sources have to advertise again before
+        anything more is taken of them: with that it learns whether they have (following, Law 3).
+        """
+        if self.overlay.awake(now):
+            self._moment.now = now
+            for link in [link for link in self._links if link.source is not None]:
+                reason = "this broker was kept from its work: advertise the types again"
+                self._expel(link.peer, Code.SILENT, reason)
+            self._follow_overlay(now)
 
     def _follow_overlay(self, now: float) -> None:
         self._moment.now = now

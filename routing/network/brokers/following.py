@@ -9,12 +9,17 @@ Law 2); not what is from before a rule holds, which is of an earlier version.
 Law 3: where parts of the network come together that had forgotten one another, the root's goes on
 as it is. It may be beyond what sources of the others have promised: those that have promised
 nothing new for so long are left out until they advertise again. What the others have brought
-meanwhile its rules do not see again, and the log says so.
+meanwhile its rules do not see again, and the log says so. A root that has joined meanwhile is as
+one that had forgotten a broker; one that was away itself leaves out those of its own that the
+others were beyond.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from matcher.identity import RULE_SOURCE
+from matcher.model import TIME_MIN
 from routing.messages import Plan
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -24,6 +29,7 @@ from routing.network.brokers.passing import Passing
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
+from routing.serving.sources import Source
 from routing.serving.status import time_or_none
 
 
@@ -54,10 +60,11 @@ class Following:
     def follow(self, plan: Plan, *, is_lost: bool) -> None:
         """Go by this plan. ``is_lost``: what was under way before it may be."""
         self._surveying.begin_anew()
+        before = self._agreed.plan
         self._agreed.follow(plan)
         met = self._ground.overlay.meet(name for name, _, _ in plan.nodes)
-        if plan.root in met and not self._agreed.by_arrival:
-            self._meet_root()
+        if met and not self._agreed.by_arrival:
+            self._come_together(plan, met, before)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
@@ -65,20 +72,31 @@ class Following:
         if self._measuring is not None:
             self._measuring.follow(plan)
 
-    def _meet_root(self) -> None:
-        """Law 3. It is another broker that is the root, so all sources are of clients here."""
+    def _come_together(self, plan: Plan, met: Collection[str], before: Plan | None) -> None:
+        """Law 3. ``met``: those with whom this broker goes on, and who may have forgotten it."""
         ground = self._ground
+        is_root = plan.root == ground.name
+        is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
+        if plan.root not in met and is_known and not is_root:
+            return
         since = ground.moment.now - ground.overlay.config.estranged_s
-        for source in ground.sources:
-            if not source.is_open:
-                continue
-            if source.promised_at <= since:
+        for source in [one for one in ground.sources if one.is_open and not one.home]:
+            is_silent = source.promised_at <= since
+            if is_silent and (not is_root or self._are_beyond(source)):
                 ground.desk.leave_out(source)
-            else:
-                text = "rules of brokers that had forgotten this one went on without a source"
-                up_to = time_or_none(source.promise)
-                types = sorted(source.floors)
-                ground.desk.log("warning", text, source=source.name, types=types, up_to=up_to)
+            elif not (is_silent or is_root):
+                self._warn_of_what_others_did_without(source, plan)
+
+    def _are_beyond(self, source: Source) -> bool:
+        """At the root: whether somebody was given more of its types than it has promised."""
+        marks = self._ground.detection.type_marks
+        return any(source.mark(name) < marks.get(name, TIME_MIN) for name in source.floors)
+
+    def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
+        text = "rules of brokers that had forgotten this one may have gone on without a source"
+        up_to = time_or_none(max(source.promise, plan.front))
+        types = sorted(source.floors)
+        self._ground.desk.log("warning", text, source=source.name, types=types, up_to=up_to)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""
