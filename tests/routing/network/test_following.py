@@ -1,0 +1,54 @@
+"""Brokers that come back into a network after others may have forgotten them (following, Law 3)."""
+
+from functools import partial
+
+import pytest
+from brokers import SCHEMAS, Network
+
+import rules.engine
+from routing.config import NodeConfig
+from routing.network.making import make_broker
+from routing.network.strategy import make
+from routing.overlay.config import OverlayConfig
+
+TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
+
+
+def start(network: Network, name: str, *others: str) -> None:
+    """A broker more, linked to these."""
+    made = make_broker(
+        NodeConfig(name=name, wall_clock=False),
+        OverlayConfig(name, forget_s=12.0),
+        rules.engine.make("naive"),
+        make(network.strategy),
+    )
+    network.brokers[name] = network.mesh.parties[name] = made  # type: ignore[assignment]
+    for other in others:
+        network.link(name, other)
+
+
+@pytest.mark.parametrize("strategy", ["centralized", "distributed-mt"])
+def test_a_source_that_comes_back_to_a_root_that_is_new_to_it_holds_nothing_up(
+    monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    """The one that came back had never heard of it, and its source held rules up for ever."""
+    monkeypatch.setattr("brokers.OverlayConfig", partial(OverlayConfig, forget_s=12.0))
+    monkeypatch.setattr(Network, "strategy", strategy)
+    network = Network(2)
+    network.connect("t", "b1").advertise([TEMP])
+    network.run(0.5)
+    network.publish("t", 'Temp@1("a", 50)', 2)
+    wires = [network.mesh.wires["b1", b"b2"], network.mesh.wires["b2", b"b1"]]
+    for wire in wires:
+        wire.cut = True
+    network.run(5)
+    start(network, "a0", "b2")
+    start(network, "a1", "a0")
+    network.run(12)
+    assert network.brokers["b2"].ground.router.root == "a0"
+    for wire in wires:
+        wire.cut = False
+    network.run(5)
+    assert network.brokers["b1"].ground.router.root == "a0"
+    (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
+    assert source["standing"] == "left out"
