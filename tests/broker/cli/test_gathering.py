@@ -4,6 +4,7 @@ else; what is written says how many there are.
 
 import csv
 import json
+import tomllib
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -191,6 +192,12 @@ def test_the_full_size_is_that_of_the_thesis() -> None:
     assert THESIS.seeds == 10
     places = [point.place for point in PLOTS["7.15"].points_of(THESIS)]
     assert (places[0], places[-1]) == (5, 50)
+
+
+def test_the_default_scenario_is_a_file_too() -> None:
+    file = Path(__file__).parents[3] / "examples" / "thesis" / "scenario.toml"
+    (default, _) = DEFAULTS.settings(THESIS)
+    assert tomllib.loads(file.read_text()) == {**default, "seed": 1, "strategy": "distributed-st"}
 
 
 def test_the_whole_day_is_made_in_parts_that_follow_one_another() -> None:
