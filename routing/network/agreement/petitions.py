@@ -15,7 +15,8 @@ from routing.messages import Asking, Code
 REQUESTS_MAX = 10_000
 """Requests of one broker's clients that wait for the root, or for its answer."""
 
-Petition = tuple[Peer, Asking]
+Petition = tuple[Peer, Asking, str]
+"""A client, what it asks, and the client's name where that is of use."""
 
 
 class Petitions:
@@ -33,12 +34,12 @@ class Petitions:
 
     def wait(self, peer: Peer, request: Asking) -> None:
         """There is no way to the root yet."""
-        self._waiting.append((peer, request))
+        self._waiting.append((peer, request, ""))
 
-    def send(self, peer: Peer, request: Asking) -> int:
+    def send(self, peer: Peer, request: Asking, name: str = "") -> int:
         """The request is about to be sent; gives its number."""
         self._last_number += 1
-        self._sent[self._last_number] = peer, request
+        self._sent[self._last_number] = peer, request, name
         return self._last_number
 
     def find(self, number: int) -> Petition | None:

@@ -41,6 +41,7 @@ from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.serving.link import Link
+from routing.serving.sources import Standing
 from routing.serving.status import begin_facts
 
 _CHANGING = (Advertise, Unadvertise, Deploy, Remove)
@@ -84,6 +85,7 @@ class Requests:
                 reason = f"{REQUESTS_MAX} requests wait for the network already"
                 raise Refusal(Code.LIMIT, reason)
             if isinstance(request, Advertise):
+                self._visiting.check_name(link.name)
                 self._ground.advertisements.check(request.types, link.name)
             self._due.append((link.peer, request))
             self._agenda.tell_soon()
@@ -97,7 +99,7 @@ class Requests:
         if isinstance(request, Advertise):
             ground.advertisements.check(request.types, link.name)
             ground.desk.source_of(link)
-        number = self._petitions.send(link.peer, request)
+        number = self._petitions.send(link.peer, request, link.name)
         ground.send(father, Asked((ground.name,), number, link.name, request))
         if link.peer and isinstance(request, Advertise):
             self._detection.publishers.expect([schema.name for schema in request.types])
@@ -171,6 +173,8 @@ class Requests:
         if link is None:
             return False
         try:
+            if isinstance(request, Advertise):
+                self._visiting.check_name(link.name)
             desk.serve(link, request)
         except Refusal as refusal:
             desk.send(peer, Refused(request.request, refusal.code, str(refusal)))
@@ -197,13 +201,31 @@ class Requests:
         petition = self._petitions.answer(answered.number)
         if petition is None:
             return
-        (peer, request), answer = petition, answered.answer
+        (peer, request, name), answer = petition, answered.answer
         if peer and isinstance(request, Advertise):
             self._detection.publishers.expect_no_more([schema.name for schema in request.types])
         link = ground.links.find(peer)
-        if link is not None and isinstance(answer, Confirmed):
-            answer = self._carry_out(link, request, answer)
+        if isinstance(answer, Confirmed):
+            if link is not None:
+                answer = self._carry_out(link, request, answer)
+            elif isinstance(request, Advertise):
+                self._be_left(name, request)
         ground.answer(peer, replace(answer, request=request.request))
+
+    def _be_left(self, name: str, request: Advertise) -> None:
+        """A source was taken in whose client has gone meanwhile: it waits for that to come back, or
+        has closed, which the root has yet to hear.
+        """
+        source = self._ground.sources.find(name)
+        if source is None or source.standing is Standing.LIVE:
+            return  # the client is back, and advertises again
+        names = [schema.name for schema in request.types]
+        if source.standing is Standing.LOST:
+            for schema in request.types:
+                self._ground.advertisements.advertise(source, schema, TIME_MIN)
+        self._detection.add_own(source, names)
+        if source.standing is Standing.CLOSED:
+            self._detection.publishers.leave(source)
 
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
         """What the root has confirmed is true here, too. Gives what to tell the client."""
@@ -228,7 +250,7 @@ class Requests:
     def lose_root(self) -> None:
         """The way to the root is another, or there is none."""
         self._detection.publishers.expect_nothing()
-        for peer, request in self._petitions.take_lost():
+        for peer, request, _ in self._petitions.take_lost():
             if isinstance(request, _REPEATABLE):
                 self._petitions.wait(peer, request)
             else:
@@ -243,7 +265,7 @@ class Requests:
     def ask_again(self) -> None:
         """Ask what has waited for a way to the root; it waits on, if there is none."""
         ground = self._ground
-        for peer, request in self._petitions.take_waiting():
+        for peer, request, _ in self._petitions.take_waiting():
             if ground.links.find(peer) is not None:
                 ground.desk.receive(peer, request, ground.moment.now)
 

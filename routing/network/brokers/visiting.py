@@ -7,7 +7,7 @@ somebody who publishes them; what it promises comes along the tree.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
@@ -36,9 +36,23 @@ class Visiting:
             raise Refusal(Code.NAME_TAKEN, reason)
         return self._visitors.admit(asked, ground.moment.now)
 
+    def check_name(self, name: str) -> None:
+        """Refusal when a client here cannot publish under this name, since a visitor does."""
+        if self._visitors.find(name) is not None:
+            home = self._visitors.home(name)
+            reason = f"a live client of broker {home} is named {name!r}"
+            raise Refusal(Code.NAME_TAKEN, reason)
+
     def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
-        """A source at another broker publishes; logs when its name is taken."""
-        if home == self._ground.name or self._visitors.find(name) is not None:
+        """A source at another broker publishes; logs when its name is taken. One that visits from
+        there already may publish more by now than it did when this was last heard.
+        """
+        if home == self._ground.name:
+            return
+        source = self._visitors.find(name)
+        if source is not None:
+            if self._visitors.home(name) == home:
+                self._advertise(source, [one for one in types if one.name not in source.floors])
             return
         try:
             self._introduce(name, home, types)
@@ -62,8 +76,11 @@ class Visiting:
             raise Refusal(Code.NAME_TAKEN, f"a client here and one of {home} are named {name!r}")
         asked = Asked((home,), 0, name, Advertise(0, types))
         source = ground.desk.source_of(self._visitors.admit(asked, ground.moment.now))
+        self._advertise(source, types)
+
+    def _advertise(self, source: Source, types: Iterable[EventType]) -> None:
         for schema in types:
-            ground.advertisements.advertise(source, schema, TIME_MIN)
+            self._ground.advertisements.advertise(source, schema, TIME_MIN)
 
     def hear_promise(self, name: str, mark: int) -> None:
         """A source at another broker promises; elsewhere than at the root this is told on."""

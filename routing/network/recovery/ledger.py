@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from matcher.model import TIME_MAX, EventBatch
+from matcher.model import TIME_MAX, EventBatch, EventType
 from routing.order import greatest_time
 
 LEAST = 4_096
@@ -51,6 +51,15 @@ class Ledger:
     def __iter__(self) -> Iterator[tuple[EventBatch, ...]]:
         """What is kept, message by message."""
         return (entry.batches for entry in self._entries)
+
+    def fitting(self, schemas: Mapping[str, EventType]) -> Iterator[tuple[EventBatch, ...]]:
+        """What is kept, message by message, but for events of a type that has another schema by
+        now: nobody could take them in.
+        """
+        for entry in self._entries:
+            yield tuple(
+                one for one in entry.batches if schemas.get(one.type.name, one.type) == one.type
+            )
 
     @property
     def is_full(self) -> bool:

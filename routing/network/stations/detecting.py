@@ -233,7 +233,7 @@ class SinkTreesDetection(DividedDetection):
         self.grove.touch_all()
         for root, tree in self.trees.items():
             if root in self._begun and not self._by_arrival:
-                tree.begin(self.ledger)
+                tree.begin(self.ledger.fitting(self._advertisements.schemas))
                 continue
             for batches in self._held or ():
                 tree.push(batches)

@@ -252,7 +252,7 @@ class DividedDetection(EndingDetection):
         self.station.begin_anew()
         self._follow(division)
         self.ledger.begin_anew()
-        kept = list(self.ledger)
+        kept = list(self.ledger.fitting(self._advertisements.schemas))
         held = len(self._held or ())  # the last of what is kept
         came = 0 if is_lost else max(len(kept) - held, 0)
         for part in _parts(kept[:came]):

@@ -75,8 +75,9 @@ class Publishers:
         self.touch()
 
     def leave(self, source: Source) -> None:
-        """A source has closed, which the root has to be told."""
-        self._leaving.append(source.name)
+        """A source has closed, which the root has to be told: unless it was refused there."""
+        if any(sources.get(source.name) is source for sources in self._of.values()):
+            self._leaving.append(source.name)
 
     @property
     def have_left(self) -> bool:

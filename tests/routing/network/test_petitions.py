@@ -11,18 +11,18 @@ from routing.serving.sources import Source
 
 def test_a_request_is_answered_once() -> None:
     petitions = Petitions()
-    number = petitions.send(b"a", ListRules(1))
-    assert petitions.answer(number) == (b"a", ListRules(1))
+    number = petitions.send(b"a", ListRules(1), "")
+    assert petitions.answer(number) == (b"a", ListRules(1), "")
     assert petitions.answer(number) is None
 
 
 def test_what_was_sent_is_lost_with_the_way_and_what_waits_is_not() -> None:
     petitions = Petitions()
-    number = petitions.send(b"a", ListRules(1))
+    number = petitions.send(b"a", ListRules(1), "")
     petitions.wait(b"b", ListRules(2))
-    assert petitions.take_lost() == [(b"a", ListRules(1))]
+    assert petitions.take_lost() == [(b"a", ListRules(1), "")]
     assert petitions.answer(number) is None
-    assert petitions.take_waiting() == [(b"b", ListRules(2))]
+    assert petitions.take_waiting() == [(b"b", ListRules(2), "")]
     assert petitions.take_waiting() == []
 
 

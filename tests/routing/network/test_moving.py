@@ -1,0 +1,140 @@
+"""Sources of a network that come under names of others, close early, or publish something else."""
+
+import pytest
+from brokers import SCHEMAS, Network
+from conversation import schema_of
+
+from routing.config import SessionConfig
+from routing.effects import BROKER
+from routing.session import Session
+
+TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
+HOT = "rule hot: define Hot(room: string) from Temp(value > 45) as t where room = t.room"
+TAKEN = "other: refused (name-taken): a live client of broker b1 is named 't'"
+
+
+@pytest.fixture(autouse=True, params=["centralized", "distributed-st", "push-pull-mt"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Network, "strategy", request.param)
+
+
+def join(network: Network, party: str, name: str, broker: str) -> Session:
+    """A client under a name that others may bear."""
+    session = Session(SessionConfig(name))
+    network.clients[party] = network.mesh.parties[party] = session  # type: ignore[assignment]
+    peer = f"client {party}".encode()
+    network._wire(party, BROKER, broker, peer, 0.0)
+    network._wire(broker, peer, party, BROKER, 0.0)
+    session.connect(network.mesh.now)
+    network.run(0.1)
+    return session
+
+
+def cut(network: Network, one: str, other: str, *, is_cut: bool = True) -> None:
+    for name, far in ((one, other), (other, one)):
+        network.mesh.wires[name, far.encode()].cut = is_cut
+
+
+@pytest.mark.parametrize("broker", ["b2", "b3"], ids=["the root", "another"])
+def test_who_was_refused_a_name_does_not_close_its_owner(broker: str) -> None:
+    """By its Goodbye it did, and the root let its own clients have the names of visitors."""
+    network = Network(3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("k", "b3").subscribe("Temp()")
+    network.run(0.5)
+    network.take_lines()
+    other = join(network, "other", "t", broker)
+    other.advertise([TEMP])
+    network.run(0.5)
+    assert network.take_lines() == [TAKEN]
+    other.close(network.mesh.now)
+    network.run(0.5)
+    network.publish("t", 'Temp@3("a", 51)', 4)
+    assert network.take_lines() == ['k: t#1 Temp@3("a", 51.0)']
+    join(network, "other", "t", "b3").advertise([TEMP])
+    network.run(0.5)
+    assert network.take_lines() == [TAKEN]
+
+
+@pytest.mark.parametrize("how", ["closes", "is lost"])
+def test_a_source_that_goes_before_it_is_answered_is_no_ghost(how: str) -> None:
+    """The root took it in, and nobody ever said anything for it: rules over its types waited."""
+    network = Network(3)
+    network.connect("o", "b3").advertise([TEMP])
+    network.run(0.3)
+    network.connect("m", "b2").deploy(HOT)
+    network.connect("k", "b2").subscribe("Hot()")
+    network.run(0.5)
+    ghost = network.connect("t", "b1")
+    ghost.advertise([TEMP])
+    ghost.close(network.mesh.now, returns=how == "is lost")
+    network.run(1)
+    network.take_lines()
+    network.publish("o", 'Temp@1("a", 50)', 5)
+    network.run(1)
+    found = ['k: Hot@1("a") <- o#1']
+    if how == "is lost":  # it waits for that to come back, as for any other
+        assert network.take_lines() == []
+        del network.clients["t"]
+        network.connect("t", "b1").advertise([TEMP])
+        network.run(0.5)
+        network.clients["t"].promise(5_000_000)
+        network.run(0.5)
+        found.insert(0, "t: confirmed")
+    assert network.take_lines() == found
+
+
+def test_what_a_source_came_to_publish_apart_is_known_when_it_is_back() -> None:
+    """The root knew the source already, and did not look at what it publishes."""
+    network = Network(4)
+    source = network.connect("x", "b4")
+    source.advertise([TEMP])
+    network.connect("k", "b1").subscribe("Smoke()")
+    network.run(0.5)
+    cut(network, "b3", "b4")
+    network.run(10)
+    source.advertise([SMOKE])
+    network.run(1)
+    cut(network, "b3", "b4", is_cut=False)
+    network.run(10)
+    network.connect("y", "b1").advertise([schema_of("Other(a: int)")])
+    network.run(1)
+    network.take_lines()
+    network.publish("x", 'Smoke@3("b")', 4)
+    assert network.take_lines() == ['k: x#1 Smoke@3("b")']
+
+
+def test_what_is_kept_of_a_type_with_another_schema_takes_nothing_with_it() -> None:
+    """It was sent again when all began anew, and voided all that was in the message with it."""
+    anew = schema_of("Temp(room: string, value: string)")
+    gas = schema_of("Gas(room: string)")
+    network = Network(3)
+    former = network.connect("t", "b1")
+    former.advertise([TEMP])
+    network.connect("s", "b1").advertise([SMOKE])
+    network.connect("g", "b3").advertise([gas])
+    network.run(0.3)
+    network.connect("m", "b2").deploy(
+        "rule f: define F(room: string) from Smoke(room = $r) and"
+        " last Gas(room = $r) within 5 min from Smoke where room = Smoke.room"
+    )
+    network.connect("f", "b3").subscribe("F()")
+    network.connect("k", "b3").subscribe("Temp()")
+    network.run(0.5)
+    network.publish("t", 'Temp@1("x", 50)', 2)
+    former.close(network.mesh.now)
+    network.run(0.5)
+    del network.clients["t"]
+    network.connect("t2", "b1").advertise([anew])
+    network.run(0.5)
+    network.publish("t2", 'Temp@4("x", "fifty")', 5, {"Temp": anew})
+    network.publish("g", 'Gas@5("a")', 20, {"Gas": gas})
+    network.publish("s", 'Smoke@6("a")', 6)
+    cut(network, "b2", "b3")
+    network.run(8)
+    cut(network, "b2", "b3", is_cut=False)
+    network.run(8)
+    network.publish("s", 'Smoke@15("z")', 20)
+    network.run(1)
+    assert 'f: F@6("a") <- s#1 g#1' in network.take_lines()
+    assert not [one for one in network.mesh.log if getattr(one, "level", "") == "error"]
