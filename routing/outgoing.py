@@ -33,6 +33,7 @@ from routing.order import (
     one_after_another,
     strictly_rises,
 )
+from routing.wire.extent import EXTENT_MAX, extent, extent_of
 
 NO_TIME = TIME_MIN
 """The time of an event that is to be stamped."""
@@ -150,6 +151,10 @@ class Outgoing:
         events = sum(map(len, batches))
         if events == 0:
             raise SessionError("there is no event to publish")
+        for batch in batches:
+            if extent(batch) > EXTENT_MAX:
+                for place in range(len(batch)):
+                    _check_length(batch.take(slice(place, place + 1)))
         if events > self.room:
             raise self._full(events)
         order = in_sequence(batches)
@@ -172,6 +177,8 @@ class Outgoing:
         config, row = self._config, event.row
         if self.room < 1:
             raise self._full(1)
+        if extent(event) > EXTENT_MAX:
+            _check_length(event)
         time, sequence = row.time, row.sequence
         if time == NO_TIME:
             time = max(round(now * MICROSECONDS), self._stamp + 1)
@@ -210,8 +217,8 @@ class Outgoing:
         self.unacknowledged += item.events
         while item.events > self._config.publish_events_max:
             head, item = item.cut(self._config.publish_events_max)
-            self._waiting.append(head)
-        self._waiting.append(item)
+            self._waiting += _messages(head)
+        self._waiting += _messages(item)
 
     def _say(self, mark: int) -> None:
         if self._waiting:
@@ -297,3 +304,19 @@ def _later(one: int | None, other: int | None) -> int | None:
     if one is None or other is None:
         return one if other is None else other
     return max(one, other)
+
+
+def _messages(item: Item) -> list[Item]:
+    """The item in parts that fit into messages."""
+    if item.events <= 1 or extent_of(item.batches) <= EXTENT_MAX:
+        return [item]
+    head, rest = item.cut(item.events // 2)
+    return _messages(head) + _messages(rest)
+
+
+def _check_length(event: EventBatch) -> None:
+    """SessionError for an event that no message has room for."""
+    if extent(event) > EXTENT_MAX:
+        raise SessionError(
+            f"an event of {event.type.name} of {extent(event):,} bytes: at most {EXTENT_MAX:,}"
+        )

@@ -32,6 +32,7 @@ from routing.messages import Code, Delivery, Subscribe, WhenFull
 from routing.order import greatest_time
 from routing.serving.deployment import Deployed, Deployments
 from routing.serving.ended import outlasted, told
+from routing.wire.extent import EXTENT_MAX, extent_of
 from rules.engine.engine import Detections
 from rules.pattern import TIMER
 
@@ -121,20 +122,34 @@ class Sink:
         if not self._queue or self.credit == 0:
             return None
         room = min(self.credit, events_max)
-        parcel = self._pop(room)
+        parcel, size = self._pop_message(room)
         if self._queue:
-            parcel = self._joined(parcel, room)
+            parcel = self._joined(parcel, size, room)
         self.credit -= parcel.events
         self.delivered += parcel.events
         dropped, self._unreported = self._unreported, 0
         batches = told(parcel.batches) if self.has_ended_rules else parcel.batches
         return Delivery(batches, parcel.subscriptions, parcel.order, dropped, parcel.late)
 
-    def _joined(self, first: Parcel, events_max: int) -> Parcel:
-        """The first parcel with those that wait behind it, up to so many events."""
+    def _pop_message(self, events_max: int) -> tuple[Parcel, int]:
+        """What fits into a message of the first parcel, at most so many events; and its extent."""
+        parcel = self._pop(events_max)
+        while (size := extent_of(parcel.batches)) > EXTENT_MAX and parcel.events > 1:
+            parcel, rest = parcel.cut(parcel.events // 2)
+            self._queue.appendleft(rest)
+            self._queued += rest.events
+        return parcel, size
+
+    def _joined(self, first: Parcel, size: int, events_max: int) -> Parcel:
+        """The first parcel, of that extent, with those that wait behind it, up to so many events
+        and as long as a message may be.
+        """
         parcels, events, batches = [first], first.events, len(first.batches)
         while self._queue and events < events_max and batches < JOINED_BATCHES_MAX:
             if self._queue[0].late != first.late:
+                break
+            size += extent_of(self._queue[0].batches)
+            if size > EXTENT_MAX:
                 break
             parcel = self._pop(events_max - events)
             parcels.append(parcel)

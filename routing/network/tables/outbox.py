@@ -9,9 +9,10 @@ from routing.messages import Forward
 from routing.network.recovery.dues import Times
 from routing.partition.asking import Answers
 from routing.partition.forwarded import Forwarded
+from routing.wire.extent import EXTENT_MAX, extent
 
 BATCHES_AT_ONCE, EVENTS_AT_ONCE = 1_000, 65_536
-"""Batches, and events beyond which no more batches are added, in one message."""
+"""Batches, and events beyond which no more batches are added, in one message; EXTENT_MAX, too."""
 
 
 class Outbox:
@@ -71,12 +72,17 @@ def _waited(forwarded: Forwarded) -> Iterator[Forward]:
 def parts_of(batches: Iterable[EventBatch]) -> Iterator[tuple[EventBatch, ...]]:
     """Batches in parts that fit into messages."""
     part: list[EventBatch] = []
-    events = 0
+    events = size = 0
     for batch in batches:
+        own = extent(batch)
+        if part and size + own > EXTENT_MAX:
+            yield tuple(part)
+            part, events, size = [], 0, 0
         part.append(batch)
         events += len(batch)
+        size += own
         if len(part) == BATCHES_AT_ONCE or events >= EVENTS_AT_ONCE:
             yield tuple(part)
-            part, events = [], 0
+            part, events, size = [], 0, 0
     if part:
         yield tuple(part)

@@ -28,6 +28,7 @@ from routing.errors import ProtocolError
 from routing.messages import Code, Flow, Forward, Part, Shared
 from routing.network.tables.outbox import BATCHES_AT_ONCE, EVENTS_AT_ONCE
 from routing.partition.asking import Answers
+from routing.wire.extent import EXTENT_MAX, extent, extent_of
 
 REMEMBERED_MAX = 16_384
 """Events that both ends of a link remember, and the rest of the batch that the first is in."""
@@ -130,16 +131,21 @@ class _Waiting:
         self._said = 0
         """Events and batches of all trees so far, the same ones several times."""
         self._events = 0
+        self._extent = 0
+        """That of the batches so far."""
 
     def has_room_for(self, batches: Sequence[EventBatch]) -> bool:
         if not self.parts:
             return True
+        if self._said + len(batches) > BATCHES_AT_ONCE:
+            return False
         events = self._events + sum(map(len, batches))
-        return self._said + len(batches) <= BATCHES_AT_ONCE and events <= EVENTS_AT_ONCE
+        return events <= EVENTS_AT_ONCE and self._extent + extent_of(batches) <= EXTENT_MAX
 
     def add(self, batch: EventBatch, first: int) -> None:
         self._places[first] = len(self.batches), len(batch)
         self.batches.append(batch)
+        self._extent += extent(batch)
 
     def pick(self, numbers: list[int]) -> int | bytes:
         self._said += 1
