@@ -136,6 +136,9 @@ class Node(Service):
                 self._send(link.peer, Heartbeat())
         silence_max_s = self._config.source_silence_max_s
         if silence_max_s is not None:
+            if now > due:
+                for source in self._sources:
+                    source.spoke_at = excused(source.spoke_at, due, now)
             self._look_for_silence(silence_max_s)
         self._settle()
 

@@ -118,7 +118,7 @@ class _Where:
 
 
 def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: bool) -> None:
-    from broker.cli.outcome import end
+    from broker.cli.outcome import end_by
     from broker.demo.live import processes
     from broker.demo.pages import summary
     from broker.demo.progress import progress_bar
@@ -126,7 +126,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     from broker.log import start_logging
 
     start_logging("warning")
-    signal.signal(signal.SIGTERM, end)  # as Ctrl-C does: the broker must not outlive the demo
+    end_by(signal.SIGTERM, signal.SIGHUP)  # as Ctrl-C does: the broker must not outlive the demo
     events = sum(map(len, recorded))
     print(f"{events:,} events of {', '.join(log.source for log in recorded)}; starting {where}.")
     print("(The first start after an installation compiles the engine: a minute or two.)")

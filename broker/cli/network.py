@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from broker.network import BrokerNetwork
 
 EXAMPLE = "rexmq network scenario.toml"
-STOPS = frozenset({signal.SIGTERM, signal.SIGINT})
+STOPS = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+"""SIGHUP comes when the terminal is closed: no broker must be left behind."""
 
 
 def command(
@@ -38,7 +39,7 @@ def command(
     Until SIGTERM or Ctrl-C. Prints each broker's name and endpoint once it can be reached, and
     `ready` once all can. One that ends by itself is reported; the others go on.
     """
-    from broker.cli.outcome import end, one_of, strategy_of
+    from broker.cli.outcome import end_by, one_of, strategy_of
     from broker.errors import ConfigurationError
     from broker.keys import ENGINES, LEVELS
     from broker.network import BrokerNetwork, members
@@ -50,7 +51,7 @@ def command(
     strategy_of("--strategy", strategy)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
-    signal.signal(signal.SIGTERM, end)  # until all are ready: none must be left behind
+    end_by(signal.SIGTERM, signal.SIGHUP)  # until all are ready: none must be left behind
     flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
@@ -86,7 +87,8 @@ def _signals(*numbers: signal.Signals) -> Iterator[Callable[[], bytes]]:
         told.setblocking(False)
         signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
         for number in numbers:
-            signal.signal(number, _hear)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
+                signal.signal(number, _hear)
         try:
             yield lambda: heard.recv(64)
         finally:

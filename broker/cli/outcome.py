@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,13 @@ class UsageError(Exception):
 def end(number: int, frame: FrameType | None) -> None:
     """A handler of signals: end as Ctrl-C does, so that nothing that was started is left behind."""
     raise SystemExit(128 + number)
+
+
+def end_by(*numbers: signal.Signals) -> None:
+    """Have these signals end this command, but for those that it was started to ignore (nohup)."""
+    for number in numbers:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from broker.client import publisher as synchronous
 from broker.client.looped import Looped
-from broker.client.publisher import Acks, blocked, new_source
+from broker.client.publisher import Acks, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
 from matcher.model import Event, EventType
 from matcher.times import time_of
@@ -143,6 +143,8 @@ class AsyncPublisher(AsyncScoped):
         try:
             if self._source.connection.failure is None:
                 await self._see_off()
+            else:
+                check_given_up(self._source)
         finally:
             self._driver.close()
 

@@ -201,16 +201,16 @@ class Connection:
 
     def _confirmed(self, result: Confirmed) -> None:
         future = self._answers.pop(result.request, None)
-        if future is not None:
+        if future is not None and not future.done():  # whoever asked may have given up
             future.set_result(result.detail)
 
     def _refused(self, result: Refused) -> None:
         refusal = RefusedError(result.reason, result.code.value)
         future = None if result.request is None else self._answers.pop(result.request, None)
-        if future is not None:
-            future.set_exception(refusal)
-        else:
+        if future is None:
             self.problem = refusal
+        elif not future.done():
+            future.set_exception(refusal)
 
     def _lost(self, lost: Lost) -> None:
         self._end_link(0)
@@ -232,7 +232,8 @@ class Connection:
         self.failure = self.failure or failure
         answers, self._answers = self._answers, {}
         for future in answers.values():
-            future.set_exception(failure)
+            if not future.done():
+                future.set_exception(failure)
 
 
 _DISPATCHED: Mapping[type, Callable[[Connection, Any], None]] = {

@@ -16,7 +16,7 @@ from broker.client.endpoint import endpoint_or_default
 from broker.client.scope import Scoped
 from broker.client.source import Source
 from broker.client.threaded import Threaded
-from broker.errors import PublishBlocked
+from broker.errors import ClientClosed, PublishBlocked
 from matcher.model import Event, EventType
 from matcher.times import time_of
 from routing.config import SessionConfig
@@ -227,11 +227,13 @@ class Publisher(Scoped):
 
         It waits for as long as the broker takes events. Once that has taken none for
         ``close_timeout_s`` seconds, as when it is gone, it leaves nevertheless: PublishBlocked
-        says how many events are lost.
+        says how many events are lost. So it does where the broker has refused the link for good.
         """
         try:
             if self._source.connection.failure is None:
                 self._see_off()
+            else:
+                check_given_up(self._source)
         finally:
             self._driver.close()
 
@@ -266,6 +268,14 @@ class Publisher(Scoped):
         self._driver.pump()
         if not self._driver.wait_until(lambda: source.session.room >= events, self._timeout_s):
             raise blocked(source, self._timeout_s)
+
+
+def check_given_up(source: Source) -> None:
+    """PublishBlocked where a connection has failed with events that the broker may not have."""
+    failure, events = source.connection.failure, source.outbox.count + source.session.unacknowledged
+    if events and not isinstance(failure, ClientClosed):
+        text = f"{source.connection.endpoint}: {events} events are not acknowledged: {failure}"
+        raise PublishBlocked(text) from failure
 
 
 def blocked(source: Source, timeout_s: float) -> PublishBlocked:

@@ -26,6 +26,7 @@ from matcher.rows import batch_of
 from matcher.times import time_of
 from routing.config import SessionConfig
 from routing.messages import Code, Rejected
+from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
 GATHERING = 3
@@ -161,6 +162,7 @@ class Source:
         now = self.connection.clock.now()
         if batches:
             self.session.publish_all(batches, now, promise, numbered=numbered)
+            self._last_time = max(self._last_time, *map(greatest_time, batches))
         elif promise is not None:
             self.session.promise(promise)
 

@@ -16,6 +16,7 @@ from broker import (
     BrokerUnreachable,
     ClientClosed,
     LateEvents,
+    PublishBlocked,
     Publisher,
     RefusedError,
     RuleManager,
@@ -363,6 +364,45 @@ def test_the_asynchronous_clients_do_the_same(endpoint, temp):
             return seen
 
     assert asyncio.run(story()) == [(temp.name, SECOND), (name, 2 * SECOND)]
+
+
+def test_who_gives_up_asking_loses_nothing_that_comes_with_the_answer(endpoint, temp):
+    """The answer found nobody, and what had come behind it was dropped."""
+
+    async def story():
+        async with AsyncSubscriber(endpoint, f"{temp.name}()") as subscriber:
+            asking = asyncio.create_task(subscriber.subscribe(f"{temp.name}(value > 1)"))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.sleep(0)
+            with Publisher(endpoint, name=f"by {temp.name}", types=[temp]) as publisher:
+                publisher.publish(temp.name, area="a", value=5.0)
+            time.sleep(0.2)  # the answer and the event wait in the socket
+            return (await subscriber.receive(timeout_s=5)).data["value"]
+
+    assert asyncio.run(story()) == 5.0
+
+
+def test_times_increase_over_batches_too(endpoint, temp):
+    """What was published next was gathered with a time that the session then refused, elsewhere."""
+    with Publisher(endpoint, name=f"by {temp.name}", types=[temp], increasing=True) as publisher:
+        publisher.publish_batch([{"area": "b", "value": 50.0, "time": 2}], type=temp.name)
+        with pytest.raises(BadEvent, match="does not increase"):
+            publisher.publish(temp.name, area="a", value=1.0, at=SECOND)
+
+
+def test_who_was_refused_for_good_says_what_the_broker_may_not_have(endpoint, temp):
+    publisher = Publisher(endpoint, name=f"by {temp.name}", types=[temp])
+    with publisher._driver.lock:
+        publisher._source.session.publish_all(  # behind the back of the client
+            publisher._source.batches([{"area": "a", "value": 1.0, "time": 1}], temp.name),
+            0.0,
+            None,
+            numbered=False,
+        )
+        publisher._source.connection._fail(RefusedError("refused", "protocol"))
+    with pytest.raises(PublishBlocked, match="1 events are not acknowledged: refused"):
+        publisher.close()
 
 
 def test_the_asynchronous_publisher_hears_of_late_events(endpoint, temp):

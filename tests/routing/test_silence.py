@@ -1,9 +1,19 @@
 """Whoever did not listen for a while has not found anybody silent."""
 
 import rules.engine
+from matcher.model import EventType
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
-from routing.messages import VERSION, Heartbeat, Hello, LinkHello, Welcome
+from routing.messages import (
+    VERSION,
+    Advertise,
+    Deploy,
+    Heartbeat,
+    Hello,
+    LinkHello,
+    Promise,
+    Welcome,
+)
 from routing.node import Node
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
@@ -42,6 +52,23 @@ def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_
         node.receive(b"two", Heartbeat(), 100.0 + tick / 2)
         node.handle_timer(100.0 + tick / 2)
     assert closed(node) == [b"one"], "silent while somebody listened"
+
+
+def test_sources_are_not_left_out_for_what_their_broker_was_late_by() -> None:
+    """Events that were on time were late then."""
+    config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=2.0)
+    node = Node(config, rules.engine.make("naive"), 0.0)
+    for name in ("one", "two"):
+        peer = name.encode()
+        node.receive(peer, Hello(VERSION, name, 1.0), 0.0)
+        node.receive(peer, Advertise(1, (EventType.of("A", n="int"),)), 0.0)
+    rule = "rule r: define Z(n: int) from A() as a where n = a.n"
+    node.receive(b"one", Deploy(2, rule, False), 0.0)
+    node.handle_timer(0.5)
+    node.receive(b"one", Promise(10), 4.0)  # it wakes, and reads the first of two
+    node.handle_timer(4.0)
+    node.receive(b"two", Promise(10), 4.0)
+    assert {one["standing"] for one in node.status(4.0)["sources"]} == {"live"}
 
 
 def test_a_broker_that_is_always_late_loses_the_dead_all_the_same() -> None:

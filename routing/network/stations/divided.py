@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch, EventType
+from routing.config import NodeConfig
 from routing.delivery.joining import joined
 from routing.network.recovery.dues import horizons
 from routing.network.recovery.ledger import Ledger
@@ -143,6 +144,13 @@ class DividedDetection(EndingDetection):
                 known.pop(name, None)
             if name in self.station.rules:
                 self._outdated.add(name)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limits of what waits and of what is kept."""
+        super().configure(config)
+        self.ledger.events_max = config.retained_events_max
+        for station in self.stations:
+            station.missing.configure(config.waiting_events_max)
 
     # --- local sources ---
 

@@ -24,6 +24,10 @@ class Missing:
         self.given_up: frozenset[str] = frozenset()
         """The types that nobody waits for any longer."""
 
+    def configure(self, waiting_events_max: int) -> None:
+        """Take over the limit."""
+        self._waiting_events_max = waiting_events_max
+
     def arrange(self, here: Iterable[Deployed], division: Division) -> None:
         """These rules are evaluated here from now on."""
         absent = [(one.rule, division.absent_for(one.rule.name)) for one in here]

@@ -81,6 +81,28 @@ def shown_somewhere(pattern, capsys, endpoints):
         time.sleep(0.05)
 
 
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "under nohup"])
+def test_no_broker_outlives_a_terminal(scenario, ignored: bool):
+    """SIGHUP killed the command alone, and its brokers went on with their ports."""
+    command = [sys.executable, "-m", "broker", "network", str(scenario)]
+    nohup = ["nohup"] if ignored else []
+    pipe = subprocess.PIPE
+    started = subprocess.Popen([*nohup, *command], stdout=pipe, stderr=pipe, text=True)
+    with ended(started) as running:
+        assert running.stdout is not None
+        while running.stdout.readline() != "ready\n":
+            assert running.poll() is None
+        brokers = children(running.pid)
+        assert len(brokers) == 3
+        running.send_signal(signal.SIGHUP)
+        if ignored:
+            time.sleep(0.5)
+            assert children(running.pid) == brokers
+            running.terminate()
+        assert running.wait(20) == 0
+    assert not [pid for pid in brokers if Path(f"/proc/{pid}").exists()]
+
+
 def test_brokers_come_up_work_together_and_go(capsys, scenario):
     """One is killed: that is said, the others go on, and SIGTERM stops them all."""
     command = [sys.executable, "-m", "broker", "network", str(scenario)]
