@@ -2,6 +2,7 @@
 
 import rules.engine
 from matcher.model import EventType
+from matcher.single import Row, Single
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
 from routing.messages import (
@@ -12,6 +13,7 @@ from routing.messages import (
     Hello,
     LinkHello,
     Promise,
+    Publish,
     Welcome,
 )
 from routing.node import Node
@@ -58,14 +60,16 @@ def test_sources_are_not_left_out_for_what_their_broker_was_late_by() -> None:
     """Events that were on time were late then."""
     config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=2.0)
     node = Node(config, rules.engine.make("naive"), 0.0)
+    kind = EventType.of("A", n="int")
     for name in ("one", "two"):
         peer = name.encode()
         node.receive(peer, Hello(VERSION, name, 1.0), 0.0)
-        node.receive(peer, Advertise(1, (EventType.of("A", n="int"),)), 0.0)
+        node.receive(peer, Advertise(1, (kind,)), 0.0)
     rule = "rule r: define Z(n: int) from A() as a where n = a.n"
     node.receive(b"one", Deploy(2, rule, False), 0.0)
     node.handle_timer(0.5)
-    node.receive(b"one", Promise(10), 4.0)  # it wakes, and reads the first of two
+    # It wakes after seconds, and reads the first of two messages before it does what is due.
+    node.receive(b"one", Publish((Single(kind, Row(5, "one", 1, None, (1,))),), 10), 4.0)
     node.handle_timer(4.0)
     node.receive(b"two", Promise(10), 4.0)
     assert {one["standing"] for one in node.status(4.0)["sources"]} == {"live"}
