@@ -71,8 +71,14 @@ def test_sources_are_not_left_out_for_what_their_broker_was_late_by() -> None:
     # It wakes after seconds, and reads the first of two messages before it does what is due.
     node.receive(b"one", Publish((Single(kind, Row(5, "one", 1, None, (1,))),), 10), 4.0)
     node.handle_timer(4.0)
-    node.receive(b"two", Promise(10), 4.0)
     assert {one["standing"] for one in node.status(4.0)["sources"]} == {"live"}
+    node.receive(b"two", Promise(10), 4.0)
+    node.handle_timer(4.5)
+    node.handle_timer(6.5)
+    node.handle_timer(7.0)
+    node.receive(b"one", Publish((Single(kind, Row(15, "one", 2, None, (1,))),), 20), 7.0)
+    node.handle_timer(7.5)
+    assert [one["standing"] for one in node.status(7.5)["sources"]] == ["live", "left out"]
 
 
 def test_a_broker_that_is_always_late_loses_the_dead_all_the_same() -> None:
