@@ -217,6 +217,8 @@ class Conversation:
             return
         request, repeated = answered
         _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
+        if isinstance(request, Advertise):
+            self._outgoing.go_on_above(message.detail.get("last_sequence", 0))
         if not repeated:
             self.results.append(message)
         self._publish()

@@ -109,6 +109,11 @@ class Outgoing:
             self._say(self._promise)  # the broker may be another one than before
         return last_sequence
 
+    def go_on_above(self, last_sequence: int) -> None:
+        """Another broker of the network has had events of this name up to this number."""
+        if not (self._waiting or self._sent):
+            self.last_sequence = max(self.last_sequence, last_sequence)
+
     def acknowledge(self, sequence: int) -> None:
         """The broker has dealt with everything up to ``sequence``."""
         while self._sent and self._sent[0].last <= sequence:

@@ -22,9 +22,9 @@ from routing.network.brokers.ground import Ground
 from routing.network.brokers.visiting import Visiting
 from routing.network.recovery.arrivals import Arrivals
 from routing.network.tables.moved import Moved
-from routing.network.tables.router import CLOSED
 from routing.order import in_sequence
 from routing.partition.asking import Asked
+from routing.serving.sources import FAR
 
 
 class Passing:
@@ -107,9 +107,11 @@ class Passing:
     # --- what goes ---
 
     def say_who_left(self) -> None:
-        """Tell the root which local sources have closed, behind the last of their events."""
-        for name in self._detection.take_leaving():
-            self._router.promise(name, CLOSED)
+        """Tell the root which local sources have closed, behind the last of their events: by a
+        promise beyond all times, as far beyond as their numbers have come.
+        """
+        for source in self._detection.take_leaving():
+            self._router.promise(source.name, FAR + min(source.last_sequence, FAR - 1))
         self._ground.send_flows()
 
     def ask_below(self) -> None:

@@ -14,9 +14,8 @@ from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, Unadvertise
 from routing.network.agreement.visitors import stand_in
 from routing.network.brokers.ground import Ground
-from routing.network.tables.router import CLOSED
 from routing.serving.link import Link
-from routing.serving.sources import Source
+from routing.serving.sources import FAR, Source
 
 
 class Visiting:
@@ -42,6 +41,13 @@ class Visiting:
             home = self._visitors.home(name)
             reason = f"a live client of broker {home} is named {name!r}"
             raise Refusal(Code.NAME_TAKEN, reason)
+
+    def last_sequence(self, name: str) -> int:
+        """The last number that a source had at another broker before it came to where it is; 0
+        where none is known of.
+        """
+        source = self._visitors.find(name)
+        return 0 if source is None else source.last_sequence
 
     def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         """A source at another broker publishes; logs when its name is taken. One that visits from
@@ -92,7 +98,8 @@ class Visiting:
         if source is None:
             return
         source.spoke_at = ground.moment.now
-        if mark == CLOSED:
+        if mark >= FAR:
+            source.last_sequence = max(source.last_sequence, mark - FAR)
             ground.send_flows()
             self._close(source)
         else:

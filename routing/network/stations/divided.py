@@ -209,7 +209,7 @@ class DividedDetection(EndingDetection):
         if not self._router.is_root and source.standing is Standing.CLOSED:
             self.publishers.leave(source)
 
-    def take_leaving(self) -> list[str]:
+    def take_leaving(self) -> list[Source]:
         """The local sources that have closed and of which nothing is held; the root has to hear it
         after the last of their events.
         """

@@ -27,7 +27,7 @@ class Publishers:
         """Those that publish a type, or have, by name."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
-        self._leaving: list[str] = []
+        self._leaving: list[Source] = []
         self._awaited: dict[str, tuple[int, float]] = {}
         """By type, up to when events of other brokers wait for it, and how long that counts."""
         self._is_said_anew = True
@@ -77,14 +77,14 @@ class Publishers:
     def leave(self, source: Source) -> None:
         """A source has closed, which the root has to be told: unless it was refused there."""
         if any(sources.get(source.name) is source for sources in self._of.values()):
-            self._leaving.append(source.name)
+            self._leaving.append(source)
 
     @property
     def have_left(self) -> bool:
         """Whether ``take_leaving`` has something to give."""
         return bool(self._leaving)
 
-    def take_leaving(self) -> list[str]:
+    def take_leaving(self) -> list[Source]:
         """Those that have closed since this was last asked."""
         leaving, self._leaving = self._leaving, []
         return leaving

@@ -2,7 +2,7 @@
 
 import pytest
 from brokers import SCHEMAS, Network
-from conversation import schema_of
+from conversation import batches_of, schema_of
 
 from routing.config import SessionConfig
 from routing.effects import BROKER
@@ -138,3 +138,28 @@ def test_what_is_kept_of_a_type_with_another_schema_takes_nothing_with_it() -> N
     network.run(1)
     assert 'f: F@6("a") <- s#1 g#1' in network.take_lines()
     assert not [one for one in network.mesh.log if getattr(one, "level", "") == "error"]
+
+
+@pytest.mark.parametrize("home", ["b1", "b2"], ids=["another", "the root"])
+def test_a_source_goes_on_with_its_numbers_at_another_broker(home: str) -> None:
+    """It began again from 1, and its events were taken, acknowledged and dropped as repeats."""
+    network = Network(3)
+    former = network.connect("t", home)
+    former.advertise([TEMP])
+    network.run(0.3)
+    network.connect("m", "b2").deploy(HOT)
+    network.connect("k", "b2").subscribe("Hot()")
+    network.run(0.5)
+    network.publish("t", 'Temp@1("x", 50) Temp@2("x", 51) Temp@3("x", 52)', 4)
+    former.close(network.mesh.now)
+    network.run(0.5)
+    del network.clients["t"]
+    later = network.connect("t", "b3")
+    later.advertise([TEMP])
+    network.run(0.5)
+    network.take_lines()
+    assert later.last_sequence == 3
+    later.publish_all(batches_of('Temp@10("a", 70)', SCHEMAS), network.mesh.now, numbered=False)
+    later.promise(20_000_000)
+    network.run(0.5)
+    assert network.take_lines() == ['k: Hot@10("a") <- t#4']

@@ -60,7 +60,7 @@ def test_who_has_closed_is_told_once() -> None:
     assert not publishers.have_left
     publishers.leave(one)
     assert publishers.have_left
-    assert publishers.take_leaving() == ["s"]
+    assert [one.name for one in publishers.take_leaving()] == ["s"]
     assert not publishers.have_left
 
 
