@@ -20,6 +20,7 @@ from typing import Any, ClassVar, get_args
 
 from matcher.model import EventBatch
 from routing.config import NodeConfig
+from routing.delivery.sinks import Sink
 from routing.effects import Effect, Peer
 from routing.errors import ProtocolError
 from routing.messages import (
@@ -28,6 +29,7 @@ from routing.messages import (
     Confirmed,
     LinkHello,
     Message,
+    WhenFull,
 )
 from routing.network.agreement.terms import terms_of
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
@@ -383,6 +385,16 @@ class Broker(Node):
             self._wanting.confirm_subscription(link, answer)
         else:
             self._trees.confirm_subscription(link, answer)
+
+    def _deliver(self, sink: Sink) -> None:
+        """A sink that blocks holds up the sources of its own broker alone: others fill its queue,
+        which has a bound of its own.
+        """
+        super()._deliver(sink)
+        most = self._config.queue_events_max
+        if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
+            reason = f"{most} events of sources at other brokers wait beyond the queue"
+            self._expel(sink.peer, Code.QUEUE_FULL, reason)
 
     # --- after every input ---
 

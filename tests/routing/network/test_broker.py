@@ -145,10 +145,12 @@ def test_a_source_that_goes_to_another_broker_is_heard_there(
     former.close(network.mesh.now, returns=is_lost)
     network.run(0.2)
     del network.clients["t"]
-    network.connect("t", other).advertise([TEMP])
+    source = network.connect("t", other)
+    source.advertise([TEMP])
     network.run(0.2)
     network.take_lines()
-    network.publish("t", 'Temp@9("b", 51) Temp@10("a", 51)', 12)
+    event = batches_of('Temp@10("a", 51)', SCHEMAS)
+    source.publish_all(event, network.mesh.now, 12_000_000, numbered=False)
     network.publish("s", 'Smoke@11("a")', 12)
     network.run(0.2)
     assert network.take_lines() == ['k: Fire@11("a", 51.0) <- s#2 t#2']

@@ -5,7 +5,9 @@ from brokers import SCHEMAS, Network
 from conversation import batches_of, schema_of
 
 from routing.config import SessionConfig
+from routing.conversation import Lost
 from routing.effects import BROKER
+from routing.messages import Code, WhenFull
 from routing.session import Session
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
@@ -163,3 +165,28 @@ def test_a_source_goes_on_with_its_numbers_at_another_broker(home: str) -> None:
     later.promise(20_000_000)
     network.run(0.5)
     assert network.take_lines() == ['k: Hot@10("a") <- t#4']
+
+
+def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
+    """Credit ends at a broker: the source at another went on, and the queue had no bound."""
+    network = Network(3, queue_events_max=100)
+    network.connect("t", "b1").advertise([TEMP])
+    sink = Session(SessionConfig("k", delivery_credit=1))
+    network.mesh.parties["k"] = sink  # type: ignore[assignment]
+    network._wire("k", BROKER, "b3", b"client k", 0.0)
+    network._wire("b3", b"client k", "k", BROKER, 0.0)
+    sink.connect(network.mesh.now)
+    network.run(0.1)
+    sink.subscribe("Temp()", WhenFull.BLOCK, 10)
+    network.run(0.5)
+    sink.take_results()
+    for second in range(1, 9):
+        events = " ".join(f'Temp@{second}.{place:02}("a", 1)' for place in range(20))
+        network.publish("t", events)
+        found = [one for one in sink.take_results() if isinstance(one, Lost)]
+        assert (second < 6) == (not found)
+        if found:
+            assert found[0].code is Code.QUEUE_FULL
+            break
+    assert not list(network.brokers["b3"].ground.sinks)
+    assert network.clients["t"].unacknowledged == 0
