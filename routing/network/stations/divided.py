@@ -206,8 +206,11 @@ class DividedDetection(EndingDetection):
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)
         self.publishers.touch()
-        if not self._router.is_root and source.standing is Standing.CLOSED:
-            self.publishers.leave(source)
+        if source.standing is Standing.CLOSED:
+            if self._router.is_root:
+                self.publishers.drop(source)
+            else:
+                self.publishers.leave(source)
 
     def take_leaving(self) -> list[Source]:
         """The local sources that have closed and of which nothing is held; the root has to hear it

@@ -24,7 +24,7 @@ class Publishers:
         self.marks: Mapping[str, int] = {}
         """Of each type that local sources publish, or have published, what was last said."""
         self._of: dict[str, dict[str, Source]] = {}
-        """Those that publish a type, or have, by name."""
+        """Those that publish a type, by name; none once all have closed."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
         self._leaving: list[Source] = []
@@ -39,7 +39,7 @@ class Publishers:
         return sorted(self._of)
 
     def of(self, name: str) -> Iterable[Source]:
-        """Those that publish a type, or have."""
+        """Those that publish a type."""
         return [one for one in self._of.get(name, {}).values() if not one.home]
 
     @property
@@ -76,8 +76,15 @@ class Publishers:
 
     def leave(self, source: Source) -> None:
         """A source has closed, which the root has to be told: unless it was refused there."""
-        if any(sources.get(source.name) is source for sources in self._of.values()):
+        if self.drop(source):
             self._leaving.append(source)
+
+    def drop(self, source: Source) -> bool:
+        """Of a source that has closed no more is known than its types; whether it was one here."""
+        found = [one for one in self._of.values() if one.get(source.name) is source]
+        for sources in found:
+            del sources[source.name]
+        return bool(found)
 
     @property
     def have_left(self) -> bool:

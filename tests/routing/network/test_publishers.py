@@ -62,6 +62,20 @@ def test_who_has_closed_is_told_once() -> None:
     assert publishers.have_left
     assert [one.name for one in publishers.take_leaving()] == ["s"]
     assert not publishers.have_left
+    publishers.leave(one)
+    assert not publishers.have_left
+
+
+def test_of_sources_that_have_closed_their_types_are_kept_and_nothing_else() -> None:
+    publishers, one, other = with_two()
+    for source in (one, other):
+        source.standing = Standing.CLOSED
+        assert publishers.drop(source)
+        assert not publishers.drop(source)
+    publishers.touch()
+    assert publishers.say() == {"A": CLOSED, "B": CLOSED}
+    assert publishers.types == ["A", "B"]
+    assert not list(publishers.of("A"))
 
 
 def test_a_source_is_waited_for_where_events_have_come_as_far_as_its_promise() -> None:
