@@ -69,7 +69,9 @@ class Planning:
         agreed, before = self._agreed, self._agreed.division()
         versions = {facts.name: facts.version for facts in agreed.known.rules}
         homes = {name: set(types) for name, _, types in found.nodes}
-        absent = self._out_of_reach(found, homes)
+        remembered = {state.origin for state in self._ground.overlay.states}
+        self._visiting.forget(remembered | homes.keys())
+        absent = self._out_of_reach(found, homes, remembered)
         if self._trees is not None:
             self._trees.hold_dues(found, absent)
         self._learn(found)
@@ -136,11 +138,12 @@ class Planning:
             if one not in published and (name, one) not in still_open
         }
 
-    def _out_of_reach(self, found: Round, homes: Container[str]) -> Absent:
+    def _out_of_reach(
+        self, found: Round, homes: Container[str], remembered: Container[str]
+    ) -> Absent:
         """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);
         this broker may have been away longer than others, or have forgotten all.
         """
-        remembered = {state.origin for state in self._ground.overlay.states}
         absent: dict[str, set[str]] = {}
         for known in (self._agreed.known, *found.known):
             for name, types in known.homes:

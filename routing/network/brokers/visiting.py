@@ -76,6 +76,12 @@ class Visiting:
             if home in homes and (source.name, home) not in present:
                 self._close(source)
 
+    def forget(self, remembered: Collection[str]) -> None:
+        """Brokers that are not among these are forgotten, and their sources with them."""
+        for source in list(self._visitors):
+            if self._visitors.home(source.name) not in remembered:
+                self._close(source)
+
     def _introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         ground = self._ground
         if ground.links.named(name) is not None:

@@ -52,3 +52,24 @@ def test_a_source_that_comes_back_to_a_root_that_is_new_to_it_holds_nothing_up(
     assert network.brokers["b1"].ground.router.root == "a0"
     (source,) = network.brokers["b1"].status(network.mesh.now)["sources"]
     assert source["standing"] == "left out"
+
+
+def test_the_names_of_who_is_forgotten_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were taken for as long as the root stayed the root."""
+    monkeypatch.setattr("brokers.OverlayConfig", partial(OverlayConfig, forget_s=12.0))
+    network = Network(3)
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("k", "b3").subscribe("Temp()")
+    network.run(0.5)
+    for one, other in (("b1", "b2"), ("b2", "b1")):
+        network.mesh.wires[one, other.encode()].cut = True
+    network.run(5)
+    del network.clients["t"]
+    network.connect("t", "b3").advertise([TEMP])
+    network.run(0.5)
+    assert "refused (name-taken)" in network.take_lines()[-1]
+    network.run(12)
+    network.connect("t", "b2").advertise([TEMP])
+    network.run(0.5)
+    network.publish("t", 'Temp@1("a", 50)', 2)
+    assert network.take_lines() == ["t: confirmed", 'k: t#1 Temp@1("a", 50.0)']
