@@ -156,8 +156,9 @@ class Outgoing:
         events = sum(map(len, batches))
         if events == 0:
             raise SessionError("there is no event to publish")
-        for batch in batches:
-            if extent(batch) > EXTENT_MAX:
+        is_long = extent_of(batches) > EXTENT_MAX
+        if is_long:
+            for batch in batches:
                 for place in range(len(batch)):
                     _check_length(batch.take(slice(place, place + 1)))
         if events > self.room:
@@ -172,7 +173,7 @@ class Outgoing:
         for batch in named:
             self._stamp = max(self._stamp, greatest_time(batch))
         self._promise = _later(self._promise, promise)
-        self._queue(Item(tuple(named), events, self.last_sequence, promise))
+        self._queue(Item(tuple(named), events, self.last_sequence, promise), is_long)
         return first, self.last_sequence
 
     def _add_single(
@@ -182,8 +183,7 @@ class Outgoing:
         config, row = self._config, event.row
         if self.room < 1:
             raise self._full(1)
-        if extent(event) > EXTENT_MAX:
-            _check_length(event)
+        _check_length(event)
         time, sequence = row.time, row.sequence
         if time == NO_TIME:
             time = max(round(now * MICROSECONDS), self._stamp + 1)
@@ -218,12 +218,12 @@ class Outgoing:
         if self._config.disorder_us is not None and self.is_numbered:
             self.promise(round(now * MICROSECONDS) - self._config.disorder_us)
 
-    def _queue(self, item: Item) -> None:
+    def _queue(self, item: Item, is_long: bool) -> None:
         self.unacknowledged += item.events
         while item.events > self._config.publish_events_max:
             head, item = item.cut(self._config.publish_events_max)
-            self._waiting += _messages(head)
-        self._waiting += _messages(item)
+            self._waiting += _messages(head) if is_long else (head,)
+        self._waiting += _messages(item) if is_long else (item,)
 
     def _say(self, mark: int) -> None:
         if self._waiting:
@@ -321,7 +321,8 @@ def _messages(item: Item) -> list[Item]:
 
 def _check_length(event: EventBatch) -> None:
     """SessionError for an event that no message has room for."""
-    if extent(event) > EXTENT_MAX:
+    size = extent(event)
+    if size > EXTENT_MAX:
         raise SessionError(
-            f"an event of {event.type.name} of {extent(event):,} bytes: at most {EXTENT_MAX:,}"
+            f"an event of {event.type.name} of {size:,} bytes: at most {EXTENT_MAX:,}"
         )

@@ -64,12 +64,13 @@ class Network:
 
         self.mesh.wires[name, peer] = Wire(deliver, delay_s)
 
-    def connect(self, name: str, broker: str) -> Session:
-        session = Session(SessionConfig(name))
-        self.clients[name] = self.mesh.parties[name] = session  # type: ignore[assignment]
-        peer = f"client {name}".encode()
-        self._wire(name, BROKER, broker, peer, 0.0)
-        self._wire(broker, peer, name, BROKER, 0.0)
+    def connect(self, name: str, broker: str, party: str = "") -> Session:
+        """``party``: what the test calls it, where other clients bear the name."""
+        session, party = Session(SessionConfig(name)), party or name
+        self.clients[party] = self.mesh.parties[party] = session  # type: ignore[assignment]
+        peer = f"client {party}".encode()
+        self._wire(party, BROKER, broker, peer, 0.0)
+        self._wire(broker, peer, party, BROKER, 0.0)
         session.connect(self.mesh.now)
         self.run(0.1)
         return session

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from benchmarks.reproduction import distribution
-from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found, local
+from benchmarks.reproduction.distribution_plots import DEFAULT, PLOTS, SMALL, Found, common, local
 from benchmarks.reproduction.distribution_runs import (
     QUICK,
     THESIS,
@@ -84,17 +84,11 @@ class Comparison:
         """What the rows that are there come to, by the seeds that all strategies have."""
         found = study.found(self.settings(study.size))
         names = [name for name, _ in self._named(study.size)]
-        common = map(_common, found)
+        shared = [rows for point in found for rows in common([point])]
         whole = [
-            (name, rows) for name, rows in zip(names, common, strict=True) if all(rows.values())
+            (name, rows) for name, rows in zip(names, shared, strict=True) if all(rows.values())
         ]
         return compared([name for name, _ in whole], [rows for _, rows in whole])
-
-
-def _common(found: Found) -> Found:
-    """The rows of the seeds that have been run under every strategy."""
-    seeds = set.intersection(*({row["seed"] for row in rows} for rows in found.values()))
-    return {name: [row for row in rows if row["seed"] in seeds] for name, rows in found.items()}
 
 
 def compared(names: Sequence[str], found: Sequence[Found]) -> Outcome:

@@ -48,6 +48,17 @@ Found = Mapping[str, Sequence[Row]]
 """By strategy, its rows at one point, one a seed."""
 
 
+def common(points: Sequence[Found]) -> list[Found]:
+    """The rows of the seeds that have been run at all of these points, under every strategy."""
+    seeds = set.intersection(
+        *({row["seed"] for row in rows} for found in points for rows in found.values())
+    )
+    return [
+        {name: [row for row in rows if row["seed"] in seeds] for name, rows in found.items()}
+        for found in points
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """Where on the x-axis, and how the default scenario is changed there."""
@@ -119,16 +130,11 @@ class Plot:
         if len(run) < 2:
             idle = (claims.Claim(one.published, "not run", None) for one in own)
             return claims.judged_both_ways(own, idle)
-        seeds = set.intersection(
-            *({row["seed"] for row in found[name]} for _, found in run for name in names)
-        )
-        common = [
-            {name: [row for row in found[name] if row["seed"] in seeds] for name in names}
-            for _, found in run
-        ]
-        lines = _lines(self.varied, [place for place, _ in run], common, names)
+        shared = common([found for _, found in run])
+        lines = _lines(self.varied, [place for place, _ in run], shared, names)
         partly = "" if len(run) == len(places) else f"; {len(run)} of {len(places)} points"
-        told = f" ({len(seeds)} seed{'s' if len(seeds) > 1 else ''}{partly})"
+        seeds = len(shared[0][names[0]])
+        told = f" ({seeds} seed{'s' if seeds > 1 else ''}{partly})"
         other = self.claims(claims.Readings(lines))
         return claims.judged_both_ways(
             own, (replace(one, measured=one.measured + told) for one in other)

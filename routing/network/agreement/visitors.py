@@ -37,14 +37,19 @@ class Visitors:
         link = self._links.get(name)
         return "" if link is None else link.home
 
+    def check(self, name: str, home: str) -> None:
+        """Refusal where a client of a broker cannot publish under a name: another's does."""
+        link = self._links.get(name)
+        if link is not None and link.source is not None and link.home != home:
+            raise name_taken(name, link.home)
+
     def admit(self, asked: Asked, now: float) -> Link:
         """The link that stands for a client that acts as a source; Refusal for a taken name."""
         name, home = asked.client, asked.path[0]
+        self.check(name, home)
         link = self._links.get(name)
         if link is None:
             link = self._links[name] = stand_in(name, now)
-        elif link.source is not None and link.home != home:
-            raise Refusal(Code.NAME_TAKEN, f"a live client of broker {link.home} is named {name!r}")
         link.home = home
         return link
 
@@ -55,6 +60,11 @@ class Visitors:
     def clear(self) -> None:
         """The broker is the root no longer."""
         self._links.clear()
+
+
+def name_taken(name: str, home: str) -> Refusal:
+    """What is said to a client under whose name one of that broker publishes."""
+    return Refusal(Code.NAME_TAKEN, f"a live client of broker {home} is named {name!r}")
 
 
 def stand_in(name: str, now: float) -> Link:

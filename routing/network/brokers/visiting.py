@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
 from routing.messages import Advertise, Asked, Code, Unadvertise
-from routing.network.agreement.visitors import stand_in
+from routing.network.agreement.visitors import name_taken, stand_in
 from routing.network.brokers.ground import Ground
 from routing.serving.link import Link
 from routing.serving.sources import FAR, Source
@@ -31,16 +31,12 @@ class Visiting:
         if not isinstance(asked.request, Advertise | Unadvertise):
             return stand_in(asked.client, ground.moment.now)
         if ground.links.named(asked.client) is not None:
-            reason = f"a live client of broker {ground.name} is named {asked.client!r}"
-            raise Refusal(Code.NAME_TAKEN, reason)
+            raise name_taken(asked.client, ground.name)
         return self._visitors.admit(asked, ground.moment.now)
 
     def check_name(self, name: str) -> None:
         """Refusal when a client here cannot publish under this name, since a visitor does."""
-        if self._visitors.find(name) is not None:
-            home = self._visitors.home(name)
-            reason = f"a live client of broker {home} is named {name!r}"
-            raise Refusal(Code.NAME_TAKEN, reason)
+        self._visitors.check(name, self._ground.name)
 
     def last_sequence(self, name: str) -> int:
         """The last number that a source had at another broker before it came to where it is; 0

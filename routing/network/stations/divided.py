@@ -169,6 +169,12 @@ class DividedDetection(EndingDetection):
             source.begin_at(name, self.station.type_marks.get(name, TIME_MIN))
         source.goes_on = True
 
+    def resume(self, source: Source, was: Standing) -> None:
+        """A source is back, perhaps at another broker."""
+        if source.home:
+            self.publishers.drop(source)
+        super().resume(source, was)
+
     def push(self, batches: Sequence[EventBatch]) -> list[str]:
         """Events of local sources."""
         for batch in batches:

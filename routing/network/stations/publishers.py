@@ -2,7 +2,7 @@
 
 Law 1: the mark of a type is the least promise of those who publish it: CLOSED once nobody does, the
 beginning of time while somebody has asked whether they may. It is worked out again only when one of
-them may say something else. A source that has gone to another broker says nothing here any more.
+them may say something else.
 
 Law 2: a source is waited for where events, here or at other brokers, have come as far as its
 promise of a type. What others say of that counts for a while.
@@ -24,7 +24,7 @@ class Publishers:
         self.marks: Mapping[str, int] = {}
         """Of each type that local sources publish, or have published, what was last said."""
         self._of: dict[str, dict[str, Source]] = {}
-        """Those that publish a type, by name; none once all have closed."""
+        """Those that publish a type, by name; none once all have gone."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
         self._leaving: list[Source] = []
@@ -40,12 +40,12 @@ class Publishers:
 
     def of(self, name: str) -> Iterable[Source]:
         """Those that publish a type."""
-        return [one for one in self._of.get(name, {}).values() if not one.home]
+        return self._of.get(name, {}).values()
 
     @property
     def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
         """Those that publish, and their types; who is left out for its silence may come back."""
-        sources = {one.name: one for type_name in self._of for one in self.of(type_name)}
+        sources = {name: one for own in self._of.values() for name, one in own.items()}
         for name, source in sorted(sources.items()):
             if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
                 yield name, tuple(sorted(source.floors))
@@ -80,7 +80,9 @@ class Publishers:
             self._leaving.append(source)
 
     def drop(self, source: Source) -> bool:
-        """Of a source that has closed no more is known than its types; whether it was one here."""
+        """Of a source that has closed, or has gone to another broker, its types are known alone;
+        whether it was one here.
+        """
         found = [one for one in self._of.values() if one.get(source.name) is source]
         for sources in found:
             del sources[source.name]
@@ -110,9 +112,8 @@ class Publishers:
         said = dict.fromkeys(self._of, CLOSED)
         for name, sources in self._of.items():
             for one in sources.values():
-                if one.home or name not in one.floors or not one.is_open:
-                    continue
-                said[name] = min(said[name], one.mark(name))
+                if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
+                    said[name] = mark
         for name in self._asked:
             said[name] = TIME_MIN
         self.marks = said
@@ -127,7 +128,7 @@ class Publishers:
         """Law 2. ``front_of`` gives the greatest time of an event here that a type's mark may
         hold up.
         """
-        return not source.home and any(
+        return any(
             source.name in self._of.get(name, ())
             and source.mark(name) <= max(front_of(name), self._front_elsewhere(name, now))
             for name in source.floors

@@ -20,18 +20,6 @@ def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(Network, "strategy", request.param)
 
 
-def join(network: Network, party: str, name: str, broker: str) -> Session:
-    """A client under a name that others may bear."""
-    session = Session(SessionConfig(name))
-    network.clients[party] = network.mesh.parties[party] = session  # type: ignore[assignment]
-    peer = f"client {party}".encode()
-    network._wire(party, BROKER, broker, peer, 0.0)
-    network._wire(broker, peer, party, BROKER, 0.0)
-    session.connect(network.mesh.now)
-    network.run(0.1)
-    return session
-
-
 def cut(network: Network, one: str, other: str, *, is_cut: bool = True) -> None:
     for name, far in ((one, other), (other, one)):
         network.mesh.wires[name, far.encode()].cut = is_cut
@@ -45,7 +33,7 @@ def test_who_was_refused_a_name_does_not_close_its_owner(broker: str) -> None:
     network.connect("k", "b3").subscribe("Temp()")
     network.run(0.5)
     network.take_lines()
-    other = join(network, "other", "t", broker)
+    other = network.connect("t", broker, "other")
     other.advertise([TEMP])
     network.run(0.5)
     assert network.take_lines() == [TAKEN]
@@ -53,7 +41,7 @@ def test_who_was_refused_a_name_does_not_close_its_owner(broker: str) -> None:
     network.run(0.5)
     network.publish("t", 'Temp@3("a", 51)', 4)
     assert network.take_lines() == ['k: t#1 Temp@3("a", 51.0)']
-    join(network, "other", "t", "b3").advertise([TEMP])
+    network.connect("t", "b3", "other").advertise([TEMP])
     network.run(0.5)
     assert network.take_lines() == [TAKEN]
 
