@@ -4,8 +4,8 @@ The clock of a run is that of its events: simulated seconds are seconds since th
 event of time t is published at t, where its source's clock is right, and what is delivered at
 t + d took d. Brokers start ``lead_s`` before the first event is published; clients come once the
 overlay has had time to settle, first sources, then the rules, then sinks. Without a duration a run
-is over when all sources have published and closed and nothing but signs of life has been sent for
-``QUIET_S``.
+is over when all sources have published and closed, nothing but signs of life has been sent for
+``QUIET_S``, and no link is behind with what it has to carry.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ SOURCES_AT, RULES_AT, SINKS_AT = 0.4, 0.6, 0.8
 """When the clients come: shares of the time from the brokers' start to the first event."""
 QUIET_S = 5.0
 """Seconds without news after which a run is over."""
+BEHIND_S = 1.0
+"""A link that is so far behind with what it has to carry may bring news later than that."""
 SETTLED_MAX_S = 3_600.0
 """Seconds after the last event's time after which a run is over in any case."""
 AT_HAND = Quality(delay_s=0.0)
@@ -215,7 +217,7 @@ class Experiment:
         while simulation.now < end + SETTLED_MAX_S:
             simulation.run(simulation.now + QUIET_S)
             before, news = news, self._news()
-            if news == before and self._is_done:
+            if news == before and self._is_done and not self._is_queueing:
                 self._conclude()
                 return Outcome(self, simulation.now, True)
         return Outcome(self, simulation.now, False)
@@ -246,6 +248,14 @@ class Experiment:
         """Whether all is published, and all that was asked of rules is answered."""
         are_answered = all(manager.is_done for manager in self.managers)
         return are_answered and all(source.is_done for source in self.sources)
+
+    @property
+    def _is_queueing(self) -> bool:
+        """Whether some link has still to carry what was sent long ago."""
+        if any(lane.waits_s > BEHIND_S for pair in self.lanes.values() for lane in pair):
+            return True
+        neighbours = (host.broker.overlay.neighbours for host in self._running())
+        return any(one.buffered > one.under_way for own in neighbours for one in own.values())
 
     def _news(self) -> tuple[int, ...]:
         """Counts that stand still when nothing happens any more.

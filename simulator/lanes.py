@@ -70,6 +70,11 @@ class Lane:
         self._free_at = simulation.start
         self._last_arrival = simulation.start
 
+    @property
+    def waits_s(self) -> float:
+        """For how long a message would have to wait now for those that were sent before it."""
+        return max(self._free_at - self._simulation.now, 0.0)
+
     def count_anew(self) -> None:
         """What has been sent so far is not to be counted."""
         self.messages = self.bytes = self.lost = 0

@@ -29,6 +29,8 @@ class Network:
     """Brokers in a line b1 - b2 - ..., whose centre is in the middle, and clients anywhere."""
 
     strategy = "centralized"
+    overlay: Mapping[str, int] = {}
+    """Choices of the overlay that are not as usual."""
 
     def __init__(self, count: int, **options: object) -> None:
         self.mesh = Mesh(Random(0))
@@ -40,7 +42,7 @@ class Network:
             name = f"b{number}"
             broker = make_broker(
                 NodeConfig(**{"name": name, "wall_clock": False, **options}),  # type: ignore[arg-type]
-                OverlayConfig(name),
+                OverlayConfig(name, **self.overlay),  # type: ignore[arg-type]
                 rules.engine.make("naive"),
                 make(self.strategy),
             )
@@ -64,9 +66,10 @@ class Network:
 
         self.mesh.wires[name, peer] = Wire(deliver, delay_s)
 
-    def connect(self, name: str, broker: str, party: str = "") -> Session:
+    def connect(self, name: str, broker: str, party: str = "", **options: object) -> Session:
         """``party``: what the test calls it, where other clients bear the name."""
-        session, party = Session(SessionConfig(name)), party or name
+        session = Session(SessionConfig(name, **options))  # type: ignore[arg-type]
+        party = party or name
         self.clients[party] = self.mesh.parties[party] = session  # type: ignore[assignment]
         peer = f"client {party}".encode()
         self._wire(party, BROKER, broker, peer, 0.0)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from routing.config import NodeConfig
 from routing.delivery.audience import Audience
 from routing.delivery.holdback import HoldBack
@@ -79,6 +79,16 @@ class Sink:
     def excess(self) -> int:
         """By how many events the limit is exceeded; at 0 the queue is just full."""
         return self._queued + len(self._held) - self.limit
+
+    @property
+    def full_from(self) -> int | None:
+        """If it is full and chose to block: sources that have promised as much, or more, are to
+        wait. All of them (TIME_MIN) where events that are due fill its queue; where these wait for
+        marks, those behind whose promise the mark is not. Else None.
+        """
+        if self.when_full is not WhenFull.BLOCK or self.excess < 0:
+            return None
+        return TIME_MIN if self._queued >= self.limit else min(self.mark + 1, TIME_MAX)
 
     def follow(self, due_mark: Callable[[Deployed], int]) -> None:
         """Composite events are due as far as all of its rules have come."""

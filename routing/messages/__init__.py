@@ -57,12 +57,14 @@ from routing.messages.plans import (
     Ways,
 )
 from routing.messages.telling import (
+    ANY_TYPE,
     Amended,
     Answered,
     Asked,
     Asking,
     Awaited,
     Change,
+    Hold,
     Known,
     RuleFacts,
     Want,
@@ -90,6 +92,7 @@ from routing.messages.values import (
 Message: TypeAlias = FromClient | FromBroker | FromNeighbour | Routed
 
 __all__ = [
+    "ANY_TYPE",
     "ENTRIES_MAX",
     "TYPES_MAX",
     "VERSION",
@@ -121,6 +124,7 @@ __all__ = [
     "Goodbye",
     "Heartbeat",
     "Hello",
+    "Hold",
     "Known",
     "LinkAck",
     "LinkHello",

@@ -10,7 +10,7 @@ from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import CreateTree, LinkAck, LinkHello, LinkStates, TreeAck, TreeNack
 from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
-from routing.messages.telling import Amended, Answered, Asked, Awaited, Known, Want, Wanted
+from routing.messages.telling import Amended, Answered, Asked, Awaited, Hold, Known, Want, Wanted
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
@@ -27,6 +27,7 @@ Carried: TypeAlias = (
     | Forward
     | Awakening
     | Awaited
+    | Hold
     | Need
     | Survey
     | Surveyed

@@ -96,6 +96,19 @@ class Awaited:
     types: tuple[tuple[Name, Time], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What is full at the sender or beyond it, in place of what it said before: sources of these
+    types get no credit if they have promised as much or more. ``ANY_TYPE``: sources of whatever.
+    """
+
+    types: tuple[tuple[Name, Time], ...]
+
+
+ANY_TYPE = ""
+"""In Hold: all types, those too that the sender does not know."""
+
+
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
 """What a client asks of the whole network."""
 

@@ -2,8 +2,8 @@
 
 An :class:`routing.overlay.overlay.Overlay` is one broker's part (architecture.md 4.1). Each state
 has one owner: ``channel`` (one end of a link: ordered, reliable, resumable; ``ends`` is what comes
-of it, ``greeting`` how it begins), ``wires`` (which link carries whom), ``floods`` (what is known
-of every broker), ``trees`` (father and children in each tree); ``surroundings`` draws conclusions.
-``graph`` holds what follows from link states alone: the connected parts and their centres.
-docs/protocol.md tells the format.
+of it, ``greeting`` how it begins, ``patience`` when it is overdue), ``wires`` (which link carries
+whom), ``floods`` (what is known of every broker), ``trees`` (father and children in each tree);
+``surroundings`` draws conclusions. ``graph`` holds what follows from link states alone: the
+connected parts and their centres. docs/protocol.md tells the format.
 """

@@ -8,7 +8,7 @@ the pair's tag, so that what was meant for an earlier life is recognised and dro
 when an end forgets the link: its broker restarts, or its buffer overflows.
 
 Law 2: acknowledgements are cumulative. What is not acknowledged is kept and sent again, after a
-reconnection at once and otherwise after ``resend_s``, doubled each time. What comes again is
+reconnection at once and otherwise when it is overdue (patience). What comes again is
 dropped and acknowledged; what comes before its turn is kept, within the window.
 
 Law 3: an end is up from the neighbour's greeting until it has been silent for too long, says
@@ -20,7 +20,8 @@ there is none, nothing is sent.
 
 Law 4: a packet goes out at once while fewer than ``window_max`` are under way. ``room`` says how
 many messages more may be given; one too many ends this end's life, since a neighbour that takes
-nothing for so long has to be told everything anew anyway.
+nothing for so long has to be told everything anew anyway. Long before, at half of the buffer, it is
+said that messages *pile up*, and at a quarter of it that this is over.
 
 Law 5: what is asked of the whole network (Asked) does not outlast a loss of the link that this end
 notices: whoever asked does so again, on another way, and should not have it done once more when the
@@ -50,8 +51,9 @@ from routing.messages import (
     Routed,
 )
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Result, Sent, State, Up, link_text, tag_of
+from routing.overlay.ends import Down, Piling, Result, Sent, State, Up, link_text, tag_of
 from routing.overlay.greeting import Greeting
+from routing.overlay.patience import Patience
 from routing.silence import excused
 
 NO_STATES = LinkStates(())
@@ -80,7 +82,10 @@ class Channel:
         self._waiting: deque[Routed] = deque()
         self._under_way: deque[Sent] = deque()
         self._ahead: dict[int, Routed] = {}
-        self._resend_s = config.resend_s
+        self._patience = Patience(config.resend_s, config.resend_s_max)
+        self._pile_min, self._pile_over = config.buffer_max // 2, config.buffer_max // 4
+        self.piles_up = False
+        """Whether messages pile up (Law 4)."""
         self._begin()
         self._acknowledge_at: float | None = None
         self._greeting = Greeting(config.greeting_s)
@@ -142,9 +147,12 @@ class Channel:
     def send(self, message: Routed, now: float) -> None:
         """Give a message for the neighbour; it is kept while the link is down."""
         self._now = now
-        if len(self._waiting) + len(self._under_way) >= self._config.buffer_max:
-            self._start_anew()
-            return
+        buffered = len(self._waiting) + len(self._under_way)
+        if buffered >= self._pile_min:
+            if buffered >= self._config.buffer_max:
+                self._start_anew()
+                return
+            self._pile(piles_up=True)
         self._waiting.append(message)
         self._push()
 
@@ -190,8 +198,8 @@ class Channel:
         if now >= self._heard_at + self._silence_s:
             self._fall(f"nothing heard for {self._silence_s:g} s")
             return
-        if self._under_way and now >= self._under_way[0].at + self._resend_s:
-            self._resend_s = min(2 * self._resend_s, self._config.resend_s_max)
+        if self._under_way and now >= self._under_way[0].at + self._patience.lasts_s:
+            self._patience.double()
             self._send_again()
         acknowledge = self._acknowledge_at is not None and now >= self._acknowledge_at
         if acknowledge or now >= self._sent_at + self._heartbeat_s:
@@ -206,8 +214,10 @@ class Channel:
         due, heartbeat_at = self._heard_at + self._silence_s, self._sent_at + self._heartbeat_s
         if heartbeat_at < due:
             due = heartbeat_at
-        if self._under_way and (resend_at := self._under_way[0].at + self._resend_s) < due:
-            due = resend_at
+        if self._under_way:
+            resend_at = self._under_way[0].at + self._patience.lasts_s
+            if resend_at < due:
+                due = resend_at
         acknowledge_at = self._acknowledge_at
         return due if acknowledge_at is None or due < acknowledge_at else acknowledge_at
 
@@ -263,7 +273,7 @@ class Channel:
             self._hello(answers=True)
         if not self.is_up:
             self._state = State.UP
-            self._resend_s = self._config.resend_s
+            self._patience.begin()
             self.results.append(Up(self.neighbour, fresh))
         if fresh or not hello.answers:
             self._send_again()  # what was sent while the neighbour was down is lost
@@ -273,8 +283,7 @@ class Channel:
         """A life of the neighbour that this end did not know."""
         if self._neighbours_life:
             self._fall("the neighbour has started anew")
-            self._waiting.clear()
-            self._under_way.clear()
+            self._drop()
         self._neighbours_life = hello.life
         self.neighbour = hello.name
         self._begin()
@@ -293,11 +302,15 @@ class Channel:
         self._life += 1
         self._log("link starts anew", neighbour=self.neighbour)
         self._fall("the buffer has overflowed")
-        self._waiting.clear()
-        self._under_way.clear()
+        self._drop()
         self._neighbours_life = 0  # which will be met as if for the first time
         self._begin()
         self._greet()
+
+    def _drop(self) -> None:
+        self._waiting.clear()
+        self._under_way.clear()
+        self.piles_up = False
 
     def _fall(self, reason: str) -> None:
         """The link is down; greet from now on."""
@@ -366,8 +379,16 @@ class Channel:
         self._forgotten = sequence
         if self._under_way and self._under_way[0].sequence <= sequence:
             while self._under_way and self._under_way[0].sequence <= sequence:
-                self._under_way.popleft()
-            self._resend_s = self._config.resend_s
+                last = self._under_way.popleft()
+            if not last.again:
+                self._patience.note(self._now - last.at)
+            if self.piles_up and self.buffered < self._pile_over:
+                self._pile(piles_up=False)
+
+    def _pile(self, *, piles_up: bool) -> None:
+        if self.piles_up is not piles_up:
+            self.piles_up = piles_up
+            self.results.append(Piling(self.neighbour))
 
     def _push(self) -> None:
         """Send what may go out (Law 4)."""
@@ -380,7 +401,7 @@ class Channel:
 
     def _send_again(self) -> None:
         for sent in self._under_way:
-            sent.at = self._now
+            sent.at, sent.again = self._now, True
             self._send_packet(sent)
 
     def _send_packet(self, sent: Sent) -> None:

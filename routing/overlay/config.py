@@ -22,7 +22,8 @@ class OverlayConfig:
     greeting_s: float = 0.5
     """Seconds after which a neighbour that has not answered is greeted again."""
     resend_s: float = 1.0
-    """Seconds after which what is not acknowledged is sent again; doubled each time."""
+    """Seconds after which what is not acknowledged is sent again, where acknowledgements take no
+    longer than that (patience); doubled each time."""
     resend_s_max: float = 30.0
     """The longest that ``resend_s`` is doubled to."""
     acknowledge_s: float = 0.2

@@ -36,12 +36,20 @@ class Down:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Piling:
+    """What waits for the neighbour, or is not acknowledged, has begun to pile up, or is over."""
+
+    name: str
+
+
 class Sent(Struct, gc=False):
-    """A packet under way."""
+    """A packet under way. ``again``: it was sent more than once."""
 
     sequence: int
     message: Routed
     at: float
+    again: bool = False
 
 
 class Heard(Struct, frozen=True, eq=False, gc=False):
@@ -51,8 +59,8 @@ class Heard(Struct, frozen=True, eq=False, gc=False):
     message: Carried
 
 
-Result: TypeAlias = Up | Down | Routed
-"""What comes of a link: the neighbour, and what it sends."""
+Result: TypeAlias = Up | Down | Piling | Routed
+"""What comes of a link: the neighbour, what it sends, and what piles up for it."""
 
 
 def tag_of(sender: int, receiver: int) -> int:

@@ -30,7 +30,7 @@ from routing.messages import (
 )
 from routing.overlay.channel import Channel
 from routing.overlay.config import OverlayConfig
-from routing.overlay.ends import Down, Heard, Result, Up, link_text
+from routing.overlay.ends import Down, Heard, Piling, Result, Up, link_text
 from routing.overlay.graph import Part
 from routing.overlay.surroundings import Surroundings
 from routing.overlay.trees import Tree, TreeMessage, Trees
@@ -40,7 +40,7 @@ SAID_MAX = 1_024
 """Refused links that are remembered as said."""
 
 
-Change: TypeAlias = Up | Down | Heard
+Change: TypeAlias = Up | Down | Piling | Heard
 
 _OWN_BUSINESS = frozenset({Up, Down, LinkStates, CreateTree, TreeAck, TreeNack})
 """What comes of a channel that is for the overlay itself."""
@@ -294,6 +294,8 @@ class Overlay:
             for result in channel.take_results():
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
+                elif isinstance(result, Piling):
+                    self.changes.append(result)
                 else:
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 

@@ -10,22 +10,38 @@ sources of other brokers, which alone know what these have promised.
 
 Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
 sink's events wait only for marks, sources that the marks wait for get their credit.
+
+Law 4: it is withheld while something that it feeds is full elsewhere in a network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.errors import ProtocolError
-from routing.messages import Code, WhenFull
+from routing.messages import ANY_TYPE, Code
 from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployments
 from routing.serving.sources import Source, Standing
 from rules.pattern import TIMER
+
+Held: TypeAlias = Mapping[str, int]
+"""By type: sources of it that have promised as much, or more, get no credit."""
+NOTHING_HELD: Held = {}
+
+
+def held_by_all(several: Iterable[Held]) -> Held:
+    """What is held up if each of these holds."""
+    found: dict[str, int] = {}
+    for held in several:
+        for name, since in held.items():
+            found[name] = min(since, found.get(name, since))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +66,7 @@ class PublishCredit:
         self._advertisements = advertisements
         self._deployments = deployments
         self._sinks = sinks
+        self._held = NOTHING_HELD
         self._waiting: dict[str, Source] = {}
         self.waiting: Mapping[str, Source] = self._waiting
         """The sources that wait for credit, by name."""
@@ -57,6 +74,10 @@ class PublishCredit:
     def configure(self, config: NodeConfig) -> None:
         """Take over what is decided by it from now on."""
         self._config = config
+
+    def hold(self, held: Held) -> None:
+        """Give no credit to sources of what is full elsewhere, in place of what was (Law 4)."""
+        self._held = held
 
     def spend(self, source: Source, events: int) -> None:
         """Note what a source has sent; ProtocolError when that is more than it may."""
@@ -78,7 +99,7 @@ class PublishCredit:
             if source.standing is not Standing.LIVE:
                 del self._waiting[source.name]
                 continue
-            source.withheld = self._ahead(source) or self._blocked(source)
+            source.withheld = self._ahead(source) or self._blocked(source) or self._held_up(source)
             if source.withheld is None:
                 del self._waiting[source.name]
                 events = self._config.publish_credit - source.outstanding
@@ -112,8 +133,17 @@ class PublishCredit:
     def _blocked(self, source: Source) -> str | None:
         """Law 3."""
         for sink in self._sinks:
-            if sink.when_full is WhenFull.BLOCK and sink.excess >= 0:
-                slow = sink.queued >= sink.limit or source.promise > sink.mark
-                if slow and not sink.feeds.isdisjoint(source.floors):
-                    return f"sink {sink.name or sink.peer.hex()} is full"
+            since = sink.full_from
+            is_held = since is not None and source.promise >= since
+            if is_held and not sink.feeds.isdisjoint(source.floors):
+                return f"sink {sink.name or sink.peer.hex()} is full"
+        return None
+
+    def _held_up(self, source: Source) -> str | None:
+        """Law 4."""
+        if ANY_TYPE in self._held:
+            return "the way through the network is full"
+        for name in source.floors:
+            if source.promise >= self._held.get(name, TIME_MAX):
+                return f"what {name} feeds is full elsewhere in the network"
         return None

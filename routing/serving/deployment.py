@@ -153,6 +153,11 @@ class Deployments:
         """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
         return self._needs[rule_name]
 
+    def published_below(self, type_name: str) -> set[str]:
+        """The published types that events of a type come, or are made, from."""
+        needed = (self.needs(one.rule.name) for one in self.defining(type_name))
+        return {type_name}.union(*needed)
+
     def groups(self, type_name: str) -> tuple[frozenset[str], ...]:
         """The distinct sets of needs that have this type in them."""
         return self._groups.get(type_name, ())

@@ -311,12 +311,12 @@ class Service:
             self._deliver(sink)
         if self._unacknowledged is not None:
             self._acknowledge(self._unacknowledged)
-        if self._credit.waiting and not self._is_congested():
+        if self._credit.waiting and not self._is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
                 self._send(grant.source.peer, Credit(grant.events))
 
-    def _is_congested(self) -> bool:
+    def _is_held(self) -> bool:
         """Whether no source gets credit for now."""
         return False
 

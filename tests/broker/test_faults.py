@@ -13,6 +13,7 @@ import time
 
 import pytest
 import zmq
+from two_brokers import two_brokers
 
 from broker import (
     AsyncPublisher,
@@ -193,6 +194,24 @@ def test_a_slow_sink_that_blocks_holds_up_its_own_sources_alone(endpoint, temp):
         sent = publish_until_blocked(publisher, temp.name)
         assert serves_others(endpoint, "beside the blocked")
         # Nothing was lost: as the sink takes its events, the source goes on.
+        assert values(slow, sent) == list(range(sent))
+        publisher.publish(temp.name, area="a", value=-1)
+        assert values(slow, 1) == [-1]
+
+
+def test_it_holds_up_those_at_other_brokers_too(temp):
+    """Their brokers hear of it along the tree."""
+    with (
+        two_brokers() as (first, second),
+        Publisher(
+            first.endpoint, name="blocked", types=[temp], timeout_s=2.0, unacknowledged_max=1_000
+        ) as publisher,
+        Subscriber(
+            second.endpoint, f"{temp.name}()", when_full="block", queue=100, credit=50
+        ) as slow,
+    ):
+        sent = publish_until_blocked(publisher, temp.name)
+        assert serves_others(first.endpoint, "beside the blocked")
         assert values(slow, sent) == list(range(sent))
         publisher.publish(temp.name, area="a", value=-1)
         assert values(slow, 1) == [-1]

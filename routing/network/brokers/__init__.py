@@ -10,6 +10,7 @@ ended and are still evaluated; ``asking`` takes requests to it; ``awaiting`` lea
 out; ``passing`` takes events along the tree (thesis 7.3.5). Where brokers with sinks have ``trees``
 of their own (7.3.2), ``openings`` do so along these; where the root goes by what is published it is
 ``measuring`` that, for ``masters`` (7.3.8) or for ``adaptive`` ways. ``surveying`` finds what
-nobody needs any more. ``planning`` makes plans, ``following`` does what they say; ``pausing`` sees
-that all brokers of a tree do so at one instant.
+nobody needs any more, ``holding`` tells whose sources are to wait since something is full.
+``planning`` makes plans, ``following`` does what they say; ``pausing`` sees that all brokers of a
+tree do so at one instant.
 """

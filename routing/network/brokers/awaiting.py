@@ -13,8 +13,6 @@ nothing, and nobody says anything while marks keep up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from routing.config import Ordering
 from routing.messages import Awaited
 from routing.network.brokers.ground import Ground
@@ -39,15 +37,9 @@ class Awaiting:
             return found  # nothing waits
         for station in self._ground.detection.stations:
             for name, front in station.take_awaited().items():
-                for published in self._published_below(name):
+                for published in self._ground.deployments.published_below(name):  # Law 2
                     found[published] = max(front, found.get(published, front))
         return found
-
-    def _published_below(self, name: str) -> Iterable[str]:
-        """Law 2."""
-        deployments = self._ground.deployments
-        needed = (deployments.needs(one.rule.name) for one in deployments.defining(name))
-        return {name}.union(*needed)
 
     def hear_awaited(self, neighbour: str, message: Awaited) -> None:
         """Events wait elsewhere, as a broker below says to the root, or the root to all."""

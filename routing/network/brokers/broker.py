@@ -36,6 +36,7 @@ from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Desk, Ground
+from routing.network.brokers.holding import Holding
 from routing.network.brokers.openings import Openings
 from routing.network.brokers.parts import heard_by, parts_of
 from routing.network.setup import Setup
@@ -46,7 +47,7 @@ from routing.network.stations.relaying import DividedRouter
 from routing.network.strategy import has_sink_trees
 from routing.network.tables.moved import Moved
 from routing.node import Node
-from routing.overlay.ends import Heard
+from routing.overlay.ends import Heard, Piling
 from routing.overlay.overlay import Overlay
 from routing.serving.link import Link
 from routing.serving.sources import Source, Standing
@@ -70,9 +71,6 @@ class Broker(Node):
         terms = terms_of(setup.strategy.name, setup.config.ordering)
         self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
         self._strategy_name = setup.strategy.name
-        self._buffer_max = overlay.buffer_max
-        self._held_back = False
-        """Whether sources get no credit, since what goes to the root piles up."""
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()
         self._visitors = Visitors()
@@ -91,6 +89,7 @@ class Broker(Node):
         self._measuring = parts.measuring
         self._surveying = parts.surveying
         self._awaiting = parts.awaiting
+        self._holding = parts.holding
         self._pausing = parts.pausing
         self._heard = heard_by(parts)
 
@@ -120,6 +119,7 @@ class Broker(Node):
             receive=self.receive,
             expel=self._expel,
             source_of=self._source_of,
+            hold=self._credit.hold,
             leave_out=self._leave_out,
             check_interests=self._check_interests,
             follow=self._follow,
@@ -175,6 +175,11 @@ class Broker(Node):
     def openings(self) -> Openings:
         """What crosses its links for trees of sinks."""
         return self._openings
+
+    @property
+    def holding(self) -> Holding:
+        """What is full, here and elsewhere."""
+        return self._holding
 
     @property
     def remembered(self) -> int:
@@ -301,12 +306,14 @@ class Broker(Node):
         for change in changes:
             if isinstance(change, Heard):
                 self._hear(change)
-            elif trees is not None:
-                trees.note_link(change.name)
+            else:
+                self._holding.note(change)
+                if trees is not None and not isinstance(change, Piling):
+                    trees.note_link(change.name)
         if is_anew or self._router.has_untold:
             self._agenda.look_again()
             self._settle()
-        elif changes or self._held_back:  # else acknowledgements, mostly
+        elif changes:  # else acknowledgements, mostly
             self._settle()
         self._pausing.look()
 
@@ -321,6 +328,7 @@ class Broker(Node):
             self._wanting.start_anew()
         for neighbour in sorted(neighbours - router.branches.keys()):
             self._wanting.leave(neighbour)
+        self._holding.follow_tree()
         return is_anew
 
     def _change_root(self) -> None:
@@ -350,6 +358,7 @@ class Broker(Node):
         self._knowing.tell()
         self._requests.tell_answered()
         self._ground.send_flows()
+        self._holding.tell()
         if self._router.is_root and self._pausing.has_work:
             self._pausing.begin()
         if not wanting.is_settled:
@@ -387,10 +396,11 @@ class Broker(Node):
             self._trees.confirm_subscription(link, answer)
 
     def _deliver(self, sink: Sink) -> None:
-        """A sink that blocks holds up the sources of its own broker alone: others fill its queue,
-        which has a bound of its own.
+        """A sink that blocks holds up the sources of other brokers, too, but these hear of it
+        later, and are many: what they fill its queue with has a bound of its own.
         """
         super()._deliver(sink)
+        self._holding.note_sink(sink)
         most = self._config.queue_events_max
         if sink.when_full is WhenFull.BLOCK and sink.excess > most and self.overlay.neighbours:
             reason = f"{most} events of sources at other brokers wait beyond the queue"
@@ -400,6 +410,7 @@ class Broker(Node):
 
     def _settle(self) -> None:
         super()._settle()
+        self._holding.look_at_sinks()
         agenda, sinks, detection = self._agenda, self._sinks, self._divided
         if agenda.seen != sinks.version and self._router.has_tree:
             agenda.seen = sinks.version
@@ -425,17 +436,9 @@ class Broker(Node):
             self._trees.ask_for_own()
         self._agenda.tell_soon()
 
-    def _is_congested(self) -> bool:
-        """Whether what goes to the root piles up, so that sources get no more credit."""
-        father = self._router.father
-        self._held_back = (father is not None and self._piles_up(father)) or any(
-            map(self._piles_up, self._openings.fathers)
-        )
-        return self._held_back or self._divided.is_held
-
-    def _piles_up(self, neighbour: str) -> bool:
-        channel = self.overlay.neighbours.get(neighbour)
-        return channel is not None and channel.room < self._buffer_max // 2
+    def _is_held(self) -> bool:
+        self._holding.look_at_links()
+        return self._divided.is_held
 
     def _send(self, peer: Peer, message: Message) -> None:
         if peer == ELSEWHERE:

@@ -19,6 +19,7 @@ from routing.network.stations.divided import DividedDetection
 from routing.network.stations.relaying import DividedRouter
 from routing.overlay.overlay import Overlay
 from routing.serving.advertisements import Advertisements
+from routing.serving.credit import Held
 from routing.serving.deployment import Deployments
 from routing.serving.intake import check_schema
 from routing.serving.link import Link, Links
@@ -40,6 +41,8 @@ class Desk:
     """Close a client's link, and say why."""
     source_of: Callable[[Link], Source]
     """The source of a link, which comes alive by that."""
+    hold: Callable[[Held], None]
+    """Give no credit to sources of what is full elsewhere."""
     leave_out: Callable[[Source], None]
     """Wait for a source no longer, and say so."""
     check_interests: Callable[[], None]

@@ -19,6 +19,7 @@ from routing.messages import (
     Committed,
     Flow,
     Forward,
+    Hold,
     Known,
     Need,
     Needed,
@@ -39,6 +40,7 @@ from routing.network.brokers.asking import Requests
 from routing.network.brokers.awaiting import Awaiting
 from routing.network.brokers.following import Following
 from routing.network.brokers.ground import Ground
+from routing.network.brokers.holding import Holding
 from routing.network.brokers.knowing import Knowing
 from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.masters import Masters
@@ -74,6 +76,7 @@ class Parts:
     measuring: Measuring | None
     surveying: Surveying
     awaiting: Awaiting
+    holding: Holding
     pausing: Pausing
 
 
@@ -127,6 +130,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
         measuring=measuring,
         surveying=surveying,
         awaiting=Awaiting(ground),
+        holding=Holding(ground, agenda, openings),
         pausing=pausing,
     )
 
@@ -168,5 +172,6 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Surveyed: parts.surveying.hear_surveyed,
         Committed: parts.surveying.hear_committed,
         Awaited: parts.awaiting.hear_awaited,
+        Hold: parts.holding.hear,
         Need: parts.needs.hear,
     }

@@ -12,6 +12,7 @@ from routing.messages import (
     Asked,
     Code,
     CreateTree,
+    FromNeighbour,
     Goodbye,
     Heartbeat,
     LinkAck,
@@ -341,3 +342,24 @@ def test_what_belongs_to_another_life_is_ignored() -> None:
         assert end.take_effects() == []
     assert end.take_results() == [Up("b", True)]
     assert Goodbye() not in end.take_effects()
+
+
+def test_a_slow_link_is_not_made_slower_by_what_is_sent_again() -> None:
+    """Every packet was sent two or three times where a link takes longer than a fixed second."""
+    pair = Pair(Random(0), delay_s=3.0)
+    packets: list[int] = []
+    receive = pair.ends["b"].receive
+
+    def counting(message: FromNeighbour, now: float) -> None:
+        if isinstance(message, Packet):
+            packets.append(message.sequence)
+        receive(message, now)
+
+    pair.ends["b"].receive = counting  # type: ignore[method-assign]
+    pair.mesh.run(20)
+    for _ in range(60):
+        pair.send("a")
+    pair.mesh.run(200)
+    assert pair.got["b"] == list(range(1, 61))
+    again = {one for one in packets if packets.count(one) > 1}
+    assert again <= set(range(1, 17)), "two windows, of which nobody knew how long they take"

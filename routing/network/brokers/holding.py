@@ -1,0 +1,152 @@
+"""Back-pressure across the network: whose sources get no credit, since something is full elsewhere.
+
+Law 1: each broker tells its neighbours in the single tree what is full here or beyond its other
+neighbours, by the types of the sources that feed it. A tree has one way between any two brokers, so
+nobody hears of what it has said itself, and what is over is over everywhere.
+
+Law 2: where messages for a neighbour pile up, what goes there is held up: all, if it goes on to be
+evaluated, else what is wanted there. It comes from the other neighbours, or, along trees of sinks,
+from anywhere. A link empties by itself, whoever publishes, so holding up cannot keep it full.
+
+Law 3: a sink that is full and chose to block holds up what it feeds on, as at its own broker
+(serving.credit, Law 3).
+
+Law 4: what was said holds for as long as the lives of both ends of a link. It is said again when it
+is another, and counts while the neighbour is one in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from matcher.model import TIME_MIN
+from routing.delivery.sinks import Sink
+from routing.effects import Peer
+from routing.messages import ANY_TYPE, Hold
+from routing.network.brokers.agenda import Agenda
+from routing.network.brokers.ground import Ground
+from routing.network.brokers.openings import Openings
+from routing.overlay.ends import Down, Piling, Up
+from routing.serving.credit import NOTHING_HELD, Held, held_by_all
+
+
+class Holding:
+    """Tells what is full, and hears what is full elsewhere."""
+
+    def __init__(self, ground: Ground, agenda: Agenda, openings: Openings) -> None:
+        self._ground = ground
+        self._router = ground.router
+        self._agenda = agenda
+        self._openings = openings
+        self._heard: dict[str, Held] = {}
+        self._told: dict[str, Held] = {}
+        """By neighbour; those who said, or were told, that nothing is full are left out."""
+        self._piling: list[str] = []
+        self._full: dict[Peer, Sink] = {}
+        self._by_sinks: Held = NOTHING_HELD
+
+    @property
+    def told(self) -> frozenset[str]:
+        """The neighbours that were told that something is full."""
+        return frozenset(self._told)
+
+    # --- what is full ---
+
+    def note(self, change: Up | Down | Piling) -> None:
+        """A neighbour is there, or gone, or messages for it pile up, or do so no longer."""
+        if isinstance(change, Up) and change.fresh:  # Law 4
+            self._heard.pop(change.name, None)
+            self._told.pop(change.name, None)
+        self.follow_tree()
+
+    def follow_tree(self) -> None:
+        """Other neighbours may be there, or in the tree."""
+        if self._heard or self._told or self._by_sinks:
+            self._look()
+        else:
+            self.look_at_links()
+
+    def look_at_links(self) -> None:
+        """Messages may pile up for neighbours for whom they did not, or the other way round."""
+        neighbours = self._ground.overlay.neighbours
+        if self._piling != [name for name, one in neighbours.items() if one.piles_up]:
+            self._look()
+
+    def hear(self, neighbour: str, hold: Hold) -> None:
+        """A neighbour says what is full with it."""
+        self._heard.pop(neighbour, None)
+        if hold.types:
+            self._heard[neighbour] = dict(hold.types)
+        self._look()
+
+    def note_sink(self, sink: Sink) -> None:
+        """Something has come for a sink, or was sent to it."""
+        if sink.full_from is not None:
+            self._full[sink.peer] = sink
+        else:
+            self._full.pop(sink.peer, None)
+
+    def look_at_sinks(self) -> None:
+        """Sinks that were full may have less to hold up, or nothing."""
+        if not self._full and not self._by_sinks:
+            return
+        sinks = self._ground.sinks
+        for sink in [one for one in self._full.values() if sinks.find(one.peer) is not one]:
+            del self._full[sink.peer]
+        by_sinks = held_by_all(_held_by(sink) for sink in self._full.values())
+        if by_sinks != self._by_sinks:
+            self._by_sinks = by_sinks
+            self._agenda.tell_soon()
+
+    def _look(self) -> None:
+        """Something else is full than before: hold up own sources at once, and tell of it soon."""
+        neighbours = self._ground.overlay.neighbours
+        self._piling = [name for name, one in neighbours.items() if one.piles_up]
+        self._ground.desk.hold(held_by_all(held for _, held in self._held_elsewhere()))
+        self._agenda.tell_soon()
+
+    # --- what is told ---
+
+    def tell(self) -> None:
+        """Tell neighbours what is another than they were told."""
+        branches = self._router.branches
+        for neighbour in sorted({*self._told, *branches}):
+            held = self._held_beyond(neighbour) if neighbour in branches else NOTHING_HELD
+            is_news = held != self._told.get(neighbour, NOTHING_HELD)
+            if is_news and neighbour in self._ground.overlay.neighbours:
+                self._told.pop(neighbour, None)
+                if held:
+                    self._told[neighbour] = held
+                self._ground.send(neighbour, Hold(tuple(sorted(held.items()))))
+
+    def _held_beyond(self, neighbour: str) -> Held:
+        """What is full here or, seen from that neighbour, beyond (Law 1)."""
+        others = (held for towards, held in self._held_elsewhere() if towards != neighbour)
+        return held_by_all((self._by_sinks, *others))
+
+    def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
+        """What is full but for own sinks, and where: beyond which neighbour, None for anywhere."""
+        for neighbour in self._piling:
+            towards = None if neighbour in self._openings.fathers else neighbour
+            yield towards, self._held_by_pile(neighbour)
+        for neighbour in self._router.branches:
+            if neighbour in self._heard:
+                yield neighbour, self._heard[neighbour]
+
+    def _held_by_pile(self, neighbour: str) -> Held:
+        """Law 2."""
+        if neighbour == self._router.father or neighbour in self._openings.fathers:
+            return {ANY_TYPE: TIME_MIN}
+        branch = self._router.branches.get(neighbour)
+        return NOTHING_HELD if branch is None else self._fed_by(branch.types)
+
+    def _fed_by(self, names: Iterable[str]) -> Held:
+        deployments = self._ground.deployments
+        published = set[str]().union(*map(deployments.published_below, names))
+        return dict.fromkeys(published, TIME_MIN)
+
+
+def _held_by(sink: Sink) -> Held:
+    """Law 3."""
+    since = sink.full_from
+    return NOTHING_HELD if since is None else dict.fromkeys(sink.feeds, since)
