@@ -86,7 +86,7 @@ def _part(experiment: Experiment, names: frozenset[str]) -> Part:
     clients = [one for one in experiment.clients if one.broker.name in names]
     return Part(
         {name: hosts[name].broker for name in sorted(names)},
-        tuple(one for one in clients if isinstance(one, Source) and one.session.ready),
+        tuple(one for one in clients if isinstance(one, Source) and one.is_there),
         tuple(one for one in clients if isinstance(one, Sink) and one.session.ready),
         _rules_in_force(experiment) if len(names) == len(hosts) else None,
         len(names) == len(hosts),
@@ -95,11 +95,12 @@ def _part(experiment: Experiment, names: frozenset[str]) -> Part:
 
 
 def _waits(client: Client) -> bool:
-    """Whether it waits for an answer, or is about to come back."""
+    """Whether it waits for an answer, is about to come back, or has only just gone."""
     session = client.session
     comes = session.state is State.OFF and client.losses > 0
     is_open = session.state is not State.CLOSED  # who has left early waits for nothing
-    return comes or session.state is State.GREETING or (is_open and session.unanswered > 0)
+    waits = session.state is State.GREETING or (is_open and session.unanswered > 0)
+    return comes or waits or client.has_just_left
 
 
 def _rules_in_force(experiment: Experiment) -> frozenset[tuple[str, int, int | None]] | None:
@@ -192,7 +193,7 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
     known = {
         one.name: set(one.floors)
         for one in broker.ground.sources
-        if one.standing is not Standing.CLOSED
+        if one.standing is not Standing.CLOSED and one.floors  # one that was refused has none
     }
     for one in sorted(expected.keys() | known.keys() if part.is_whole else expected):
         if expected.get(one) != known.get(one):

@@ -119,30 +119,30 @@ def refusals(experiment: Experiment) -> Iterator[str]:
 
 def _late(experiment: Experiment, client: Client) -> list[Rejected]:
     """What a source that came in mid-stream brought too late for others of its types; or one that
-    came back, for any.
+    came back, or has moved, for any.
     """
     if not isinstance(client, Source):
         return []
-    forgotten = _forgetful(client.broker)
-    if forgotten:
-        return _too_late(client, forgotten[0].moment)
-    if experiment.comes_s(client.name) is None:
+    from_s = min(_may_be_late_from(experiment, client), default=None)
+    if from_s is None:
         return []
-    others = {
-        one.name for source in experiment.sources if source is not client for one in source.types
-    }
-    if not all(one.name in others for one in client.types):
-        return []
-    return _too_late(client)
-
-
-def _too_late(client: Client, from_s: float = -math.inf) -> list[Rejected]:
-    """What was refused as late, from a moment on."""
     return [
         one
         for moment, one in zip(client.refused_at, client.refusals, strict=True)
         if isinstance(one, Rejected) and one.code is Code.LATE and moment >= from_s
     ]
+
+
+def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]:
+    """From which moments on, for each reason that there is."""
+    yield from (move.moment for move in source.moves[:1])
+    yield from (one.moment for one in _forgetful(source.broker)[:1])
+    if experiment.comes_s(source.name) is not None:
+        others = {
+            one.name for other in experiment.sources if other is not source for one in other.types
+        }
+        if all(one.name in others for one in source.types):
+            yield -math.inf
 
 
 def _forgetful(host: BrokerHost) -> list[Failure]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -47,8 +47,7 @@ class Client:
 
     def __init__(self, place: Place, name: str, *, source: str = "") -> None:
         self.name = name
-        self.broker = place.broker
-        self.session = Session(SessionConfig(source, instance=1, heartbeat_s=place.heartbeat_s))
+        self._source = source
         self.refusals: list[Refused | Rejected] = []
         self.refused_at: list[float] = []
         """When each of these came."""
@@ -58,6 +57,14 @@ class Client:
         self._links = 0
         self._peer: Peer | None = None
         self._lane: Lane | None = None
+        self._left_at = -math.inf
+        self._begin(place)
+
+    def _begin(self, place: Place) -> None:
+        """Be a new client there."""
+        self.broker = place.broker
+        config = SessionConfig(self._source, instance=1, heartbeat_s=place.heartbeat_s)
+        self.session = Session(config)
         self._driver = Driver(
             place.simulation, self.session, self._send, self._close, self._take_results
         )
@@ -67,9 +74,18 @@ class Client:
         """Its link, as its broker knows it; None while there is none."""
         return self._peer
 
+    @property
+    def has_just_left(self) -> bool:
+        """Whether it has closed at this very instant, so that nobody has heard of it yet."""
+        return self._left_at == self._simulation.now
+
     def start(self) -> None:
         """Connect for the first time."""
         self._connect()
+
+    def _say_goodbye(self) -> None:
+        self._left_at = self._simulation.now
+        self.session.close(self._simulation.now)
 
     def _connect(self) -> None:
         if self._peer is not None:
@@ -127,10 +143,14 @@ class Client:
                 self._peer = self._lane = None
                 if result.retry:
                     self._retry()
-            elif isinstance(result, Refused | Rejected):
+            elif isinstance(result, Refused | Rejected) and not self.is_expected(result):
                 self.refusals.append(result)
                 self.refused_at.append(self._simulation.now)
             self.take(result)
+
+    def is_expected(self, refusal: Refused | Rejected) -> bool:
+        """Whether that is no fault, and it is tried again."""
+        return False
 
     def take(self, result: Result) -> None:
         """Something has come of what the session did."""
@@ -147,9 +167,17 @@ class Publication(Struct, frozen=True, eq=False, gc=False):
     promise: int | None
 
 
+class Move(NamedTuple):
+    """At a moment a source begins to close; so much later it comes as a new client of a broker."""
+
+    moment: float
+    away_s: float
+    to: Place
+
+
 class Source(Client):
     """Publishes when its clock shows the moments given, under the numbers that the events bear;
-    then it closes.
+    then it closes. Where it moves it closes in between, and goes on elsewhere under its name.
 
     Its clock may be ahead of the others', or behind. Where it is turned forward, what has become
     due goes out at once; where it is turned back, nothing does until it has caught up. So moments
@@ -162,8 +190,10 @@ class Source(Client):
         name: str,
         types: Sequence[EventType],
         publications: Iterator[Publication],
+        moves: Iterable[Move] = (),
     ) -> None:
         super().__init__(place, name, source=name)
+        self.moves = tuple(moves)
         self.types = tuple(types)
         self.published = 0
         self.is_done = False
@@ -172,16 +202,56 @@ class Source(Client):
         self._queue: deque[Publication] = deque()
         self._ahead_s = 0.0
         self._is_here = False
+        self._to_move = deque[Move]()
+        """The moves that are due, the one that it is about to make first."""
+        self._has_asked = False
+        """Whether it has moved, and its new broker has yet to let it publish."""
         self._waits = 0
         """How often it has begun to wait: only what was armed last counts."""
 
     def start(self) -> None:
         """Connect, advertise, and publish what is due when it is due; at once, what was."""
-        super().start()
         self._is_here = True
+        self._come()
+        self._wait()
+        for move in self.moves:
+            self._simulation.at(move.moment, partial(self._go, move))
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is linked, and its broker knows what it publishes, or is about to."""
+        return self.session.ready and not self._has_asked
+
+    def _come(self) -> None:
+        self._connect()
+        self._advertise()
+
+    def _advertise(self) -> None:
         self.session.advertise(self.types)
         self._driver.settle()
-        self._wait()
+
+    def _go(self, move: Move) -> None:
+        if not self.is_done:
+            self._to_move.append(move)
+            self._publish()
+            self._driver.settle()
+
+    def _leave(self) -> None:
+        """All that it has published was acknowledged: be away for a while, then come elsewhere."""
+        move = self._to_move[0]
+        self._say_goodbye()
+        self._simulation.after(move.away_s, lambda _: self._move())
+
+    def _move(self) -> None:
+        self._begin(self._to_move.popleft().to)
+        self._has_asked = True
+        self._come()
+
+    def is_expected(self, refusal: Refused | Rejected) -> bool:
+        """Where it has come to its name may still be taken, since others hear later that it has
+        closed.
+        """
+        return bool(self.moves) and refusal.code is Code.NAME_TAKEN
 
     def set_clock(self, ahead_s: float) -> None:
         """From now on the clock is so many seconds ahead; behind by a negative number."""
@@ -206,10 +276,20 @@ class Source(Client):
 
     def take(self, result: Result) -> None:
         """Room may have come, or the end of everything."""
+        if isinstance(result, Refused) and self.is_expected(result):
+            self._simulation.after(RETRY_S, lambda _: self._advertise())
+        elif isinstance(result, Confirmed):
+            self._has_asked = False
         self._publish()
 
     def _publish(self) -> None:
         """What is due goes out as far as the session has room for it."""
+        if self._has_asked:
+            return
+        if self._to_move:
+            if self.session.ready and not (self.session.unacknowledged or self.session.unanswered):
+                self._leave()
+            return
         if not (self._queue or self._next is None):
             return
         while self._queue and self._fits(self._queue[0]):
@@ -222,7 +302,7 @@ class Source(Client):
         ended = self._next is None and not self._queue and not self.session.unacknowledged
         if ended and not self.is_done and self.session.ready:
             self.is_done = True
-            self.session.close(self._simulation.now)
+            self._say_goodbye()
 
     def _fits(self, due: Publication) -> bool:
         return sum(map(len, due.batches)) <= self.session.room
@@ -283,7 +363,7 @@ class Sink(Client):
     def leave(self) -> None:
         """Subscribe to nothing any more."""
         self.has_left = True
-        self.session.close(self._simulation.now)
+        self._say_goodbye()
         self._driver.settle()
 
     def _lose(self, peer: Peer) -> None:

@@ -30,7 +30,7 @@ from rules.syntax.parser import parse_filter
 from simulator import recordings
 from simulator import scenario as scenario_file
 from simulator.changes import RuleBook, checked, declared, steps_of
-from simulator.clients import Client, Manager, Place, Sink, Source
+from simulator.clients import Client, Manager, Move, Place, Sink, Source
 from simulator.faults import Places, ahead_s, arrange, before_s, behind_s
 from simulator.generation import Generated, generate
 from simulator.hosts import FREE, BrokerHost, Costs, Pricing, join
@@ -101,8 +101,8 @@ class Experiment:
             frozenset(link.between): self._join(*link.between, link.quality)
             for link in scenario.links
         }
-        self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
         self._comes_s = {one.name: one.at_s for one in scenario.sources}
+        self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
         self._refuse_faults_of_nobody()
         self._subscribers = (*scenario.sinks, *_subscribers(made))
         by_arrival = scenario.ordering == "arrival"
@@ -369,8 +369,15 @@ class Experiment:
         return join(self.brokers[one], self.brokers[other], make_lane, delay_us)
 
     def _source(self, broker: str, recording: Recording) -> Source:
+        name = self._names.get(recording.name, recording.name)
+        moves = [
+            Move(self.first_time + move.at_s, move.away_s, self._place(move.broker))
+            for one in self.scenario.sources
+            if one.name == name
+            for move in one.moves
+        ]
         return Source(
-            self._place(broker), recording.name, recording.types, recording.publications()
+            self._place(broker), recording.name, recording.types, recording.publications(), moves
         )
 
     def _place(self, broker: str) -> Place:

@@ -62,6 +62,17 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """So many seconds after the first event's time a source closes, and after so many more comes
+    at another broker.
+    """
+
+    at_s: float
+    broker: str
+    away_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """Publishes the events of a file at a broker; their own sources say under which names.
 
@@ -73,6 +84,7 @@ class Source:
     events: Path
     type_name: str | None = None
     at_s: float | None = None
+    moves: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +355,17 @@ class _Reader:
     def _source(self, place: int, table: SourceTable, brokers: tuple[str, ...]) -> Source:
         _known(f"source[{place}].broker", table.broker, brokers)
         _not_negative(f"source[{place}].at_s", table.at_s)
-        return Source(table.name, table.broker, self._path(table.events), table.type, table.at_s)
+        moves, turn_s = [], table.at_s or 0.0
+        for number, one in enumerate(table.moves, 1):
+            where = f"source[{place}].moves[{number}]"
+            _known(f"{where}.broker", one.broker, brokers)
+            _not_negative(f"{where}.away_s", one.away_s)
+            if one.at_s < turn_s:
+                raise ValueError(f"{where}.at_s: expected at least {turn_s:g}, found {one.at_s:g}")
+            moves.append(Move(one.at_s, one.broker, one.away_s))
+            turn_s = round(one.at_s + one.away_s, 9)
+        path = self._path(table.events)
+        return Source(table.name, table.broker, path, table.type, table.at_s, tuple(moves))
 
     def _sink(self, place: int, table: SinkTable, brokers: tuple[str, ...]) -> Sink:
         earlier = {one.name for one in self._table.sink[: place - 1]}

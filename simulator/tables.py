@@ -29,6 +29,14 @@ class LinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     loss: float = 0.0
 
 
+class MoveTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One of a source's ``moves``."""
+
+    at_s: float
+    broker: str
+    away_s: float = 0.0
+
+
 class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[[source]]``. ``type``: that of a file of tables without a column for it."""
 
@@ -37,6 +45,7 @@ class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     events: str
     type: str | None = None
     at_s: float | None = None
+    moves: tuple[MoveTable, ...] = ()
 
 
 class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

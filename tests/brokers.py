@@ -66,7 +66,9 @@ class Network:
 
         self.mesh.wires[name, peer] = Wire(deliver, delay_s)
 
-    def connect(self, name: str, broker: str, party: str = "", **options: object) -> Session:
+    def connect(
+        self, name: str, broker: str, party: str = "", lasts_s: float = 0.1, **options: object
+    ) -> Session:
         """``party``: what the test calls it, where other clients bear the name."""
         session = Session(SessionConfig(name, **options))  # type: ignore[arg-type]
         party = party or name
@@ -75,7 +77,7 @@ class Network:
         self._wire(party, BROKER, broker, peer, 0.0)
         self._wire(broker, peer, party, BROKER, 0.0)
         session.connect(self.mesh.now)
-        self.run(0.1)
+        self.run(lasts_s)
         return session
 
     def publish(

@@ -55,11 +55,22 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
+class Move:
+    """As in a scenario file: a source that goes on at another broker."""
+
+    source: str
+    at_s: float
+    broker: str
+    away_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
     """All of a scenario; ``homes`` are the sources' brokers; links have their delay in ms.
 
     ``changes`` are in the order of their times. ``coming``: the sources that come in mid-stream,
-    with how many seconds after the first event's time. ``heartbeat_s``: of all.
+    with how many seconds after the first event's time. ``moves`` are in the order of their times.
+    ``heartbeat_s``: of all.
     """
 
     seed: int
@@ -75,6 +86,7 @@ class Case:
     changes: tuple[Change, ...] = ()
     ordering: str = "watermark"
     coming: tuple[tuple[str, float], ...] = ()
+    moves: tuple[Move, ...] = ()
     heartbeat_s: float = HEARTBEAT_S
 
     @property
@@ -121,6 +133,8 @@ class Case:
             yield f"[[source]]\nname = {_text(source)}\nbroker = {_text(broker)}\n"
             yield f'events = "{source}.jsonl"\n'
             yield f"at_s = {coming[source]}\n" if source in coming else ""
+            moves = ", ".join(map(_move, (one for one in self.moves if one.source == source)))
+            yield f"moves = [{moves}]\n" if moves else ""
         for sink in self.sinks:
             yield f"[[sink]]\nname = {_text(sink.name)}\nbroker = {_text(sink.broker)}\n"
             yield f"subscribe = {_list(sink.filters)}\n"
@@ -167,6 +181,11 @@ def _line(event: Event) -> str:
         "data": event.data,
     }
     return json.dumps(fields) + "\n"
+
+
+def _move(move: Move) -> str:
+    broker = _text(move.broker)
+    return f"{{ at_s = {move.at_s}, broker = {broker}, away_s = {move.away_s} }}"
 
 
 def _text(text: str) -> str:

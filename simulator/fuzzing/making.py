@@ -5,7 +5,8 @@ messages, are cut for less time than heartbeats take to notice, brokers are slow
 sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
-sinks come in mid-stream, and sinks go. Some networks are torn (tearing).
+sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
+under their names. Some networks are torn (tearing).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from simulator.fuzzing.case import LEAD_S, Case, Change, Fault
+from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move
 from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.tearing import made_storeless, torn
 
@@ -25,6 +26,8 @@ RESTLESS = 0.1
 """The share of networks whose rules change often."""
 OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
+MOVING = 0.25
+"""The share of networks that are not torn where sources go on at other brokers."""
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
 STORELESS = 0.03
@@ -48,8 +51,10 @@ def random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
+            random = Random(f"{seed}/moving")
+            moving = made_moving(opened, random) if random.random() < MOVING else opened
             random = Random(f"{seed}/restless")
-            return made_restless(opened, random) if random.random() < RESTLESS else opened
+            return made_restless(moving, random) if random.random() < RESTLESS else moving
     raise AssertionError
 
 
@@ -70,6 +75,23 @@ def made_open(case: Case, random: Random) -> Case:
     )
     late = tuple((name, moment_s(random, span_s)) for name in coming)
     return replace(case, sinks=sinks, coming=late)
+
+
+def made_moving(case: Case, random: Random) -> Case:
+    """The case with some of its sources going on elsewhere, or where they were; often at once."""
+    span_s, coming = seconds_of(case.events), dict(case.coming)
+
+    def moves(source: str) -> Iterator[Move]:
+        turn_s = coming.get(source, 0.0)
+        for _ in range(random.choice((1, 1, 2, 3))):
+            at_s = round(turn_s + random.choice((0.0, 1.0, 1.0)) * random.uniform(0.0, span_s), 3)
+            away_s = round(random.choice((0.0, random.random(), random.uniform(0.0, 10.0))), 3)
+            yield Move(source, at_s, random.choice(case.brokers), away_s)
+            turn_s = round(at_s + away_s, 3)
+
+    names = [name for name, _ in case.homes]
+    some = random.sample(names, random.randint(1, len(names)))
+    return replace(case, moves=tuple(move for name in some for move in moves(name)))
 
 
 def made_restless(case: Case, random: Random) -> Case:

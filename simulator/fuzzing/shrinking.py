@@ -56,6 +56,8 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, changes=changes)
     for coming in without_some(case.coming):
         yield replace(case, coming=coming)
+    for moves in without_some(case.moves):
+        yield replace(case, moves=moves)
     for place, sink in enumerate(case.sinks):
         if sink.for_s is not None:
             yield replace(case, sinks=_put(case.sinks, place, replace(sink, for_s=None)))
@@ -110,6 +112,7 @@ def _with_events(case: Case, events: tuple[object, ...]) -> Case:
         faults=faults,
         homes=tuple(home for home in case.homes if home[0] in sources),
         coming=tuple(one for one in case.coming if one[0] in sources),
+        moves=tuple(one for one in case.moves if one.source in sources),
     )
 
 
@@ -142,6 +145,9 @@ def _without_broker(case: Case, broker: str) -> Iterator[Case]:
             replace(sink, broker=heir) if sink.broker == broker else sink for sink in case.sinks
         ),
         faults=faults,
+        moves=tuple(
+            replace(move, broker=heir) if move.broker == broker else move for move in case.moves
+        ),
         changes=tuple(
             replace(change, broker=heir) if change.broker == broker else change
             for change in case.changes

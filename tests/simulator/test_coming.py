@@ -169,3 +169,24 @@ def test_who_wants_what_another_gave_up_just_before_is_told_when_it_comes(
     assert outcome.settled
     assert check(outcome) == []
     assert len(came(outcome, "k2")) > 50
+
+
+@pytest.mark.parametrize("name", strategy.names())
+@pytest.mark.parametrize("to", ["b1", "b2"], ids=["where it was", "another"])
+def test_a_source_goes_on_at_another_broker(written, name: str, to: str) -> None:
+    """Under its name and with its numbers. What it brings too late for rules that have gone on
+    without it is refused, and no difference; all else is found.
+    """
+    moves = f'moves = [{{ at_s = 3.0, broker = "{to}" }}, {{ at_s = 9.5, broker = "b1" }}]'
+    moving = TWO.replace('events = "s1.jsonl"', f'events = "s1.jsonl"\n{moves}')
+    text = f'strategy = "{name}"\n{moving}'
+    halves = [second + 0.5 for second in range(1, 21)]
+    temps, smokes = events("Temp", *map(float, range(1, 21))), events("Smoke", *halves)
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    assert outcome.settled
+    assert check(outcome) == []
+    source, other = outcome.experiment.sources
+    assert source.published == 20
+    assert [time for type_name, time in came(outcome) if type_name == "Fire"] == halves
+    assert 1 <= len(source.refusals) <= 4
+    assert other.refusals == []

@@ -1,5 +1,6 @@
 """Random networks against the oracle: they are right, and what is wrong is found and made small."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -90,6 +91,18 @@ def test_clients_of_an_open_network_come_in_mid_stream() -> None:
         late += len(found.coming)
         assert all(smaller != found for smaller in smaller_cases(found))
     assert min(came, gone, late) > 2
+
+
+def test_sources_of_a_moving_network_go_on_at_other_brokers() -> None:
+    cases = [random_case(seed, "centralized") for seed in range(200)]
+    moving = [case for case in cases if case.moves]
+    assert 20 < len(moving) < 80
+    homes = [(dict(case.homes)[move.source], move) for case in moving for move in case.moves]
+    assert any(move.broker != home for home, move in homes)
+    assert any(move.broker == home and move.away_s == 0.0 for home, move in homes)
+    for case in moving:
+        for one, other in itertools.pairwise(case.moves):
+            assert one.source != other.source or one.at_s + one.away_s <= other.at_s + 1e-9
 
 
 def test_in_some_networks_a_broker_with_clients_fails() -> None:

@@ -104,6 +104,21 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         ("seed = 7", "duration_s = -1.0", "duration_s: expected a positive number, found -1"),
         ("seed = 7", "duration_s = 1e300", "duration_s: expected at most 1e+08 seconds, found 1e"),
         ("[[source]]", "[[source]]\nat_s = 1e17", "source[1].at_s: expected at most 1e+08 sec"),
+        (
+            "[[source]]",
+            '[[source]]\nmoves = [{ at_s = 1.0, broker = "b9" }]',
+            "source[1].moves[1].broker: there is no broker 'b9'",
+        ),
+        (
+            "[[source]]",
+            '[[source]]\nmoves = [{ at_s = 2, broker = "b1" }, { at_s = 1, broker = "b1" }]',
+            "source[1].moves[2].at_s: expected at least 2, found 1",
+        ),
+        (
+            "[[source]]",
+            '[[source]]\nmoves = [{ at_s = 2, broker = "b1", away_s = -1 }]',
+            "source[1].moves[1].away_s: expected 0 or more, found -1",
+        ),
         ("[[broker]]", "[faults]\nspan_s = [0, 1e17]\n[[broker]]", "faults.span_s[2]: expected at"),
         (
             'engine = "naive"',

@@ -2,7 +2,8 @@
 
 Law 1: what concerns the whole network is decided at the root: which types are known, which rules
 are in force since when. A client's request goes there and its answer comes back the same way;
-while there is no way to the root, requests wait.
+while there is no way to the root, requests wait. So do those of a source that was here before and
+of which the root has yet to hear that it has closed.
 
 Law 2: what changes the division of the rules is done while the tree pauses (pausing). So a rule
 holds from an instant beyond all that has been evaluated anywhere, and a source that joins begins
@@ -93,7 +94,7 @@ class Requests:
     def _ask_root(self, link: Link, request: Asking) -> None:
         ground, father = self._ground, self._router.father
         self._petitions.check_room()
-        if father is None:
+        if father is None or self._detection.publishers.is_leaving(link.name):
             self._petitions.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
@@ -268,7 +269,7 @@ class Requests:
                 self._petitions.wait(sender, asked)
 
     def ask_again(self) -> None:
-        """Ask what has waited for a way to the root; it waits on, if there is none."""
+        """Ask what has waited; it waits on, if it still has to."""
         ground = self._ground
         for peer, request, _ in self._petitions.take_waiting():
             if ground.links.find(peer) is not None:

@@ -88,6 +88,12 @@ class Publishers:
             del sources[source.name]
         return bool(found)
 
+    def is_leaving(self, name: str) -> bool:
+        """Whether a source of that name has closed, and ``take_leaving`` has not been asked since:
+        nobody else knows it yet.
+        """
+        return any(one.name == name for one in self._leaving)
+
     @property
     def have_left(self) -> bool:
         """Whether ``take_leaving`` has something to give."""

@@ -130,6 +130,31 @@ def test_what_is_kept_of_a_type_with_another_schema_takes_nothing_with_it() -> N
     assert not [one for one in network.mesh.log if getattr(one, "level", "") == "error"]
 
 
+def test_a_source_that_is_back_at_once_is_not_taken_for_gone() -> None:
+    """While the tree pauses nobody is told who has closed. The root heard it only after it had let
+    the source in once more, and took that for closed.
+    """
+    for milliseconds in range(0, 90, 5):
+        network = Network(3)
+        for one, other in (("b2", "b3"), ("b3", "b2")):  # for whom the others wait, paused
+            network.mesh.wires[one, other.encode()].delay_s = 0.03
+        network.connect("t", "b1").advertise([TEMP])
+        network.run(0.5)
+        network.connect("o", "b2").advertise([SMOKE])  # for which the tree pauses
+        network.run(milliseconds / 1000)
+        network.clients.pop("t").close(network.mesh.now)
+        network.mesh.settle()
+        network.connect("t", "b1", lasts_s=0.0).advertise([TEMP])
+        network.run(0.5)
+        (visitor,) = (one for one in network.brokers["b2"].ground.visitors if one.name == "t")
+        assert list(visitor.floors) == ["Temp"], f"after {milliseconds} ms"
+        network.take_lines()
+        network.connect("k", "b3").subscribe("Temp()")
+        network.run(0.5)
+        network.publish("t", 'Temp@4("x", 50)', 5)
+        assert network.take_lines() == ["k: confirmed", 'k: t#1 Temp@4("x", 50.0)']
+
+
 @pytest.mark.parametrize("home", ["b1", "b2"], ids=["another", "the root"])
 def test_a_source_goes_on_with_its_numbers_at_another_broker(home: str) -> None:
     """It began again from 1, and its events were taken, acknowledged and dropped as repeats."""
