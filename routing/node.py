@@ -44,7 +44,7 @@ from routing.messages import (
 )
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import Standing
+from routing.serving.sources import Source, Standing
 from routing.serving.status import time_or_none
 from routing.silence import excused
 
@@ -190,12 +190,15 @@ class Node(Service):
     def _welcome(self, peer: Peer, hello: Hello) -> None:
         now, name = self._moment.now, hello.name
         timeout_s = hello.heartbeat_s * self._config.heartbeats_missed_max
-        self._links.add(Link(peer, name, hello.instance, timeout_s, now, now, now))
         source = self._sources.find(name) if name else None
+        last_sequence = 0 if source is None else source.last_sequence
+        link = Link(peer, name, hello.instance, timeout_s, now, now, now)
+        link.last_sequence = last_sequence
+        self._links.add(link)
         welcome = Welcome(
             VERSION,
             self._config.name,
-            0 if source is None else source.last_sequence,
+            last_sequence,
             self._config.publish_credit if name else 0,
             self._config.heartbeat_s,
             source is not None and source.standing is Standing.LOST,
@@ -234,8 +237,12 @@ class Node(Service):
         self.emit(Close(link.peer, message.reason or "goodbye"))
         self._log("info", "goodbye", client=link.name, peer=link.peer.hex())
         if link.source is not None:
-            self._sources.close(link.source)
-            self._detection.withdraw(link.source, list(link.source.floors))
+            self._close_source(link.source)
+
+    def _close_source(self, source: Source) -> None:
+        """It has published everything."""
+        self._sources.close(source)
+        self._detection.withdraw(source, list(source.floors))
 
     def _receive_hello(self, link: Link, message: Hello) -> None:
         raise ProtocolError(Code.PROTOCOL, "Hello on a link that has been welcomed")

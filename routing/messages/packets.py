@@ -10,7 +10,17 @@ from routing.messages.clients import Goodbye
 from routing.messages.events import Awakening, Flow, Forward, Opened, Shared
 from routing.messages.links import CreateTree, LinkAck, LinkHello, LinkStates, TreeAck, TreeNack
 from routing.messages.plans import Committed, Need, Pause, Paused, Plan, Survey, Surveyed
-from routing.messages.telling import Amended, Answered, Asked, Awaited, Hold, Known, Want, Wanted
+from routing.messages.telling import (
+    Amended,
+    Answered,
+    Asked,
+    Awaited,
+    Claimed,
+    Hold,
+    Known,
+    Want,
+    Wanted,
+)
 from routing.messages.values import Sequence, Tag
 
 Carried: TypeAlias = (
@@ -28,6 +38,7 @@ Carried: TypeAlias = (
     | Awakening
     | Awaited
     | Hold
+    | Claimed
     | Need
     | Survey
     | Surveyed

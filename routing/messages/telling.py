@@ -109,6 +109,13 @@ ANY_TYPE = ""
 """In Hold: all types, those too that the sender does not know."""
 
 
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """Somebody would publish under this name: the broker gives it up whose client is gone."""
+
+    name: Name
+
+
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule
 """What a client asks of the whole network."""
 

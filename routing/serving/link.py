@@ -31,6 +31,10 @@ class Link:
     heard_at: float
     sent_at: float
     source: Source | None = None
+    last_sequence: int = 0
+    """The last number of its source as Welcome told it."""
+    is_behind: bool = False
+    """Whether its source had come further when it became one, elsewhere in a network."""
     home: str = ""
     """In a network: the client's broker, where it is another one."""
 

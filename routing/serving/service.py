@@ -138,6 +138,7 @@ class Service:
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
             if link.source is None:
                 source.outstanding = self._config.publish_credit
+                link.is_behind = source.last_sequence > link.last_sequence
             link.source = source
             self._detection.resume(source, was)
         link.source.spoke_at = self._moment.now
@@ -151,7 +152,11 @@ class Service:
         self._advertisements.check(message.types, link.name)
         source = self._source_of(link)
         self._detection.advertise(source, message.types)
-        self._send(link.peer, Confirmed(message.request, begin_facts(source, message.types)))
+        detail = begin_facts(source, message.types)
+        if link.is_behind:
+            link.is_behind = False
+            detail = {**detail, "last_sequence": source.last_sequence}
+        self._send(link.peer, Confirmed(message.request, detail))
 
     def _receive_unadvertise(self, link: Link, message: Unadvertise) -> None:
         source = self._source_of(link)

@@ -28,6 +28,8 @@ LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
+WAYS = 5
+"""So often what a source asks for goes through a network at most, pause and plan included."""
 TOGETHER_S = 10.0
 """So long after a cut neighbours have surely found each other again."""
 
@@ -234,11 +236,13 @@ def _crash(case: Case, random: Random) -> Fault:
 
 def with_sources_while_whole(case: Case) -> Case:
     """The case with all sources there from the first that would come while something is cut or has
-    failed: to a part that is apart nobody can say what has been evaluated elsewhere, so that what
-    they bring may be too late there, and is not refused.
+    failed, or so shortly before that they are not admitted by then: to a part that is apart nobody
+    can say what has been evaluated elsewhere, so that what they bring may be too late there, and is
+    not refused.
     """
+    admitted_s = WAYS * sum(delay_ms for _, _, delay_ms in case.links) / 1_000.0
     spans = [
-        (one.at_s, one.at_s + one.for_s + TOGETHER_S)
+        (one.at_s - admitted_s, one.at_s + one.for_s + TOGETHER_S)
         for one in case.faults
         if one.kind in ("cut", *FAILURES)
     ]

@@ -120,6 +120,7 @@ class Broker(Node):
             expel=self._expel,
             source_of=self._source_of,
             hold=self._credit.hold,
+            close_source=self._close_source,
             leave_out=self._leave_out,
             check_interests=self._check_interests,
             follow=self._follow,

@@ -43,6 +43,8 @@ class Desk:
     """The source of a link, which comes alive by that."""
     hold: Callable[[Held], None]
     """Give no credit to sources of what is full elsewhere."""
+    close_source: Callable[[Source], None]
+    """A source has published everything."""
     leave_out: Callable[[Source], None]
     """Wait for a source no longer, and say so."""
     check_interests: Callable[[], None]

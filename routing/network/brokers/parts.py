@@ -16,6 +16,7 @@ from routing.messages import (
     Asked,
     Awaited,
     Awakening,
+    Claimed,
     Committed,
     Flow,
     Forward,
@@ -67,6 +68,7 @@ class Parts:
     """One broker's; ``trees`` and ``measuring`` are None where the strategy needs none."""
 
     needs: Needs
+    visiting: Visiting
     wanting: Wanting
     knowing: Knowing
     requests: Requests
@@ -121,6 +123,7 @@ def parts_of(ground: Ground, agreed: Agreed, agenda: Agenda, moved: Moved) -> Pa
     )
     return Parts(
         needs=needs,
+        visiting=visiting,
         wanting=wanting,
         knowing=knowing,
         requests=requests,
@@ -173,5 +176,6 @@ def heard_by(parts: Parts) -> Mapping[type, Hear]:
         Committed: parts.surveying.hear_committed,
         Awaited: parts.awaiting.hear_awaited,
         Hold: parts.holding.hear,
+        Claimed: parts.visiting.hear_claimed,
         Need: parts.needs.hear,
     }

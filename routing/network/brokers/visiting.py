@@ -1,8 +1,13 @@
 """At the root: the sources at other brokers, which it knows as if they were its own clients' ones.
 
-Law: a source's events enter the network at its own broker, which checks, counts and acknowledges
+Law 1: a source's events enter the network at its own broker, which checks, counts and acknowledges
 them. The root knows the source, as a visitor, so that its name is its own and that its types have
 somebody who publishes them; what it promises comes along the tree.
+
+Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
+that a source elsewhere bears, the root tells all that it is claimed; a broker that has lost the
+link to the client that bears it takes the source for closed, and the name is free when the root
+has heard that.
 """
 
 from __future__ import annotations
@@ -11,11 +16,13 @@ from collections.abc import Collection, Iterable
 
 from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
-from routing.messages import Advertise, Asked, Code, Unadvertise
+from routing.messages import Advertise, Asked, Claimed, Code, Unadvertise
 from routing.network.agreement.visitors import name_taken, stand_in
 from routing.network.brokers.ground import Ground
 from routing.serving.link import Link
-from routing.serving.sources import FAR, Source
+from routing.serving.sources import FAR, Source, Standing
+
+GONE_ON = "the link to it is lost, and at another broker somebody would publish under its name"
 
 
 class Visiting:
@@ -32,11 +39,39 @@ class Visiting:
             return stand_in(asked.client, ground.moment.now)
         if ground.links.named(asked.client) is not None:
             raise name_taken(asked.client, ground.name)
+        self._check(asked.client, asked.path[0])
         return self._visitors.admit(asked, ground.moment.now)
 
     def check_name(self, name: str) -> None:
         """Refusal when a client here cannot publish under this name, since a visitor does."""
-        self._visitors.check(name, self._ground.name)
+        self._check(name, self._ground.name)
+
+    def _check(self, name: str, home: str) -> None:
+        try:
+            self._visitors.check(name, home)
+        except Refusal:
+            self._tell_claimed(Claimed(name))
+            raise
+
+    def hear_claimed(self, neighbour: str, claimed: Claimed) -> None:
+        """A name is claimed (Law 2)."""
+        ground = self._ground
+        if neighbour != ground.router.father:
+            return
+        source = ground.sources.find(claimed.name)
+        if source is not None and self._is_without_client(source):
+            ground.desk.log("warning", "source given up", source=source.name, reason=GONE_ON)
+            ground.desk.close_source(source)
+        self._tell_claimed(claimed)
+
+    def _is_without_client(self, source: Source) -> bool:
+        """Whether it is one of this broker that is open, and whose link is lost."""
+        is_here = not source.home and self._ground.links.named(source.name) is None
+        return is_here and source.standing in (Standing.LOST, Standing.LEFT_OUT)
+
+    def _tell_claimed(self, claimed: Claimed) -> None:
+        for branch in self._ground.router.children:
+            self._ground.send(branch.neighbour, claimed)
 
     def last_sequence(self, name: str) -> int:
         """The last number that a source had at another broker before it came to where it is; 0
