@@ -42,6 +42,19 @@ def test_rules_wait_for_a_source_that_comes_later(written, name: str, late: str)
 
 
 @pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_that_waits_for_a_type_keeps_all_for_a_sink_that_comes(written, name: str) -> None:
+    """With trees of sinks, whoever subscribed while it waited got it from where the sources of its
+    other types had promised to be, and missed what was from just before.
+    """
+    text = f'strategy = "{name}"\n{coming(coming(TWO, "s2", 21.0), "k1", 20.0)}'
+    temps, smokes = events("Temp", 10.0, 14.0, 19.9, 400.0), events("Smoke", 31.0)
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert came(outcome)[0] == ("Fire", 31.0)
+
+
+@pytest.mark.parametrize("name", strategy.names())
 def test_what_a_source_brings_too_late_for_others_of_its_types_is_left_out(
     written, name: str
 ) -> None:

@@ -11,7 +11,8 @@ however far the single one, which may evaluate them for the sake of others, has 
 type is routed they are to be found once more from there on (brokers.trees, Law 7).
 
 Law 4: a rule that is evaluated nowhere is due from where the sources of this broker have promised
-to be: who subscribes later gets its composite events from there on.
+to be: who subscribes later gets its composite events from there on. But if it waits for a type that
+nobody publishes or has published, it is due from the beginning: it has not come anywhere.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from routing.network.ways.sink_trees import Kinds
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis
 from rules.engine.engine import Detections
+from rules.pattern import TIMER
 
 Planned = tuple[SinkTree, Generation, Division]
 """A tree, its generation, and how its rules are divided."""
@@ -59,6 +61,8 @@ class SinkTreesDetection(DividedDetection):
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
         self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
+        self._waiting: frozenset[str] = frozenset()
+        """Those of them that wait for a type."""
 
     @property
     def trees(self) -> Mapping[str, Processing]:
@@ -117,7 +121,11 @@ class SinkTreesDetection(DividedDetection):
                     yield name, own.mark_of(name)
         published = self.publishers.types
         for name in self.idle:
-            if self._deployments.find(name) is not None:
+            if self._deployments.find(name) is None:
+                continue
+            if name in self._waiting:
+                yield name, TIME_MIN
+            else:
                 for needed in self._deployments.needs(name).intersection(published):
                     yield name, self._said_of(needed)
 
@@ -169,11 +177,16 @@ class SinkTreesDetection(DividedDetection):
         evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
         names = [one.rule.name for one in self._deployments.rules]
         self.idle = tuple(name for name in names if name not in evaluated)
+        self._waiting = self._waiting_in(division)
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])
         self._router.aside = self._single - self._routed
         own = self.own
         return own.resume(reached) if own is not None and self._name in self._begun else {}
+
+    def _waiting_in(self, division: Division) -> frozenset[str]:
+        known = self.station.missing.given_up.union({TIMER.name}, *division.published.values())
+        return frozenset(name for name in self.idle if not self._deployments.needs(name) <= known)
 
     def _station_of(self, old: Processing | None) -> Station:
         """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
