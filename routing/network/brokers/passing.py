@@ -44,7 +44,7 @@ class Passing:
         self._agreed = agreed
         self._visiting = visiting
         self._moved = moved
-        self._arrivals = Arrivals(ground.config.repeat_ids_max)
+        self._arrivals = Arrivals(ground.config.repeat_ids_max, ground.config.sources_max)
 
     def configure(self, repeat_ids_max: int) -> None:
         """Remember so many ids from now on."""

@@ -2,7 +2,8 @@
 
 Law 1: each of them is offered to the sinks once. When everything that may have been lost is sent
 again (architecture.md 4.3), what had come before is left out: a source's events come in the order
-of their numbers, so it is those up to the greatest.
+of their numbers, so it is those up to the greatest. That is remembered of the last ``names_max``
+sources at least, and at most of twice as many.
 
 Law 2: events with ids of their own may come from several brokers, and from this broker's own
 clients too: a part of a source goes on elsewhere when its broker is lost, and sends again what it
@@ -23,8 +24,11 @@ from matcher.single import Single
 class Arrivals:
     """The greatest numbers that have come, by source, and the last ids."""
 
-    def __init__(self, ids_max: int) -> None:
+    def __init__(self, ids_max: int, names_max: int) -> None:
         self._latest: dict[str, int] = {}
+        self._older: dict[str, int] = {}
+        """The same of sources of which nothing has come since there were ``names_max`` others."""
+        self._names_max = names_max
         self._known: dict[str, int] = {}
         """As they were when everything began to be sent again."""
         self._ids = _Ids()
@@ -35,9 +39,14 @@ class Arrivals:
         """How many ids are remembered (Law 2)."""
         return self._ids.remembered
 
+    @property
+    def sources(self) -> int:
+        """Of how many sources numbers are remembered (Law 1)."""
+        return len(self._older.keys() | self._latest.keys())
+
     def begin_anew(self) -> None:
         """From now on what has come may come again."""
-        self._known = dict(self._latest)
+        self._known = {**self._older, **self._latest}
 
     def news(self, batches: tuple[EventBatch, ...]) -> tuple[EventBatch, ...]:
         """Those of the events that have not come before."""
@@ -65,8 +74,16 @@ class Arrivals:
     def _is_new(self, name: str, number: int) -> bool:
         if number <= self._known.get(name, -1):
             return False
-        self._latest[name] = max(number, self._latest.get(name, number))
+        self._note(name, number)
         return True
+
+    def _note(self, name: str, number: int) -> None:
+        before = self._latest.get(name)
+        if before is None:
+            before = self._older.get(name, number)
+            if len(self._latest) >= self._names_max:
+                self._older, self._latest = self._latest, {}
+        self._latest[name] = max(number, before)
 
     def _unknown(self, batch: EventBatch) -> AnyArray | None:
         """The places of numbered events that are new; None: of all."""
@@ -74,8 +91,7 @@ class Arrivals:
         for code, name in enumerate(ids.source.values):
             own = ids.sequence[ids.source.codes == code]
             if len(own):
-                number = int(own.max())
-                self._latest[name] = max(number, self._latest.get(name, number))
+                self._note(name, int(own.max()))
         if not self._known:
             return None
         known = np.array([self._known.get(name, -1) for name in ids.source.values], np.int64)

@@ -1,5 +1,6 @@
 """What is still needed of the past (routing.network.recovery.dues, ledger, arrivals)."""
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -105,7 +106,7 @@ def test_a_ledger_is_bounded_and_says_what_it_gave_up() -> None:
 
 
 def test_published_events_come_once() -> None:
-    arrivals = Arrivals(10)
+    arrivals = Arrivals(10, 5)
     first = tuple(batches_of("A@1(1) A@2(2)", KNOWN))
     second = tuple(batches_of("A@1(1) A@2(2) A@3(3)", KNOWN))
     assert sum(map(len, arrivals.news(first))) == 2
@@ -116,11 +117,31 @@ def test_published_events_come_once() -> None:
     assert arrivals.news(first) == ()
 
 
+def test_numbers_are_remembered_of_the_last_sources() -> None:
+    """They were of all that there ever were."""
+    arrivals = Arrivals(10, 5)
+
+    def sent(source: str, number: int) -> int:
+        ids = EventIds(StringColumn.from_strings([source]), np.array([number]), None)
+        (batch,) = batches_of("A@1(1)", KNOWN)
+        return sum(map(len, arrivals.news((replace(batch, ids=ids),))))
+
+    for place in range(100):
+        assert sent(f"s{place}", 7) == 1
+        assert sent("always", place) == 1
+        assert arrivals.sources <= 10
+    arrivals.begin_anew()
+    assert sent("always", 99) == 0
+    assert [sent(f"s{place}", 7) for place in (99, 98, 97, 96)] == [0, 0, 0, 0]
+    assert sent("s0", 7) == 1
+    assert sent("always", 100) == 1
+
+
 def test_events_with_ids_come_once_whoever_brings_them() -> None:
     """Against a plain set, within the window in which ids are known."""
     for seed in range(40):
         random = Random(seed)
-        arrivals, seen = Arrivals(600), set[tuple[str, str]]()
+        arrivals, seen = Arrivals(600, 5), set[tuple[str, str]]()
         for _ in range(25):
             sent = []
             for _ in range(random.randint(1, 3)):
@@ -137,7 +158,7 @@ def test_events_with_ids_come_once_whoever_brings_them() -> None:
 
 
 def test_the_window_of_ids_has_a_bound() -> None:
-    arrivals = Arrivals(10)
+    arrivals = Arrivals(10, 5)
     for first in range(0, 100, 5):
         arrivals.news((named(["f"] * 5, [f"e{number}" for number in range(first, first + 5)]),))
     (news,) = arrivals.news((named(["f"] * 3, ["e90", "e99", "e0"]),))
