@@ -274,6 +274,11 @@ class Source(Client):
         self._driver.settle()
         self._wait()
 
+    def _take_results(self) -> None:
+        super()._take_results()
+        if self._to_move:  # a session that has come back asks by itself, and says nothing of it
+            self._publish()
+
     def take(self, result: Result) -> None:
         """Room may have come, or the end of everything."""
         if isinstance(result, Refused) and self.is_expected(result):

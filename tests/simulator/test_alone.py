@@ -25,7 +25,7 @@ PARTS = 4
 class Alone(Node):
     """A Node as the simulator asks for one: in no overlay, and at no cost that goes by rules."""
 
-    overlay = SimpleNamespace(states=())
+    overlay = SimpleNamespace(states=(), neighbours={})
     rules_evaluated = 0
 
 
@@ -50,6 +50,7 @@ def at_one_broker(case: Case) -> Case:
         homes=tuple((source, one) for source, _ in case.homes),
         sinks=tuple(replace(sink, broker=one) for sink in case.sinks),
         changes=tuple(replace(change, broker=one) for change in case.changes),
+        moves=tuple(replace(move, broker=one) for move in case.moves),
         faults=(),
     )
 
