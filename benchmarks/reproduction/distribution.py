@@ -79,8 +79,8 @@ The figures of [the study](distribution-study.md) with the thesis's default scen
 {THESIS.seeds} seeds: {THESIS.brokers} brokers, {6 * THESIS.brokers} types,
 {5 * THESIS.brokers} rules. Events are published for {THESIS.warm_up_s + THESIS.measured_s:.0f}
 seconds, of which the first {THESIS.warm_up_s:.0f} are not measured. A table says how many seeds
-each strategy has by now at each of its points, results in order. By arrival there are fewer: the
-columns "exactness" are of the seeds that have been run both ways, which "both ways" counts.
+each strategy has by now at each of its points, results in order; "exactness" is of those that have
+been run by arrival, too, which "both ways" counts.
 `rexmq reproduce thesis-7.9 ... thesis-7.18 --size full --rows ROWS` goes on with it."""
 
 
