@@ -111,9 +111,12 @@ ANY_TYPE = ""
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Somebody would publish under this name: the broker gives it up whose client is gone."""
+    """Somebody would publish under the name of a source at ``home``: if the client there is gone,
+    that gives the name up.
+    """
 
     name: Name
+    home: Name
 
 
 Asking: TypeAlias = Advertise | Unadvertise | Deploy | Remove | ListRules | ShowRule

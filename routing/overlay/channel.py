@@ -325,6 +325,7 @@ class Channel:
         """Law 5."""
         self._waiting = deque(one for one in self._waiting if type(one) not in _SAID_ANEW)
         for sent in self._under_way:
+            sent.again = True  # when it is acknowledged says nothing of how long that takes
             if type(sent.message) in _SAID_ANEW:
                 sent.message = NO_STATES
         for sequence, message in self._ahead.items():

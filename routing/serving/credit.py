@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from matcher.model import TIME_MAX, TIME_MIN
+from matcher.model import TIME_MIN
 from routing.config import NodeConfig
 from routing.delivery.sinks import Sinks
 from routing.errors import ProtocolError
@@ -144,6 +144,7 @@ class PublishCredit:
         if ANY_TYPE in self._held:
             return "the way through the network is full"
         for name in source.floors:
-            if source.promise >= self._held.get(name, TIME_MAX):
+            since = self._held.get(name)
+            if since is not None and source.promise >= since:
                 return f"what {name} feeds is full elsewhere in the network"
         return None

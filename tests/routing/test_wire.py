@@ -128,7 +128,7 @@ PLAIN: tuple[Message, ...] = (
     Wanted(3),
     Awaited((("Temp", -5), ("Smoke", 2**62))),
     Hold((("", -(2**63)), ("Temp", 7))),
-    Claimed("t"),
+    Claimed("t", "b1"),
     Flow((), None, (("sensor/7", 2**63 - 1),), (("fire", -5),)),
     Asked(("b1", "b2"), 9, "sensor/7", Advertise(1, (TEMP,))),
     Asked(("b1",), 9, "", Deploy(5, "define ...")),

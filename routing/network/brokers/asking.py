@@ -222,13 +222,12 @@ class Requests:
         source = self._ground.sources.find(name)
         if source is None or source.standing is Standing.LIVE:
             return  # the client is back, and advertises again
-        names = [schema.name for schema in request.types]
-        if source.standing is Standing.LOST:
-            for schema in request.types:
-                self._ground.advertisements.advertise(source, schema, TIME_MIN)
-        self._detection.add_own(source, names)
-        if source.standing is Standing.CLOSED:
-            self._detection.publishers.leave(source)
+        is_closed = source.standing is Standing.CLOSED
+        for schema in request.types:
+            self._ground.advertisements.advertise(source, schema, TIME_MIN)
+        self._detection.add_own(source, [schema.name for schema in request.types])
+        if is_closed:
+            self._ground.desk.close_source(source)
 
     def _carry_out(self, link: Link, request: Asking, answer: Confirmed) -> Confirmed:
         """What the root has confirmed is true here, too. Gives what to tell the client."""

@@ -61,7 +61,7 @@ class Holding:
 
     def follow_tree(self) -> None:
         """Other neighbours may be there, or in the tree."""
-        if self._heard or self._told or self._by_sinks:
+        if self._heard or self._told or self._by_sinks or self._piling:
             self._look()
         else:
             self.look_at_links()
@@ -102,13 +102,20 @@ class Holding:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
         neighbours = self._ground.overlay.neighbours
         self._piling = [name for name, one in neighbours.items() if one.piles_up]
-        self._ground.desk.hold(held_by_all(held for _, held in self._held_elsewhere()))
+        self._hold_own()
         self._agenda.tell_soon()
+
+    def _hold_own(self) -> None:
+        self._ground.desk.hold(held_by_all(held for _, held in self._held_elsewhere()))
 
     # --- what is told ---
 
     def tell(self) -> None:
-        """Tell neighbours what is another than they were told."""
+        """Tell neighbours what is another than they were told. What is wanted where something piles
+        up may be another by now, so own sources are looked at once more.
+        """
+        if self._piling:
+            self._hold_own()
         branches = self._router.branches
         for neighbour in sorted({*self._told, *branches}):
             held = self._held_beyond(neighbour) if neighbour in branches else NOTHING_HELD

@@ -5,9 +5,9 @@ them. The root knows the source, as a visitor, so that its name is its own and t
 somebody who publishes them; what it promises comes along the tree.
 
 Law 2: only a source's own broker knows whether its client is still there. So when a name is refused
-that a source elsewhere bears, the root tells all that it is claimed; a broker that has lost the
-link to the client that bears it takes the source for closed, and the name is free when the root
-has heard that.
+that a source elsewhere bears, the root tells that broker that it is claimed. If that has lost the
+link to the client it takes the source for closed, and if there is none it says so once more; the
+name is free when the root has heard that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Visiting:
         try:
             self._visitors.check(name, home)
         except Refusal:
-            self._tell_claimed(Claimed(name))
+            self._tell_claimed(Claimed(name, self._visitors.home(name)))
             raise
 
     def hear_claimed(self, neighbour: str, claimed: Claimed) -> None:
@@ -58,16 +58,21 @@ class Visiting:
         ground = self._ground
         if neighbour != ground.router.father:
             return
-        source = ground.sources.find(claimed.name)
-        if source is not None and self._is_without_client(source):
-            ground.desk.log("warning", "source given up", source=source.name, reason=GONE_ON)
-            ground.desk.close_source(source)
-        self._tell_claimed(claimed)
+        if claimed.home != ground.name:
+            self._tell_claimed(claimed)
+        elif ground.links.named(claimed.name) is None:
+            self._give_up(claimed.name)
 
-    def _is_without_client(self, source: Source) -> bool:
-        """Whether it is one of this broker that is open, and whose link is lost."""
-        is_here = not source.home and self._ground.links.named(source.name) is None
-        return is_here and source.standing in (Standing.LOST, Standing.LEFT_OUT)
+    def _give_up(self, name: str) -> None:
+        """No client here bears the name."""
+        ground = self._ground
+        source = ground.sources.find(name)
+        if source is not None and source.standing in (Standing.LOST, Standing.LEFT_OUT):
+            ground.desk.log("warning", "source given up", source=name, reason=GONE_ON)
+            ground.desk.close_source(source)
+        elif not ground.detection.publishers.is_leaving(name):
+            last = 0 if source is None else source.last_sequence
+            ground.router.promise(name, FAR + min(last, FAR - 1))
 
     def _tell_claimed(self, claimed: Claimed) -> None:
         for branch in self._ground.router.children:
@@ -88,8 +93,12 @@ class Visiting:
             return
         source = self._visitors.find(name)
         if source is not None:
-            if self._visitors.home(name) == home:
+            known = self._visitors.home(name)
+            if known == home:
                 self._advertise(source, [one for one in types if one.name not in source.floors])
+            else:  # each went on in a part of its own
+                self._tell_claimed(Claimed(name, known))
+                self._tell_claimed(Claimed(name, home))
             return
         try:
             self._introduce(name, home, types)

@@ -166,6 +166,34 @@ def test_a_slow_link_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> No
     assert network.withheld("s") is None
 
 
+def test_what_is_wanted_once_messages_pile_up_is_held_up_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was looked at only when something began to pile up, or was over."""
+    monkeypatch.setattr(Network, "overlay", WINDOW)
+    network = Slow(3, publish_credit=CREDIT)
+    for one, other in (("b2", "b3"), ("b3", "b2")):
+        network.mesh.wires[one, other.encode()].delay_s = 0.1
+    network.source("t", "b2", "Temp")
+    network.source("s", "b2", "Smoke")
+    sink = network.connect("k", "b3")
+    sink.subscribe("Temp()")
+    network.run(1)
+    withheld = set()
+    for number in range(1, 1_200):
+        events = [("t", f'Temp@{number}("a", 1)')]
+        if number == 300:
+            sink.subscribe("Smoke()")
+        if number > 300:
+            events.append(("s", f'Smoke@{number}("a")'))
+        for name, text in events:
+            network.clients[name].publish_all(batches_of(text, SCHEMAS), network.mesh.now)
+        network.run(0.002)
+        withheld.add(network.withheld("s"))
+    assert "what Smoke feeds is full elsewhere in the network" in withheld
+    assert "link starts anew" not in str(network.mesh.log)
+
+
 def test_what_a_lost_neighbour_said_counts_no_more() -> None:
     network = Slow(3)
     network.source("t", "b1", "Temp")

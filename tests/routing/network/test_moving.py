@@ -209,6 +209,51 @@ def test_a_source_whose_link_is_lost_goes_on_elsewhere(home: str, to: str) -> No
     assert len(given_up) == (home != "b2")
 
 
+def test_who_goes_before_it_is_answered_may_do_so_twice() -> None:
+    """The second time its Goodbye ended the broker: it was said to publish what nobody had
+    advertised.
+    """
+    network = Network(3)
+    network.connect("o", "b3").advertise([TEMP])
+    network.run(0.5)
+    for party in ("first", "second"):
+        ghost = network.connect("t", "b1", party, lasts_s=0.01)
+        ghost.advertise([TEMP])
+        network.mesh.settle()
+        ghost.close(network.mesh.now)
+        network.run(1)
+        source = network.brokers["b1"].ground.sources.find("t")
+        assert source is not None
+        assert not source.floors
+    network.connect("k", "b1").subscribe("Temp()")
+    network.run(0.5)
+    network.take_lines()
+    network.publish("o", 'Temp@1("a", 50)', 5)
+    assert network.take_lines() == ['k: o#1 Temp@1("a", 50.0)']
+
+
+def test_a_lost_source_that_went_on_in_another_part_holds_nothing_up() -> None:
+    """When the parts met, its first broker still waited for it, and rules with it, for ever."""
+    network = Network(4)
+    network.connect("t", "b4").advertise([TEMP])
+    network.run(0.5)
+    network.connect("m", "b1").deploy(HOT)
+    network.connect("k", "b1").subscribe("Hot()")
+    network.run(1)
+    cut(network, "b2", "b3")
+    network.run(10)
+    del network.clients["t"], network.mesh.parties["t"]
+    network.brokers["b4"].lose(b"client t", network.mesh.now)
+    network.connect("t", "b1", "later").advertise([TEMP])
+    network.run(2)
+    cut(network, "b2", "b3", is_cut=False)
+    network.run(15)
+    network.take_lines()
+    network.publish("later", 'Temp@10("a", 50)', 20)
+    network.run(2)
+    assert network.take_lines() == ['k: Hot@10("a") <- t#1']
+
+
 def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
     """Credit ends at a broker: the source at another went on, and the queue had no bound."""
     network = Network(3, queue_events_max=100)

@@ -363,3 +363,26 @@ def test_a_slow_link_is_not_made_slower_by_what_is_sent_again() -> None:
     assert pair.got["b"] == list(range(1, 61))
     again = {one for one in packets if packets.count(one) > 1}
     assert again <= set(range(1, 17)), "two windows, of which nobody knew how long they take"
+
+
+def test_an_outage_says_nothing_of_how_long_a_link_takes() -> None:
+    """A packet that had arrived was acknowledged with the greeting, a minute later."""
+    pair = Pair(Random(0), delay_s=0.01)
+    pair.mesh.run(5)
+    pair.mesh.wires["b", A].cut = True
+    pair.send("a")
+    pair.mesh.run(5.3)
+    assert pair.got["b"] == [1]
+    pair.cut(True)
+    for end in pair.ends.values():
+        end.lose(pair.mesh.now)
+    pair.mesh.run(60)
+    pair.cut(False)
+    pair.mesh.run(70)
+    assert pair.ends["a"].buffered == 0
+    pair.cut(True)
+    pair.send("a")
+    pair.mesh.run(70.05)
+    pair.cut(False)
+    pair.mesh.run(73)
+    assert pair.got["b"] == [1, 2]
