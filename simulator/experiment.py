@@ -101,8 +101,8 @@ class Experiment:
             frozenset(link.between): self._join(*link.between, link.quality)
             for link in scenario.links
         }
-        self._comes_s = {one.name: one.at_s for one in scenario.sources}
         self.sources = [self._source(broker, recording) for broker, recording in self.recordings]
+        self._comes_s = {one.name: one.at_s for one in scenario.sources}
         self._refuse_faults_of_nobody()
         self._subscribers = (*scenario.sinks, *_subscribers(made))
         by_arrival = scenario.ordering == "arrival"
@@ -369,11 +369,10 @@ class Experiment:
         return join(self.brokers[one], self.brokers[other], make_lane, delay_us)
 
     def _source(self, broker: str, recording: Recording) -> Source:
-        name = self._names.get(recording.name, recording.name)
         moves = [
             Move(self.first_time + move.at_s, move.away_s, self._place(move.broker))
             for one in self.scenario.sources
-            if one.name == name
+            if one.name == self._names.get(recording.name)
             for move in one.moves
         ]
         return Source(

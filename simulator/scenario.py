@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -355,17 +355,8 @@ class _Reader:
     def _source(self, place: int, table: SourceTable, brokers: tuple[str, ...]) -> Source:
         _known(f"source[{place}].broker", table.broker, brokers)
         _not_negative(f"source[{place}].at_s", table.at_s)
-        moves, turn_s = [], table.at_s or 0.0
-        for number, one in enumerate(table.moves, 1):
-            where = f"source[{place}].moves[{number}]"
-            _known(f"{where}.broker", one.broker, brokers)
-            _not_negative(f"{where}.away_s", one.away_s)
-            if one.at_s < turn_s:
-                raise ValueError(f"{where}.at_s: expected at least {turn_s:g}, found {one.at_s:g}")
-            moves.append(Move(one.at_s, one.broker, one.away_s))
-            turn_s = round(one.at_s + one.away_s, 9)
-        path = self._path(table.events)
-        return Source(table.name, table.broker, path, table.type, table.at_s, tuple(moves))
+        path, moves = self._path(table.events), tuple(_moves(place, table, brokers))
+        return Source(table.name, table.broker, path, table.type, table.at_s, moves)
 
     def _sink(self, place: int, table: SinkTable, brokers: tuple[str, ...]) -> Sink:
         earlier = {one.name for one in self._table.sink[: place - 1]}
@@ -405,6 +396,18 @@ class _Reader:
 def _one_of(place: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise ValueError(f"{place}: expected one of {', '.join(choices)}, found {value!r}")
+
+
+def _moves(place: int, table: SourceTable, brokers: tuple[str, ...]) -> Iterator[Move]:
+    turn_s = table.at_s or 0.0
+    for number, one in enumerate(table.moves, 1):
+        where = f"source[{place}].moves[{number}]"
+        _known(f"{where}.broker", one.broker, brokers)
+        _not_negative(f"{where}.away_s", one.away_s)
+        if one.at_s < turn_s:
+            raise ValueError(f"{where}.at_s: expected at least {turn_s:g}, found {one.at_s:g}")
+        yield Move(one.at_s, one.broker, one.away_s)
+        turn_s = round(one.at_s + one.away_s, 9)
 
 
 def _quality(place: str, table: LinkTable | TopologyTable, delay_s: float) -> Quality:

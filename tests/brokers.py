@@ -56,6 +56,10 @@ class Network:
             self._wire(name, far.encode(), far, name.encode(), 0.005)
             self.brokers[name].add_link(far.encode(), self.mesh.now, 5_000)
 
+    def both_ways(self, one: str, other: str) -> list[Wire]:
+        """The wires of the link between two brokers."""
+        return [self.mesh.wires[name, far.encode()] for name, far in ((one, other), (other, one))]
+
     def _wire(self, name: str, peer: bytes, far: str, known_as: bytes, delay_s: float) -> None:
         def deliver(frames: list[bytes], now: float) -> None:
             party = self.mesh.parties[far]

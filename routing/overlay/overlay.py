@@ -42,8 +42,8 @@ SAID_MAX = 1_024
 
 Change: TypeAlias = Up | Down | Piling | Heard
 
-_OWN_BUSINESS = frozenset({Up, Down, LinkStates, CreateTree, TreeAck, TreeNack})
-"""What comes of a channel that is for the overlay itself."""
+_OWN_BUSINESS = frozenset({Up, Down, Piling, LinkStates, CreateTree, TreeAck, TreeNack})
+"""What comes of a channel that is not just passed on as heard."""
 
 
 class Overlay:
@@ -294,12 +294,13 @@ class Overlay:
             for result in channel.take_results():
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
-                elif isinstance(result, Piling):
-                    self.changes.append(result)
                 else:
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
 
     def _take_result(self, channel: Channel, result: Result) -> None:
+        if isinstance(result, Piling):
+            self.changes.append(result)
+            return
         self.has_moved = True
         if isinstance(result, Up):
             self._take_up(channel, result)

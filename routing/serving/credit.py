@@ -133,8 +133,7 @@ class PublishCredit:
     def _blocked(self, source: Source) -> str | None:
         """Law 3."""
         for sink in self._sinks:
-            since = sink.full_from
-            is_held = since is not None and source.promise >= since
+            is_held = _is_as_far(source, sink.full_from)
             if is_held and not sink.feeds.isdisjoint(source.floors):
                 return f"sink {sink.name or sink.peer.hex()} is full"
         return None
@@ -144,7 +143,11 @@ class PublishCredit:
         if ANY_TYPE in self._held:
             return "the way through the network is full"
         for name in source.floors:
-            since = self._held.get(name)
-            if since is not None and source.promise >= since:
+            if _is_as_far(source, self._held.get(name)):
                 return f"what {name} feeds is full elsewhere in the network"
         return None
+
+
+def _is_as_far(source: Source, since: int | None) -> bool:
+    """Whether a source has promised as much as those that are to wait."""
+    return since is not None and source.promise >= since

@@ -154,7 +154,6 @@ class Service:
         self._detection.advertise(source, message.types)
         detail = begin_facts(source, message.types)
         if link.is_behind:
-            link.is_behind = False
             detail = {**detail, "last_sequence": source.last_sequence}
         self._send(link.peer, Confirmed(message.request, detail))
 

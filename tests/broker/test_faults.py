@@ -191,12 +191,16 @@ def test_a_slow_sink_that_blocks_holds_up_its_own_sources_alone(endpoint, temp):
         ) as publisher,
         Subscriber(endpoint, f"{temp.name}()", when_full="block", queue=100, credit=50) as slow,
     ):
-        sent = publish_until_blocked(publisher, temp.name)
-        assert serves_others(endpoint, "beside the blocked")
-        # Nothing was lost: as the sink takes its events, the source goes on.
-        assert values(slow, sent) == list(range(sent))
-        publisher.publish(temp.name, area="a", value=-1)
-        assert values(slow, 1) == [-1]
+        assert_held_up_until_it_takes(publisher, slow, temp, endpoint)
+
+
+def assert_held_up_until_it_takes(publisher, slow, temp, endpoint):
+    """The source blocks, nobody else does, and as the sink takes its events the source goes on."""
+    sent = publish_until_blocked(publisher, temp.name)
+    assert serves_others(endpoint, "beside the blocked")
+    assert values(slow, sent) == list(range(sent))
+    publisher.publish(temp.name, area="a", value=-1)
+    assert values(slow, 1) == [-1]
 
 
 def test_it_holds_up_those_at_other_brokers_too(temp):
@@ -210,11 +214,7 @@ def test_it_holds_up_those_at_other_brokers_too(temp):
             second.endpoint, f"{temp.name}()", when_full="block", queue=100, credit=50
         ) as slow,
     ):
-        sent = publish_until_blocked(publisher, temp.name)
-        assert serves_others(first.endpoint, "beside the blocked")
-        assert values(slow, sent) == list(range(sent))
-        publisher.publish(temp.name, area="a", value=-1)
-        assert values(slow, 1) == [-1]
+        assert_held_up_until_it_takes(publisher, slow, temp, first.endpoint)
 
 
 # --- brokers that stop -------------------------------------------------------------------------

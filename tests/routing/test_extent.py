@@ -71,7 +71,7 @@ def test_what_waited_for_a_link_crosses_it_however_much_it_is() -> None:
     network.connect("k", "b1").subscribe("Smoke()")
     network.connect("slow", "b1").subscribe("Smoke()")
     network.run(0.5)
-    wires = [network.mesh.wires["b1", b"b2"], network.mesh.wires["b2", b"b1"]]
+    wires = network.both_ways("b1", "b2")
     for wire in wires:
         wire.cut = True
     for place in range(6):

@@ -137,8 +137,6 @@ class Requests:
             return Refused(request.request, error.code, str(error))
         (answer,) = self._answers
         assert isinstance(answer, Confirmed | Refused)
-        if isinstance(request, Advertise) and isinstance(answer, Confirmed):
-            return _numbered(answer, self._visiting.last_sequence(asked.client))
         return answer
 
     def note_answer(self, message: Message) -> None:
@@ -243,8 +241,10 @@ class Requests:
             self._note_own(link, request)
             told, known = answer.detail.get("last_sequence", 0), source.last_sequence
             source.last_sequence = max(told, known)
-            facts = replace(answer, detail=begin_facts(source, request.types))
-            return _numbered(facts, told) if told > known else facts
+            detail = begin_facts(source, request.types)
+            if told > known:
+                detail = {**detail, "last_sequence": told}
+            return replace(answer, detail=detail)
         if isinstance(request, Unadvertise) and link.source is not None:
             names = [name for name in request.types if name in link.source.floors]
             self._detection.withdraw(link.source, names)
@@ -273,13 +273,6 @@ class Requests:
         for peer, request, _ in self._petitions.take_waiting():
             if ground.links.find(peer) is not None:
                 ground.desk.receive(peer, request, ground.moment.now)
-
-
-def _numbered(answer: Confirmed, last_sequence: int) -> Confirmed:
-    """With the number that a source has come to elsewhere, if it has."""
-    if last_sequence == 0:
-        return answer
-    return replace(answer, detail={**answer.detail, "last_sequence": last_sequence})
 
 
 def _note_home(homes: dict[str, set[str]], home: str, request: Asking) -> None:

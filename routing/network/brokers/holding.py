@@ -68,15 +68,16 @@ class Holding:
 
     def look_at_links(self) -> None:
         """Messages may pile up for neighbours for whom they did not, or the other way round."""
-        neighbours = self._ground.overlay.neighbours
-        if self._piling != [name for name, one in neighbours.items() if one.piles_up]:
+        if self._piling != self._found_piling():
             self._look()
+
+    def _found_piling(self) -> list[str]:
+        neighbours = self._ground.overlay.neighbours
+        return [name for name, one in neighbours.items() if one.piles_up]
 
     def hear(self, neighbour: str, hold: Hold) -> None:
         """A neighbour says what is full with it."""
-        self._heard.pop(neighbour, None)
-        if hold.types:
-            self._heard[neighbour] = dict(hold.types)
+        _put(self._heard, neighbour, dict(hold.types))
         self._look()
 
     def note_sink(self, sink: Sink) -> None:
@@ -100,8 +101,7 @@ class Holding:
 
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
-        neighbours = self._ground.overlay.neighbours
-        self._piling = [name for name, one in neighbours.items() if one.piles_up]
+        self._piling = self._found_piling()
         self._hold_own()
         self._agenda.tell_soon()
 
@@ -121,9 +121,7 @@ class Holding:
             held = self._held_beyond(neighbour) if neighbour in branches else NOTHING_HELD
             is_news = held != self._told.get(neighbour, NOTHING_HELD)
             if is_news and neighbour in self._ground.overlay.neighbours:
-                self._told.pop(neighbour, None)
-                if held:
-                    self._told[neighbour] = held
+                _put(self._told, neighbour, held)
                 self._ground.send(neighbour, Hold(tuple(sorted(held.items()))))
 
     def _held_beyond(self, neighbour: str) -> Held:
@@ -151,6 +149,12 @@ class Holding:
         deployments = self._ground.deployments
         published = set[str]().union(*map(deployments.published_below, names))
         return dict.fromkeys(published, TIME_MIN)
+
+
+def _put(said: dict[str, Held], neighbour: str, held: Held) -> None:
+    said.pop(neighbour, None)
+    if held:
+        said[neighbour] = held
 
 
 def _held_by(sink: Sink) -> Held:

@@ -12,7 +12,8 @@ name is free when the root has heard that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from matcher.model import TIME_MIN, EventType
 from routing.errors import Refusal
@@ -39,16 +40,19 @@ class Visiting:
             return stand_in(asked.client, ground.moment.now)
         if ground.links.named(asked.client) is not None:
             raise name_taken(asked.client, ground.name)
-        self._check(asked.client, asked.path[0])
-        return self._visitors.admit(asked, ground.moment.now)
+        with self._claiming(asked.client):
+            return self._visitors.admit(asked, ground.moment.now)
 
     def check_name(self, name: str) -> None:
         """Refusal when a client here cannot publish under this name, since a visitor does."""
-        self._check(name, self._ground.name)
+        with self._claiming(name):
+            self._visitors.check(name, self._ground.name)
 
-    def _check(self, name: str, home: str) -> None:
+    @contextmanager
+    def _claiming(self, name: str) -> Iterator[None]:
+        """Law 2, where a visitor bears the name."""
         try:
-            self._visitors.check(name, home)
+            yield
         except Refusal:
             self._tell_claimed(Claimed(name, self._visitors.home(name)))
             raise
@@ -77,13 +81,6 @@ class Visiting:
     def _tell_claimed(self, claimed: Claimed) -> None:
         for branch in self._ground.router.children:
             self._ground.send(branch.neighbour, claimed)
-
-    def last_sequence(self, name: str) -> int:
-        """The last number that a source had at another broker before it came to where it is; 0
-        where none is known of.
-        """
-        source = self._visitors.find(name)
-        return 0 if source is None else source.last_sequence
 
     def introduce(self, name: str, home: str, types: tuple[EventType, ...]) -> None:
         """A source at another broker publishes; logs when its name is taken. One that visits from

@@ -421,8 +421,8 @@ def test_requests_wait_until_there_is_a_way_to_the_root() -> None:
 
 
 def cut(network: Network, one: str, other: str, cut: bool = True) -> None:
-    for sender, peer in ((one, other), (other, one)):
-        network.mesh.wires[sender, peer.encode()].cut = cut
+    for way in network.both_ways(one, other):
+        way.cut = cut
     network.run(6)
 
 

@@ -38,7 +38,7 @@ def test_a_source_that_comes_back_to_a_root_that_is_new_to_it_holds_nothing_up(
     network.connect("t", "b1").advertise([TEMP])
     network.run(0.5)
     network.publish("t", 'Temp@1("a", 50)', 2)
-    wires = [network.mesh.wires["b1", b"b2"], network.mesh.wires["b2", b"b1"]]
+    wires = network.both_ways("b1", "b2")
     for wire in wires:
         wire.cut = True
     network.run(5)
@@ -61,8 +61,8 @@ def test_the_names_of_who_is_forgotten_are_free(monkeypatch: pytest.MonkeyPatch)
     network.connect("t", "b1").advertise([TEMP])
     network.connect("k", "b3").subscribe("Temp()")
     network.run(0.5)
-    for one, other in (("b1", "b2"), ("b2", "b1")):
-        network.mesh.wires[one, other.encode()].cut = True
+    for wire in network.both_ways("b1", "b2"):
+        wire.cut = True
     network.run(5)
     del network.clients["t"]
     network.connect("t", "b3").advertise([TEMP])

@@ -46,6 +46,10 @@ class Slow(Network):
         self.run(0.5)
         return session
 
+    def make_slow(self, one: str, other: str) -> None:
+        for wire in self.both_ways(one, other):
+            wire.delay_s = 0.1
+
     def withheld(self, name: str) -> str | None:
         for broker in self.brokers.values():
             for one in broker.ground.sources:
@@ -133,8 +137,7 @@ def test_a_slow_link_holds_up_who_sends_over_it(
     """Only brokers beside it knew: sources further away made its buffer overflow."""
     monkeypatch.setattr(Network, "overlay", WINDOW)
     network = Slow(4, publish_credit=CREDIT)
-    for one, other in (("b2", "b3"), ("b3", "b2")):
-        network.mesh.wires[one, other.encode()].delay_s = 0.1
+    network.make_slow("b2", "b3")
     network.source("t", source, "Temp")
     network.connect("k", sink).subscribe("Temp()")
     network.run(1)
@@ -149,8 +152,7 @@ def test_a_slow_link_holds_up_who_sends_over_it(
 def test_a_slow_link_holds_up_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Network, "overlay", WINDOW)
     network = Slow(4, publish_credit=CREDIT)
-    for one, other in (("b4", "b3"), ("b3", "b4")):
-        network.mesh.wires[one, other.encode()].delay_s = 0.1
+    network.make_slow("b4", "b3")
     network.source("t", "b1", "Temp")
     network.source("s", "b1", "Smoke")
     network.connect("k", "b4").subscribe("Temp()")
@@ -172,8 +174,7 @@ def test_what_is_wanted_once_messages_pile_up_is_held_up_too(
     """It was looked at only when something began to pile up, or was over."""
     monkeypatch.setattr(Network, "overlay", WINDOW)
     network = Slow(3, publish_credit=CREDIT)
-    for one, other in (("b2", "b3"), ("b3", "b2")):
-        network.mesh.wires[one, other.encode()].delay_s = 0.1
+    network.make_slow("b2", "b3")
     network.source("t", "b2", "Temp")
     network.source("s", "b2", "Smoke")
     sink = network.connect("k", "b3")
@@ -201,7 +202,7 @@ def test_what_a_lost_neighbour_said_counts_no_more() -> None:
     broker.holding.hear("b2", Hold(((ANY_TYPE, -(2**63)),)))
     network.publish_many("t", 9_000)
     assert network.withheld("t") == "the way through the network is full"
-    for one, other in (("b1", "b2"), ("b2", "b1")):
-        network.mesh.wires[one, other.encode()].cut = True
+    for wire in network.both_ways("b1", "b2"):
+        wire.cut = True
     network.run(10)
     assert network.withheld("t") is None

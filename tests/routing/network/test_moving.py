@@ -21,8 +21,8 @@ def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def cut(network: Network, one: str, other: str, *, is_cut: bool = True) -> None:
-    for name, far in ((one, other), (other, one)):
-        network.mesh.wires[name, far.encode()].cut = is_cut
+    for wire in network.both_ways(one, other):
+        wire.cut = is_cut
 
 
 @pytest.mark.parametrize("broker", ["b2", "b3"], ids=["the root", "another"])
@@ -136,8 +136,8 @@ def test_a_source_that_is_back_at_once_is_not_taken_for_gone() -> None:
     """
     for milliseconds in range(0, 90, 5):
         network = Network(3)
-        for one, other in (("b2", "b3"), ("b3", "b2")):  # for whom the others wait, paused
-            network.mesh.wires[one, other.encode()].delay_s = 0.03
+        for wire in network.both_ways("b2", "b3"):  # for whom the others wait, paused
+            wire.delay_s = 0.03
         network.connect("t", "b1").advertise([TEMP])
         network.run(0.5)
         network.connect("o", "b2").advertise([SMOKE])  # for which the tree pauses
@@ -255,7 +255,7 @@ def test_a_lost_source_that_went_on_in_another_part_holds_nothing_up() -> None:
 
 
 def test_a_sink_that_blocks_is_sent_away_before_it_fills_the_memory() -> None:
-    """Credit ends at a broker: the source at another went on, and the queue had no bound."""
+    """What sources at other brokers still have credit for had no bound in its queue."""
     network = Network(3, queue_events_max=100)
     network.connect("t", "b1").advertise([TEMP])
     sink = Session(SessionConfig("k", delivery_credit=1))
