@@ -18,6 +18,7 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Bools, Event, EventBatch
 from routing.messages import Code, Rejected
+from routing.serving.sources import FAR
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
@@ -52,8 +53,12 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     for manager in experiment.managers:
         if not manager.is_done:
             yield f"{manager.name}: it has had no answer"
+    for one in experiment.book.held:
+        if one.since is not None and one.since >= FAR:
+            yield f"rule {one.rule.name} holds from the end of time, so never"
     by_arrival = experiment.scenario.ordering == "arrival"
-    oracle = Oracle(() if by_arrival else experiment.book.held, list(_taken(experiment)))
+    taken = list(_taken(experiment))
+    oracle = Oracle(() if by_arrival else experiment.book.held, taken)
     losses = None if by_arrival else _losses(experiment)
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
@@ -67,8 +72,9 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             expected = Answer(got.composite, expected.published)
             lines = [*differences(expected, got), *_impossible(experiment, got.composite)]
         else:
-            both = (_by_rule(experiment, _within(experiment, one)) for one in (expected, got))
-            lines = differences(*both)
+            if _ticks(experiment):
+                expected, got = _within(taken, expected), _within(taken, got)
+            lines = differences(_by_rule(experiment, expected), _by_rule(experiment, got))
         for line in lines:
             yield f"sink {name}: {line}"
 
@@ -247,11 +253,9 @@ def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[
                 yield f"at {event.time} us, before {cause}: {told}"
 
 
-def _within(experiment: Experiment, answer: Answer) -> Answer:
+def _within(taken: Sequence[EventBatch], answer: Answer) -> Answer:
     """Without what timers brought before and after the input, which a recording has not (S13)."""
-    if not _ticks(experiment):
-        return answer
-    times = [batch.time for batch in experiment.batches]
+    times = [batch.time for batch in taken if len(batch)]
     least = min((int(one.min()) for one in times), default=0)
     greatest = max((int(one.max()) for one in times), default=0)
     kept = tuple(event for event in answer.composite if least <= event.time <= greatest)

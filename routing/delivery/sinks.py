@@ -401,6 +401,5 @@ class Sinks:
         return np.concatenate(columns)
 
     def _place(self, source: str) -> tuple[int, int]:
-        deployed = self._deployments.find(source.removeprefix(RULE_SOURCE))
         # A dictionary may name rules that are gone and that none of its events is from.
-        return (0, 0) if deployed is None else deployed.place
+        return self._deployments.order(source.removeprefix(RULE_SOURCE))

@@ -82,6 +82,11 @@ class Forwarder:
         return {name: one.fragment for name, one in self._evaluations.items()}
 
     @property
+    def evaluations(self) -> Mapping[str, Evaluation]:
+        """The evaluations of the fragments in force, by the names of their rules."""
+        return self._evaluations
+
+    @property
     def marks(self) -> Mapping[str, int]:
         """The marks that have gone up, of all types that the fragments in force forward."""
         return self._marks.up

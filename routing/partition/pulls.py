@@ -65,6 +65,7 @@ class _Pulled:
     limit: int | None = None
     horizon: int = TIME_MIN
     told_horizon: int = TIME_MIN
+    is_horizon_wanted: bool = False
     _mark: int | None = None
     _answered: int | None = None
 
@@ -187,6 +188,16 @@ class Pulls:
         """Whether anything is asked for from here."""
         return any(one.asks for one in self._rules.values())
 
+    def want_horizons(self, name: str) -> bool:
+        """Those below want to know what they can forget of what they keep for masters of a type;
+        whether this node asks for any of that.
+        """
+        asking = self._waiting.get(name, ())
+        for one in asking:
+            one.is_horizon_wanted = True
+            self._pending.add(one)
+        return bool(asking)
+
     # --- what has to be asked for ---
 
     def see(self, batch: EventBatch) -> None:
@@ -251,8 +262,9 @@ class Pulls:
         found: dict[str, list[tuple[str, Spans, int]]] = {}
         pending, self._pending = self._pending, set()
         for one in sorted(pending, key=lambda one: one.name):
-            if not one.new and not _is_due(one):
+            if not (one.new or _is_due(one)):
                 continue
+            one.is_horizon_wanted = one.is_horizon_wanted and one.horizon == TIME_MIN
             spans, one.new = united(one.new, one.pull.slack), []
             one.told_horizon = one.horizon
             one.touch()
@@ -329,6 +341,8 @@ def _is_due(one: _Pulled) -> bool:
     """Whether those below have to be told that time goes on, so that they can forget."""
     if not one.asks:
         return one.horizon > one.told_horizon
+    if one.is_horizon_wanted:
+        return one.horizon > TIME_MIN
     if one.told_horizon == TIME_MIN:  # they have just begun, and have nothing yet
         one.told_horizon = one.horizon
     return one.horizon - one.pull.reach >= one.told_horizon

@@ -6,12 +6,13 @@ that is used up, unless it is withheld.
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
 the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
 that would empty it. Types that nobody has advertised hold nobody back; nor do, in a network, the
-sources of other brokers, which alone know what these have promised.
+sources of other brokers, which alone know what these have promised: there Law 4 sees to it.
 
 Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
 sink's events wait only for marks, sources that the marks wait for get their credit.
 
-Law 4: it is withheld while something that it feeds is full elsewhere in a network.
+Law 4: it is withheld while something that it feeds is full elsewhere in a network, or a rule there
+is too far behind it.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class PublishCredit:
         self._config = config
 
     def hold(self, held: Held) -> None:
-        """Give no credit to sources of what is full elsewhere, in place of what was (Law 4)."""
+        """Give no credit to these sources, in place of those that were held up (Law 4)."""
         self._held = held
 
     def spend(self, source: Source, events: int) -> None:
@@ -144,7 +145,7 @@ class PublishCredit:
             return "the way through the network is full"
         for name in source.floors:
             if _is_as_far(source, self._held.get(name)):
-                return f"what {name} feeds is full elsewhere in the network"
+                return f"what {name} feeds is full, or waits for others, in the network"
         return None
 
 

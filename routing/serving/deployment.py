@@ -20,6 +20,10 @@ earlier than where that ended, whatever they need.
 Law 6: a rule that has ended may have to be evaluated for some time yet (ended). It counts as a rule
 then wherever composite events are found, waited for and passed on; it is not in force, and nobody
 can name it.
+
+Law 7: what sinks hold of rules outlasts the counting of these, which begins anew where others are
+gone (Deployed.serial). So for their order a rule has a *turn*, which stays as it is for as long as
+the rule is there; where rules are known in another order by now, all have later turns than before.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from matcher.identity import plain_name
 from matcher.model import TIME_MIN, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
@@ -112,6 +117,9 @@ class Deployments:
         self._published: frozenset[str] = frozenset()
         """The defined types that were published when the needs were worked out."""
         self._serial = 0
+        self._turns: dict[tuple[str, int], int] = {}
+        """By the names that rules were deployed with, and versions (Law 7)."""
+        self._last_turn = 0
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -144,6 +152,13 @@ class Deployments:
     def find(self, name: str) -> Deployed | None:
         """The rule of that name, if it is evaluated."""
         return self._rules.get(name) or self._lingering.get(name)
+
+    def order(self, name: str) -> tuple[int, int]:
+        """Where composite events of a rule stand among simultaneous ones (E4), as ``place``, but
+        for as long as they may be held (Law 7); (0, 0) for a rule that is not evaluated.
+        """
+        deployed = self.find(name)
+        return (0, 0) if deployed is None else (deployed.begin, self._turns[_bearer(deployed)])
 
     def defining(self, type_name: str) -> tuple[Deployed, ...]:
         """The rules that define a type."""
@@ -193,11 +208,13 @@ class Deployments:
 
     def add(self, rules: Sequence[Rule], since: int | None, version: int) -> tuple[Deployed, ...]:
         """Put rules in force that were checked. ``rearrange`` must follow."""
+        self._forget_turns()
         added = []
         for rule in rules:
             self._serial += 1
             added.append(Deployed(_by_itself(rule), since, version, self._serial))
             self._versions[rule.name] = version
+            self._take_turn(_bearer(added[-1]))
         self._rules.update((deployed.rule.name, deployed) for deployed in added)
         return tuple(added)
 
@@ -228,6 +245,7 @@ class Deployments:
         if (self._rules, self._lingering) != before or advertised.intersection(
             self._defining
         ) != self._published:
+            self._take_turns()
             self.rearrange(advertised)
         return gone
 
@@ -260,6 +278,28 @@ class Deployments:
                 groups.setdefault(type_name, {})[needs] = None
         self._groups = {name: tuple(sets) for name, sets in groups.items()}
 
+    def _take_turns(self) -> None:
+        """Others are known than before, perhaps in another order (Law 7)."""
+        before, self._turns = self._turns, {}
+        bearers = [_bearer(one) for one in sorted(self._all, key=lambda one: one.serial)]
+        known = [before[one] for one in bearers if one in before]
+        is_order_kept = known == sorted(known) and before.keys().isdisjoint(bearers[len(known) :])
+        for one in bearers:
+            if is_order_kept and one in before:
+                self._turns[one] = before[one]
+            else:
+                self._take_turn(one)
+
+    def _take_turn(self, bearer: tuple[str, int]) -> None:
+        self._last_turn += 1
+        self._turns[bearer] = self._last_turn
+
+    def _forget_turns(self) -> None:
+        """Of rules that are gone, once there are many of them."""
+        if len(self._turns) > 2 * (1 + len(self._rules) + len(self._lingering)):
+            bearers = set(map(_bearer, self._all))
+            self._turns = {one: turn for one, turn in self._turns.items() if one in bearers}
+
     def needs_of_new(
         self, rules: RuleSet, published: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -289,6 +329,10 @@ def _by_itself(rule: Rule) -> Rule:
     a cycle that others draw it into (S12) is decided wherever rules are arranged.
     """
     return arrange([rule]).rules[0] if rule.is_strict else rule
+
+
+def _bearer(deployed: Deployed) -> tuple[str, int]:
+    return plain_name(deployed.rule.name), deployed.version
 
 
 def _used(rule: Rule) -> list[str]:

@@ -551,6 +551,46 @@ def test_a_type_that_a_rule_has_waited_for_in_vain_may_be_defined_later(
         assert [one.time // SECOND for one in delivered(sink.arrivals).composite] == [8]
 
 
+ANEW = """
+broker = [{name = "n0"}, {name = "n1"}, {name = "n3"}]
+link = [
+    {between = ["n0", "n1"], delay_ms = 5.0},
+    {between = ["n0", "n3"], delay_ms = 400.0},
+]
+source = [
+    {name = "A1", broker = "n1", events = "A1.jsonl"},
+    {name = "B0", broker = "n0", events = "B0.jsonl"},
+    {name = "B1", broker = "n0", events = "B1.jsonl"},
+    {name = "C0", broker = "n1", events = "C0.jsonl"},
+]
+sink = [{name = "k", broker = "n0", subscribe = ["Z"]}]
+change = [
+    {at_s = 6.079, broker = "n3", rules = "more.tesla"},
+    {at_s = 6.136, broker = "n3", rules = "later.tesla"},
+]
+"""
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_over_a_type_that_had_ended_holds_from_some_time_on(
+    tmp_path: Path, name: str
+) -> None:
+    """A type that had ended, and began anew, counted for a moment as having come to the end of
+    time, beyond which the next rules over it held: never (fuzz seed 80481).
+    """
+    files = {
+        "more.tesla": "rule r1: define X() from C()",
+        "later.tesla": "rule r1: define D(p: int) from all A() as a, C() as c within 1 s where p=1",
+        "A1.jsonl": events("A", 5.0),
+        "B0.jsonl": events("B", 0.0),
+        "B1.jsonl": events("B", 7.000001),
+        "C0.jsonl": events("C", 17.0),
+    }
+    outcome = outcome_of(tmp_path, name, ANEW, files)
+    assert check(outcome) == []
+    assert all((one.since or 0) < 20 * SECOND for one in outcome.experiment.book.held)
+
+
 WARM = "event Temp(area: string)\nrule warm: define Warm() from Temp()"
 
 

@@ -6,6 +6,7 @@ import pytest
 from networks import run
 from simulator_text import SMALL, TWO, events, overlay
 
+from routing.messages import Code
 from routing.network import strategy
 from simulator import scenario
 from simulator.checkers import check
@@ -203,3 +204,23 @@ def test_a_source_goes_on_at_another_broker(written, name: str, to: str) -> None
     assert [time for type_name, time in came(outcome) if type_name == "Fire"] == halves
     assert 1 <= len(source.refusals) <= 4
     assert other.refusals == []
+
+
+def test_timers_tick_no_longer_than_for_what_was_taken(written) -> None:
+    """What is refused as late is no part of the input, and so not the end of the oracle's time."""
+    moves = 'moves = [{ at_s = 2.0, broker = "b1", away_s = 9.0 }]'
+    moving = TWO.replace('events = "s1.jsonl"', f'events = "s1.jsonl"\n{moves}')
+    rules = """
+    event Temp(area: string, value: float)
+    event Smoke(area: string)
+    rule on:
+    define Fire(area: string, temp: float)
+    from Timer() as t and each Temp() or Smoke() as e within 6 s from t
+    where area = "", temp = 50
+    """
+    files = {"s1.jsonl": events("Temp", 0.0, 4.0), "s2.jsonl": events("Smoke", 1.0)}
+    outcome = run(written(moving, **{"rules.tesla": rules}, **files))
+    assert outcome.settled
+    assert [one.code for one in outcome.experiment.sources[0].refusals] == [Code.LATE]
+    assert {("Fire", 1.0), ("Fire", 4.0)} <= set(came(outcome))
+    assert check(outcome) == []

@@ -7,8 +7,12 @@ and its promise is not beyond that.
 
 Law 2: types that rules define stand for the published types whose marks bind these rules.
 
-Law 3: what was said counts until it would have been said twice again: who waits no longer says
-nothing, and nobody says anything while marks keep up.
+Law 3: for silent sources, what was said counts until it would have been said twice again: who waits
+no longer says nothing, and nobody says anything while marks keep up.
+
+Law 4: what waits to be asked for, for masters (7.3.7), waits where nobody evaluates the rule. Who
+keeps it says so, too, when it is far ahead of them (stations.lagging). Who would ask says from when
+on it may still do so, and takes what is kept for having come if there are no masters any more.
 """
 
 from __future__ import annotations
@@ -30,6 +34,12 @@ class Awaiting:
         awaited = self._take_awaited()
         if awaited:
             self._pass_on(Awaited(tuple(sorted(awaited.items()))))
+
+    def tell_kept(self) -> None:
+        """Tell how far what is kept for masters has come (Law 4)."""
+        kept = self._ground.detection.lags.take_kept()
+        if kept:
+            self._pass_on(Awaited(tuple(sorted(kept.items()))))
 
     def _take_awaited(self) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -59,6 +69,6 @@ class Awaiting:
         ground = self._ground
         now = ground.moment.now
         until = now + ground.config.heartbeat_s  # in which brokers look twice
-        ground.detection.publishers.hear_awaited(message.types, now, until)
+        ground.detection.hear_awaited(message.types, now, until)
         for branch in self._router.children:
             ground.send(branch.neighbour, message)

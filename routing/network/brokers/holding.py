@@ -11,7 +11,10 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 Law 3: a sink that is full and chose to block holds up what it feeds on, as at its own broker
 (serving.credit, Law 3).
 
-Law 4: what was said holds for as long as the lives of both ends of a link. It is said again when it
+Law 4: where a rule lags, sources of what it needs that are too far ahead are to wait, own ones too
+(stations.lagging).
+
+Law 5: what was said holds for as long as the lives of both ends of a link. It is said again when it
 is another, and counts while the neighbour is one in the tree.
 """
 
@@ -19,15 +22,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from matcher.model import TIME_MIN
+from matcher.model import TIME_MAX, TIME_MIN
 from routing.delivery.sinks import Sink
 from routing.effects import Peer
 from routing.messages import ANY_TYPE, Hold
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.openings import Openings
+from routing.network.stations.lagging import Lags
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
+from rules.pattern import TIMER
 
 
 class Holding:
@@ -43,7 +48,7 @@ class Holding:
         """By neighbour; those who said, or were told, that nothing is full are left out."""
         self._piling: list[str] = []
         self._full: dict[Peer, Sink] = {}
-        self._by_sinks: Held = NOTHING_HELD
+        self._by_sinks = self._by_lags = NOTHING_HELD
 
     @property
     def told(self) -> frozenset[str]:
@@ -54,14 +59,14 @@ class Holding:
 
     def note(self, change: Up | Down | Piling) -> None:
         """A neighbour is there, or gone, or messages for it pile up, or do so no longer."""
-        if isinstance(change, Up) and change.fresh:  # Law 4
+        if isinstance(change, Up) and change.fresh:  # Law 5
             self._heard.pop(change.name, None)
             self._told.pop(change.name, None)
         self.follow_tree()
 
     def follow_tree(self) -> None:
         """Other neighbours may be there, or in the tree."""
-        if self._heard or self._told or self._by_sinks or self._piling:
+        if self._heard or self._told or self._by_sinks or self._by_lags or self._piling:
             self._look()
         else:
             self.look_at_links()
@@ -99,6 +104,24 @@ class Holding:
             self._by_sinks = by_sinks
             self._agenda.tell_soon()
 
+    def look_at_lags(self) -> None:
+        """Rules may lag that did not, or have come further (Law 4)."""
+        lags = self._ground.detection.lags
+        if lags.has_moved:
+            lags.has_moved = False
+            by_lags = held_by_all(self._held_by_lags(lags))
+            if by_lags != self._by_lags:
+                self._by_lags = by_lags
+                self._look()
+
+    def _held_by_lags(self, lags: Lags) -> Iterator[Held]:
+        deployments = self._ground.deployments
+        for rule, come_to in lags.come_to().items():
+            deployed = deployments.find(rule)
+            if deployed is not None:
+                limit = min(max(come_to, deployed.begin) + lags.lead_max_us, TIME_MAX)
+                yield dict.fromkeys(deployments.needs(rule) - {TIMER.name}, limit)
+
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""
         self._piling = self._found_piling()
@@ -106,7 +129,8 @@ class Holding:
         self._agenda.tell_soon()
 
     def _hold_own(self) -> None:
-        self._ground.desk.hold(held_by_all(held for _, held in self._held_elsewhere()))
+        elsewhere = (held for _, held in self._held_elsewhere())
+        self._ground.desk.hold(held_by_all((self._by_lags, *elsewhere)))
 
     # --- what is told ---
 
@@ -127,7 +151,7 @@ class Holding:
     def _held_beyond(self, neighbour: str) -> Held:
         """What is full here or, seen from that neighbour, beyond (Law 1)."""
         others = (held for towards, held in self._held_elsewhere() if towards != neighbour)
-        return held_by_all((self._by_sinks, *others))
+        return held_by_all((self._by_sinks, self._by_lags, *others))
 
     def _held_elsewhere(self) -> Iterator[tuple[str | None, Held]]:
         """What is full but for own sinks, and where: beyond which neighbour, None for anywhere."""

@@ -31,6 +31,7 @@ import numpy as np
 
 from matcher.model import TIME_MIN, EventBatch, Int64s
 from routing.messages import Forward
+from routing.network.stations.lagging import Lags
 from routing.network.stations.station import Station
 from routing.network.ways.places import Division
 from routing.order import at_times, in_sequence
@@ -47,8 +48,8 @@ ASKED_WITHIN_US = 10_000_000
 class ArrivalStation(Station):
     """A Station whose engine is given events as they come."""
 
-    def __init__(self, name: str, engine: Detector, waiting_events_max: int) -> None:
-        super().__init__(name, engine, waiting_events_max)
+    def __init__(self, name: str, engine: Detector, waiting_events_max: int, lags: Lags) -> None:
+        super().__init__(name, engine, waiting_events_max, lags)
         self._come: list[tuple[Sequence[EventBatch], bool, Int64s | None]] = []
         """What came with a message, whether that is fresh, and when it came to where it waited."""
         self._passed = TIME_MIN

@@ -129,6 +129,11 @@ class SinkTreesDetection(DividedDetection):
                 for needed in self._deployments.needs(name).intersection(published):
                     yield name, self._said_of(needed)
 
+    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+        """As DividedDetection."""
+        super().hear_awaited(types, now, until)
+        self.grove.touch_users([name for name, _ in types])
+
     def _said_of(self, name: str) -> int:
         """What own sources have promised of a type, or had when the last of them closed."""
         mark = self.publishers.marks.get(name, TIME_MIN)
@@ -192,7 +197,10 @@ class SinkTreesDetection(DividedDetection):
         """A station for a tree; by arrival, what goes on goes on (arrival, Law 3)."""
         if self._by_arrival and old is not None:
             return old.station
-        return type(self.station)(self._name, self._engine.fresh(), self._config.waiting_events_max)
+        station = self._new_station()
+        if old is not None:
+            station.lagging = old.station.lagging
+        return station
 
     def _reached(self) -> Mapping[str, int]:
         """How far this broker has the composite events of the rules that its sinks want."""

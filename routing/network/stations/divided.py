@@ -19,6 +19,7 @@ from routing.network.recovery.dues import horizons
 from routing.network.recovery.ledger import Ledger
 from routing.network.stations.arrival import ArrivalStation
 from routing.network.stations.ending import EndingDetection
+from routing.network.stations.lagging import Lags
 from routing.network.stations.publishers import Publishers
 from routing.network.stations.relaying import DividedRouter
 from routing.network.stations.station import Station
@@ -40,8 +41,9 @@ class DividedDetection(EndingDetection):
         super().__init__(basis)
         self._name = name
         self._router = router
-        kind = ArrivalStation if self._by_arrival else Station
-        self.station = kind(name, self._engine.fresh(), self._config.waiting_events_max)
+        self.lags = Lags(self._config.lead_max_us)
+        """The rules that lag here, in all trees."""
+        self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()
         self._held: list[Sequence[EventBatch]] | None = []
@@ -58,6 +60,11 @@ class DividedDetection(EndingDetection):
         """By rule, up to where composite events have arrived everywhere (surveying)."""
         self._outdated: set[str] = set()
         """The rules of the station that are not in force any more, until the next plan."""
+
+    def _new_station(self) -> Station:
+        kind = ArrivalStation if self._by_arrival else Station
+        engine, most = self._engine.fresh(), self._config.waiting_events_max
+        return kind(self._name, engine, most, self.lags)
 
     @property
     def stations(self) -> Sequence[Station]:
@@ -149,6 +156,7 @@ class DividedDetection(EndingDetection):
         """Take over the limits of what waits and of what is kept."""
         super().configure(config)
         self.ledger.events_max = config.retained_events_max
+        self.lags.configure(config.lead_max_us)
         for station in self.stations:
             station.missing.configure(config.waiting_events_max)
 
@@ -204,6 +212,12 @@ class DividedDetection(EndingDetection):
         """Whether events wait for a local source's promise."""
         return self.publishers.is_waited_for(source, self._front_of, now)
 
+    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+        """Events elsewhere wait for these types, up to these times (Publishers, and stations)."""
+        self.publishers.hear_awaited(types, now, until)
+        for station in self.stations:
+            station.hear_awaited(types)
+
     def _front_of(self, name: str) -> int:
         """The greatest time of an event that a type's mark may hold up here."""
         return self.station.front
@@ -241,6 +255,7 @@ class DividedDetection(EndingDetection):
         self._release(self._held or ())
 
     def _follow(self, division: Division) -> None:
+        self.lags.keep(station.lagging for station in self.stations)
         self._router.follow_division(division, self._company)
         self.station.follow(division)
         self._outdated.clear()

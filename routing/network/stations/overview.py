@@ -105,6 +105,7 @@ def broker_facts(
         "evaluates": sorted({name for station in detection.stations for name in station.rules}),
         "forwards": detection.station.forwards,
         "kept": len(detection.ledger),
+        "kept_below": sum(station.kept for station in detection.stations),
         "given_up": detection.ledger.given_up,
     }
     if isinstance(detection, SinkTreesDetection):

@@ -27,7 +27,7 @@ from routing.network.stations.standing import UNSAID, Evaluated, Standing, Stand
 from routing.network.tables.ends import Ends
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
-from routing.order import greatest_time
+from routing.order import greatest_time, least_time
 from routing.partition.forwarder import Forwarder
 from routing.partition.pulls import Pulls
 from rules.engine.engine import Detector
@@ -50,6 +50,11 @@ class Progress:
         not any more; all, after another plan."""
         self.front = TIME_MIN
         """The greatest time of an event that is or was here; TIME_MIN for none."""
+        self.begun = TIME_MAX
+        """How far what had come was when the plan that there is was begun with; where that was
+        nowhere, the least time of the first events since; TIME_MAX before any."""
+        self._kept: dict[str, int] = {}
+        """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 2)."""
         self._beyond = self._timer = TIME_MIN
         self._outlook = Outlook()
         self._finishing = finishing
@@ -61,6 +66,20 @@ class Progress:
     def types(self) -> dict[str, int]:
         """The marks of types, which never go back."""
         return {one.name: one.given for one in self._standings if one.given != UNSAID}
+
+    @property
+    def furthest(self) -> int:
+        """How far what has come here, or was promised, is."""
+        return self._beyond
+
+    def marks_of(self, names: Iterable[str]) -> list[int]:
+        """The marks, as of now, of those of some types of which more may come; not of Timer."""
+        standings = (self._standings.of(name) for name in names if name != TIMER.name)
+        return [
+            one.here
+            for one in standings
+            if one.here < CLOSED and not (one.is_closed or one.has_ended)
+        ]
 
     def open_mark(self, name: str) -> int:
         """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
@@ -96,6 +115,7 @@ class Progress:
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
         self._duties = duties
+        self.begun = TIME_MAX if self._beyond == TIME_MIN else self._beyond
         self._arrange_types(duties)
         self._outlook.arrange(duties.rules)
         self.arrange_ends()
@@ -133,8 +153,14 @@ class Progress:
         """Events have come, or were found, that may be terminators of rules here."""
         self._outlook.see(batch)
 
+    def hear_kept(self, name: str, until: int) -> None:
+        """What is kept elsewhere for masters of a type has come so far."""
+        self._kept[name] = max(until, self._kept.get(name, until))
+
     def reach(self, batch: EventBatch) -> None:
         """Events have come."""
+        if self.begun == TIME_MAX:
+            self.begun = least_time(batch)
         self.front = max(self.front, greatest_time(batch))
 
     # --- after an input ---
@@ -151,13 +177,22 @@ class Progress:
             said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.types)
-        beyond = max(said.furthest, self.front + 1 if self.front > TIME_MIN else TIME_MIN)
+        beyond = max(said.furthest, self._beyond_events)
         if beyond != self._beyond:
             self._beyond = beyond
             moved.update(self._gone)
         if pulls is not None:
             pulls.keep(beyond)
         return moved
+
+    @property
+    def _beyond_events(self) -> int:
+        """Just beyond all events that are here, or are kept for masters that do not come."""
+        front = self.front
+        for name, until in self._kept.items():
+            if until > front and self._standings.of(name).is_closed:
+                front = until
+        return front + 1 if front > TIME_MIN else TIME_MIN
 
     def due(self, moved: set[Standing], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
@@ -219,6 +254,9 @@ class Progress:
                 moved.add(rule.defined)
         moved.discard(self._clock)
         for one in moved:
+            if one.mark == UNSAID and not (one.defining or one.has_ended):
+                one.here = UNSAID  # it had ended, and has not any more
+                continue
             mark = one.here = self._mark_here(one)
             # What nobody publishes any more and no rule has used may begin anew at any time.
             if not one.is_closed or one.is_used or forwarder.looks_at(one.name):

@@ -21,13 +21,15 @@ was evaluated before its end, that has been done already, unless rules begin ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined, with_batches
 from routing.messages import Forward
 from routing.network.stations.duties import NO_DUTIES, duties_of
 from routing.network.stations.finishing import Finishing
+from routing.network.stations.lagging import Company, Kept, Lagging, Lags, Together
 from routing.network.stations.missing import Missing
 from routing.network.stations.progress import Progress
 from routing.network.stations.standing import Standing
@@ -50,7 +52,7 @@ from rules.pattern import RuleSet
 class Station:
     """Owner of a broker's engine and forwarder while rules are divided."""
 
-    def __init__(self, name: str, engine: Detector, waiting_events_max: int) -> None:
+    def __init__(self, name: str, engine: Detector, waiting_events_max: int, lags: Lags) -> None:
         self._name = name
         self._engine = engine
         self._forwarder = Forwarder()
@@ -67,6 +69,8 @@ class Station:
         """Whether everything is to be looked at, after another plan."""
         self._finishing = Finishing()
         self._progress = Progress(self._finishing)
+        self.lagging = Lagging(lags)
+        """Which rules wait here while others run ahead."""
         self.outbox = Outbox()
         """What is to be sent to the father."""
         self._own: Mapping[str, int] = {}
@@ -87,6 +91,11 @@ class Station:
     def memory(self) -> Mapping[str, int]:
         """How much the engine keeps, by name."""
         return self._engine.memory()
+
+    @property
+    def kept(self) -> int:
+        """How many events fragments keep here, be it for others, or until they are asked for."""
+        return len(self._forwarder)
 
     @property
     def parts(self) -> Sequence[int]:
@@ -196,6 +205,7 @@ class Station:
         published = division.published.get(self._name, frozenset())
         self._progress.arrange(duties, published, self.missing.given_up)
         self._follow_pulls(division)
+        self.lagging.begin_anew()
         self.outbox.begin_anew()
         self.found = {}
         self.has_news = self._is_anew = self._is_fed = True
@@ -269,6 +279,13 @@ class Station:
             self._forwarder.ask(rule, spans, horizon)
         self.has_news = True
 
+    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
+        """What waits to be asked for, for masters of these types, has come so far (Law 4)."""
+        for name, until in types:
+            if self._pulls.want_horizons(name):
+                self._progress.hear_kept(name, until)
+                self.has_news = True
+
     # --- evaluation ---
 
     def advance(self, own: Mapping[str, int], clock: int | None, now: int) -> Detections | None:
@@ -295,7 +312,19 @@ class Station:
         changed = progress.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
+        if self.lagging.is_due(progress.furthest):
+            self.lagging.look(self._companies, progress)
         return detections
+
+    @property
+    def _companies(self) -> Iterator[Company]:
+        """What waits for one another here."""
+        yield from itertools.starmap(Together, self._duties.uses.items())
+        for name, one in self._forwarder.evaluations.items():
+            if one.binds:
+                yield Together(name, one.binds)
+            if one.gate is not None and one.fragment.pull is not None:
+                yield Kept(name, one.fragment.kept, one.gate, one.fragment.pull)
 
     def _finish(self) -> bool:
         """Whether rules that linger have come to their ends by now (Law 5)."""

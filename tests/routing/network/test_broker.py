@@ -390,6 +390,26 @@ def test_a_rule_stays_as_it_is_when_one_that_came_before_it_goes() -> None:
     assert hot == ['k: Hot@1("a") <- t#1', 'k: Hot@11("a") <- t#2'], "neither twice"
 
 
+def test_what_is_held_stands_before_what_later_rules_find_when_its_own_has_gone() -> None:
+    """Rules are counted anew when one goes; what sinks hold of it took turns with the next one's
+    (found by the fuzz).
+    """
+    network = furnished()
+    network.clients["m"].remove("fire")
+    for name, used in (("hot", "Temp"), ("smoky", "Smoke")):
+        rule = f"rule {name}: define Odd(room: string) from {used}() as e where room = e.room"
+        network.clients["m"].deploy(rule)
+    network.clients["k"].subscribe("Odd()")
+    network.run(0.2)
+    network.publish("t", 'Temp@3("a", 1) Temp@3("b", 1)', 4)
+    network.take_lines()
+    network.clients["m"].remove("hot")
+    network.run(0.2)
+    network.publish("s", 'Smoke@3("c") Smoke@3("d")', 4)
+    odd = [line.partition(" <-")[0] for line in network.take_lines() if "Odd" in line]
+    assert odd == ['k: Odd@3("a")', 'k: Odd@3("b")', 'k: Odd@3("c")', 'k: Odd@3("d")']
+
+
 def test_late_events_are_refused_at_their_own_broker() -> None:
     network = furnished()
     network.publish("t", 'Temp@5("a", 50)', 5)
