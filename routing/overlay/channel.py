@@ -83,7 +83,8 @@ class Channel:
         self._under_way: deque[Sent] = deque()
         self._ahead: dict[int, Routed] = {}
         self._patience = Patience(config.resend_s, config.resend_s_max)
-        self._pile_min, self._pile_over = config.buffer_max // 2, config.buffer_max // 4
+        self._pile_min = max(config.buffer_max // 2, 1)
+        self._pile_over = max(config.buffer_max // 4, 1)
         self.piles_up = False
         """Whether messages pile up (Law 4)."""
         self._begin()

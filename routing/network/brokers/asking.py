@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import NamedTuple
 
 from matcher.model import TIME_MIN
 from routing.effects import Peer
@@ -51,6 +52,13 @@ _REPEATABLE = (Advertise, Unadvertise, ListRules, ShowRule)
 """Requests that may be made twice."""
 
 
+class _Due(NamedTuple):
+    """What a client of another broker asks, and how often one of its name had closed by then."""
+
+    asked: Asked
+    goodbyes: int
+
+
 class Requests:
     """The requests of this broker's clients; at the root, of all."""
 
@@ -61,7 +69,7 @@ class Requests:
         self._agenda = agenda
         self._visiting = visiting
         self._petitions = Petitions()
-        self._due: deque[tuple[Peer, Asking] | tuple[str, Asked]] = deque()
+        self._due: deque[tuple[Peer, Asking] | tuple[str, _Due]] = deque()
         """At the root: requests that wait for the tree to pause."""
         self._answers: list[Message] = []
         """What has been said to a client of another broker, whose request is being done."""
@@ -117,7 +125,7 @@ class Requests:
                 self._ground.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            self._due.append((neighbour, asked))
+            self._due.append((neighbour, _Due(asked, self._visiting.goodbyes(asked.client))))
         else:
             self._answered.append((neighbour, self._answer(asked)))
         self._agenda.tell_soon()
@@ -157,16 +165,27 @@ class Requests:
         """
         due, self._due = self._due, deque()
         for sender, asked in due:
-            if isinstance(asked, Asked):
+            if isinstance(asked, _Due):
                 assert isinstance(sender, str)
-                answered = self._answer(asked)
+                answered = self._do_of_other(asked)
                 if isinstance(answered.answer, Confirmed):
-                    _note_home(homes, asked.path[0], asked.request)
+                    _note_home(homes, asked.asked.path[0], asked.asked.request)
                 self._answered.append((sender, answered))
             else:
                 assert isinstance(sender, bytes)
                 if self._do_own(sender, asked):
                     _note_home(homes, self._ground.name, asked)
+        self._visiting.forget_goodbyes()
+
+    def _do_of_other(self, due: _Due) -> Answered:
+        """Do what a client of another broker has asked, unless it is a source that has closed since
+        and may be back, with other types.
+        """
+        asked = due.asked
+        if self._visiting.goodbyes(asked.client) == due.goodbyes:
+            return self._answer(asked)
+        refused = Refused(asked.request.request, Code.SILENT, "closed meanwhile")
+        return Answered(asked.path[:-1], asked.number, refused)
 
     def _do_own(self, peer: Peer, request: Asking) -> bool:
         """Do what an own client has asked; whether it was done."""
@@ -263,7 +282,7 @@ class Requests:
                 self._ground.answer(peer, Refused(request.request, Code.SILENT, reason))
         due, self._due = self._due, deque()
         for sender, asked in due:
-            if not isinstance(asked, Asked):  # by an own client, and nothing of it has been done
+            if not isinstance(asked, _Due):  # by an own client, and nothing of it has been done
                 assert isinstance(sender, bytes)
                 self._petitions.wait(sender, asked)
 

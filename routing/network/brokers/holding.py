@@ -48,6 +48,8 @@ class Holding:
         """By neighbour; those who said, or were told, that nothing is full are left out."""
         self._piling: list[str] = []
         self._full: dict[Peer, Sink] = {}
+        self._seen_full: list[tuple[int | None, frozenset[str]]] = []
+        """From when on sinks were full, and what feeds them, when this last looked."""
         self._by_sinks = self._by_lags = NOTHING_HELD
 
     @property
@@ -66,6 +68,9 @@ class Holding:
 
     def follow_tree(self) -> None:
         """Other neighbours may be there, or in the tree."""
+        if self._heard:
+            remembered = {state.origin for state in self._ground.overlay.states}
+            self._heard = {name: held for name, held in self._heard.items() if name in remembered}
         if self._heard or self._told or self._by_sinks or self._by_lags or self._piling:
             self._look()
         else:
@@ -99,7 +104,11 @@ class Holding:
         sinks = self._ground.sinks
         for sink in [one for one in self._full.values() if sinks.find(one.peer) is not one]:
             del self._full[sink.peer]
-        by_sinks = held_by_all(_held_by(sink) for sink in self._full.values())
+        full = [(sink.full_from, sink.feeds) for sink in self._full.values()]
+        if full == self._seen_full:  # mostly the same objects
+            return
+        self._seen_full = full
+        by_sinks = held_by_all(_held_by(*one) for one in full)
         if by_sinks != self._by_sinks:
             self._by_sinks = by_sinks
             self._agenda.tell_soon()
@@ -181,7 +190,6 @@ def _put(said: dict[str, Held], neighbour: str, held: Held) -> None:
         said[neighbour] = held
 
 
-def _held_by(sink: Sink) -> Held:
-    """Law 3."""
-    since = sink.full_from
-    return NOTHING_HELD if since is None else dict.fromkeys(sink.feeds, since)
+def _held_by(since: int | None, feeds: frozenset[str]) -> Held:
+    """Law 3, of a sink that is full from then on."""
+    return NOTHING_HELD if since is None else dict.fromkeys(feeds, since)

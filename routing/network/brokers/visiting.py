@@ -12,6 +12,7 @@ name is free when the root has heard that.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -32,6 +33,17 @@ class Visiting:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._visitors = ground.visitors
+        self._goodbyes: Counter[str] = Counter()
+
+    def goodbyes(self, name: str) -> int:
+        """How often a source of that name has closed elsewhere since these were forgotten: what it
+        asked before, and is not done yet, is not to be done any more.
+        """
+        return self._goodbyes[name]
+
+    def forget_goodbyes(self) -> None:
+        """Nothing that was asked waits."""
+        self._goodbyes.clear()
 
     def admit(self, asked: Asked) -> Link:
         """What stands for the client of another broker here; Refusal for a taken name."""
@@ -137,6 +149,8 @@ class Visiting:
         if not ground.router.is_root:
             ground.router.promise(name, mark)
             return
+        if mark >= FAR:
+            self._goodbyes[name] += 1
         source = self._visitors.find(name)
         if source is None:
             return

@@ -156,6 +156,24 @@ def test_a_source_that_goes_to_another_broker_is_heard_there(
     assert network.take_lines() == ['k: Fire@11("a", 51.0) <- s#2 t#2']
 
 
+def test_what_a_source_asked_before_it_closed_is_not_done_when_it_is_back() -> None:
+    """The root hears of its closing while the request waits there, and then of its return."""
+    network = Network(3)
+    former = network.connect("t", "b1")
+    former.advertise([TEMP])
+    network.run(0.2)
+    former.advertise([SMOKE])
+    network.run(0.001)
+    former.close(network.mesh.now)
+    network.run(0.001)
+    del network.clients["t"]
+    network.connect("t", "b1", lasts_s=0.001).advertise([TEMP])
+    network.run(0.5)
+    visitor = network.brokers["b2"].ground.visitors.find("t")
+    assert visitor is not None
+    assert set(visitor.floors) == {"Temp"}
+
+
 def test_a_source_elsewhere_keeps_none_of_the_root_from_publishing() -> None:
     """The root does not hear how far that is; for it, its own ran ahead of it."""
     network = Network(3, lead_max_s=10.0, publish_credit=4)
