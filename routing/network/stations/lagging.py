@@ -30,19 +30,20 @@ from routing.partition.pulling import Pull
 
 
 class Company(Protocol):
-    """What waits for one another for the sake of one rule."""
+    """Types that wait for one another, or for masters, for the sake of one rule."""
 
     @property
     def rule(self) -> str:
         """The rule."""
         ...
 
-    def furthest(self, progress: Progress) -> int:
-        """How far the first of it has come; TIME_MIN for nowhere."""
+    @property
+    def types(self) -> frozenset[str]:
+        """The types."""
         ...
 
     def come_to(self, progress: Progress) -> int | None:
-        """Up to where all of it has come, TIME_MIN for nowhere; None where nothing is to come."""
+        """What they wait for has come so far, TIME_MIN for nowhere; None if it does not come."""
         ...
 
 
@@ -53,12 +54,8 @@ class Together:
     rule: str
     types: frozenset[str]
 
-    def furthest(self, progress: Progress) -> int:
-        """As Company."""
-        return max(progress.marks_of(self.types), default=TIME_MIN)
-
     def come_to(self, progress: Progress) -> int | None:
-        """As Company."""
+        """As Company: the slowest of them."""
         return min(progress.marks_of(self.types), default=None)
 
 
@@ -70,10 +67,6 @@ class Kept:
     types: frozenset[str]
     gate: Gate
     pull: Pull
-
-    def furthest(self, progress: Progress) -> int:
-        """As Company."""
-        return max(progress.marks_of(self.types), default=TIME_MIN)
 
     def come_to(self, progress: Progress) -> int:
         """As Company: masters are as far beyond the horizon as the rule reaches, and come as far
@@ -170,7 +163,8 @@ class Lagging:
     def _look_at_all(self, companies: Iterable[Company], progress: Progress) -> None:
         lead = self._lags.lead_max_us
         for one in companies:
-            furthest, come_to = one.furthest(progress), _come_to(one, progress)
+            furthest = max(progress.marks_of(one.types), default=TIME_MIN)
+            come_to = _come_to(one, progress)
             ahead = 0 if come_to is None else furthest - come_to
             if (ahead > lead or one.rule in self._lagged) and one not in self._lagging:
                 self._lagging.append(one)
@@ -183,8 +177,8 @@ class Lagging:
 
 
 def _come_to(company: Company, progress: Progress) -> int | None:
-    """Up to where all of it has come; where that is nowhere, where others were at first. None where
-    nothing is to come, or nothing has.
+    """What it waits for has come so far; if nowhere yet, where others were at first. None if it
+    does not come, or nothing has come at all.
     """
     found = company.come_to(progress)
     if found == TIME_MIN:
