@@ -11,7 +11,7 @@ is over when all sources have published and closed, nothing but signs of life ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import rules.engine
@@ -352,6 +352,10 @@ class Experiment:
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
         )
+        if scenario.source_lead_max_s is not None:
+            config = replace(config, lead_max_s=scenario.source_lead_max_s)
+        if scenario.publish_credit is not None:
+            config = replace(config, publish_credit=scenario.publish_credit)
 
         def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)

@@ -141,6 +141,8 @@ class Scenario:
     source_silence_max_s: float | None = None
     processing: ProcessingTable | None = None
     checks: tuple[str, ...] = CHECKS
+    source_lead_max_s: float | None = None
+    publish_credit: int | None = None
 
     @property
     def graph(self) -> nx.Graph:
@@ -236,6 +238,8 @@ class _Reader:
         _at_most("protocol.heartbeat_s", protocol.heartbeat_s, HEARTBEAT_MAX_S)
         _positive("protocol.lead_s", protocol.lead_s)
         _positive("protocol.source_silence_max_s", protocol.source_silence_max_s)
+        _positive("protocol.source_lead_max_s", protocol.source_lead_max_s)
+        _positive("protocol.publish_credit", protocol.publish_credit)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
         _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
         brokers, links = self._network()
@@ -270,6 +274,8 @@ class _Reader:
             protocol.source_silence_max_s,
             self._processing(protocol.processing),
             self._checks(),
+            protocol.source_lead_max_s,
+            protocol.publish_credit,
         )
         return made if table.faults is None else self._struck(made, table.faults)
 

@@ -5,7 +5,8 @@ that is used up, unless it is withheld.
 
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
 the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
-that would empty it. Types that nobody has advertised hold nobody back; nor do, in a network, the
+that would empty it. Types that nobody has advertised hold nobody back, and nobody does by arrival,
+where nothing waits; nor do, in a network, the
 sources of other brokers, which alone know what these have promised: there Law 4 sees to it.
 
 Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from matcher.model import TIME_MIN
-from routing.config import NodeConfig
+from routing.config import NodeConfig, Ordering
 from routing.delivery.sinks import Sinks
 from routing.errors import ProtocolError
 from routing.messages import ANY_TYPE, Code
@@ -110,7 +111,8 @@ class PublishCredit:
 
     def _ahead(self, source: Source) -> str | None:
         """Law 2."""
-        if source.front is None or source.first is None:
+        by_arrival = self._config.ordering is Ordering.ARRIVAL
+        if by_arrival or source.front is None or source.first is None:
             return None
         for name in source.floors:
             for group in self._deployments.groups(name):

@@ -88,6 +88,8 @@ class Case:
     coming: tuple[tuple[str, float], ...] = ()
     moves: tuple[Move, ...] = ()
     heartbeat_s: float = HEARTBEAT_S
+    source_lead_max_s: float | None = None
+    publish_credit: int | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -124,6 +126,9 @@ class Case:
         yield f'rules = "rules.tesla"\n[protocol]\nheartbeat_s = {self.heartbeat_s}\n'
         yield f"lead_s = {LEAD_S}\n"
         yield f"message_cost_us = {self.message_cost_us}\n"
+        lead_max_s, credit = self.source_lead_max_s, self.publish_credit
+        yield "" if lead_max_s is None else f"source_lead_max_s = {lead_max_s}\n"
+        yield "" if credit is None else f"publish_credit = {credit}\n"
         for name in self.brokers:
             yield f"[[broker]]\nname = {_text(name)}\n"
         for one, other, delay_ms in self.links:

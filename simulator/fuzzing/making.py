@@ -6,7 +6,8 @@ sources go wrong. Nothing is lost then, so every sink must get exactly what the 
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
-under their names. Some networks are torn (tearing).
+under their names. In narrow ones they may not run far ahead of one another. Some networks are torn
+(tearing).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ MOVING = 0.25
 """The share of networks that are not torn where sources go on at other brokers."""
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
+NARROW = 0.1
+"""The share of networks where sources may not run far ahead of others, and get little credit."""
 STORELESS = 0.03
 """The share of networks in which a broker with clients fails. Rules do not change there, nor is
 order by arrival."""
@@ -37,6 +40,12 @@ order by arrival."""
 
 def random_case(seed: int, strategy: str) -> Case:
     """The case of a seed; of two strategies it is the same but for them."""
+    random = Random(f"{seed}/narrow")
+    made = _random_case(seed, strategy)
+    return made_narrow(made, random) if random.random() < NARROW else made
+
+
+def _random_case(seed: int, strategy: str) -> Case:
     for attempt in itertools.count():
         case = Maker(Random(f"{seed}/{attempt}")).case(seed, strategy)
         if case.is_sound:
@@ -56,6 +65,12 @@ def random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/restless")
             return made_restless(moving, random) if random.random() < RESTLESS else moving
     raise AssertionError
+
+
+def made_narrow(case: Case, random: Random) -> Case:
+    """The case with sources that wait for one another, and for credit."""
+    lead_max_s = round(random.choice((0.3, 1.0, 5.0)) * random.uniform(0.5, 2.0), 3)
+    return replace(case, source_lead_max_s=lead_max_s, publish_credit=random.randint(1, 8))
 
 
 def made_open(case: Case, random: Random) -> Case:

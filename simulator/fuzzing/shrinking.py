@@ -52,6 +52,10 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, faults=faults)
     if case.message_cost_us:
         yield replace(case, message_cost_us=0.0)
+    if case.source_lead_max_s is not None:
+        yield replace(case, source_lead_max_s=None)
+    if case.publish_credit is not None:
+        yield replace(case, publish_credit=None)
     for changes in without_some(case.changes):
         yield replace(case, changes=changes)
     for coming in without_some(case.coming):

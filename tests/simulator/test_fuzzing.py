@@ -105,6 +105,17 @@ def test_sources_of_a_moving_network_go_on_at_other_brokers() -> None:
             assert one.source != other.source or one.at_s + one.away_s <= other.at_s + 1e-9
 
 
+def test_in_narrow_networks_sources_wait_for_one_another() -> None:
+    cases = [random_case(seed, "centralized") for seed in range(200)]
+    narrow = [case for case in cases if case.publish_credit is not None]
+    assert 5 < len(narrow) < 40
+    for case in narrow:
+        assert case.source_lead_max_s is not None
+        smaller = list(smaller_cases(case))
+        assert replace(case, publish_credit=None) in smaller
+        assert replace(case, source_lead_max_s=None) in smaller
+
+
 def test_in_some_networks_a_broker_with_clients_fails() -> None:
     failing = 0
     for seed in range(100):

@@ -73,6 +73,16 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
             "protocol.source_silence_max_s: expected a positive number, found 0.0",
         ),
         (
+            "[[source]]",
+            "[protocol]\nsource_lead_max_s = -1.0\n[[source]]",
+            "protocol.source_lead_max_s: expected a positive number, found -1.0",
+        ),
+        (
+            "[[source]]",
+            "[protocol]\npublish_credit = 0\n[[source]]",
+            "protocol.publish_credit: expected a positive number, found 0",
+        ),
+        (
             '["b1", "b2"]',
             '["b1", "b2"]\ndelay_ms = nan',
             "link[1].delay_ms: expected a finite numb",

@@ -125,7 +125,7 @@ class Requests:
                 self._ground.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
-            self._due.append((neighbour, _Due(asked, self._visiting.goodbyes(asked.client))))
+            self._due.append((neighbour, _Due(asked, self._visiting.goodbyes(asked))))
         else:
             self._answered.append((neighbour, self._answer(asked)))
         self._agenda.tell_soon()
@@ -182,7 +182,7 @@ class Requests:
         and may be back, with other types.
         """
         asked = due.asked
-        if self._visiting.goodbyes(asked.client) == due.goodbyes:
+        if self._visiting.goodbyes(asked) == due.goodbyes:
             return self._answer(asked)
         refused = Refused(asked.request.request, Code.SILENT, "closed meanwhile")
         return Answered(asked.path[:-1], asked.number, refused)

@@ -33,13 +33,14 @@ class Visiting:
     def __init__(self, ground: Ground) -> None:
         self._ground = ground
         self._visitors = ground.visitors
-        self._goodbyes: Counter[str] = Counter()
+        self._goodbyes: Counter[tuple[str, str]] = Counter()
+        """By name and home."""
 
-    def goodbyes(self, name: str) -> int:
-        """How often a source of that name has closed elsewhere since these were forgotten: what it
-        asked before, and is not done yet, is not to be done any more.
+    def goodbyes(self, asked: Asked) -> int:
+        """How often a source of that name has closed at the broker that asks, since these were
+        forgotten: what it asked before, and is not done yet, is not to be done any more.
         """
-        return self._goodbyes[name]
+        return self._goodbyes[asked.client, asked.path[0]]
 
     def forget_goodbyes(self) -> None:
         """Nothing that was asked waits."""
@@ -149,13 +150,12 @@ class Visiting:
         if not ground.router.is_root:
             ground.router.promise(name, mark)
             return
-        if mark >= FAR:
-            self._goodbyes[name] += 1
         source = self._visitors.find(name)
         if source is None:
             return
         source.spoke_at = ground.moment.now
         if mark >= FAR:
+            self._goodbyes[name, source.home] += 1
             source.last_sequence = max(source.last_sequence, mark - FAR)
             ground.send_flows()
             self._close(source)
