@@ -6,6 +6,7 @@ import pytest
 from brokers import SCHEMAS, Network
 from conversation import batches_of, schema_of
 
+from routing.config import Ordering
 from routing.network.strategy import names
 
 TEMP, SMOKE = SCHEMAS["Temp"], SCHEMAS["Smoke"]
@@ -202,4 +203,14 @@ def test_who_waits_for_others_in_a_fragment_lags() -> None:
     network.clients["s"].close(network.mesh.now)
     network.clients["a"].close(network.mesh.now)
     network.run(3)
+    assert network.waiting == 0
+
+
+@pytest.mark.parametrize("broker", ["b1", "b3"])
+def test_by_arrival_nobody_runs_ahead(broker: str) -> None:
+    network = Uneven(ordering=Ordering.ARRIVAL)
+    network.connect("s", broker).advertise([SMOKE])
+    network.sink()
+    network.publish("s", 'Smoke@1("b")', 2)
+    network.temps(1, 61)
     assert network.waiting == 0
