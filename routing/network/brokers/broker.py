@@ -412,8 +412,10 @@ class Broker(Node):
     def _settle(self) -> None:
         super()._settle()
         self._holding.look_at_sinks()
-        self._holding.look_at_lags()
-        self._awaiting.tell_kept()
+        if self._divided.lags.has_news:
+            self._divided.lags.has_news = False
+            self._holding.look_at_lags()
+            self._awaiting.tell_kept()
         agenda, sinks, detection = self._agenda, self._sinks, self._divided
         if agenda.seen != sinks.version and self._router.has_tree:
             agenda.seen = sinks.version

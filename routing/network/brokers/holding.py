@@ -115,13 +115,10 @@ class Holding:
 
     def look_at_lags(self) -> None:
         """Rules may lag that did not, or have come further (Law 4)."""
-        lags = self._ground.detection.lags
-        if lags.has_moved:
-            lags.has_moved = False
-            by_lags = held_by_all(self._held_by_lags(lags))
-            if by_lags != self._by_lags:
-                self._by_lags = by_lags
-                self._look()
+        by_lags = held_by_all(self._held_by_lags(self._ground.detection.lags))
+        if by_lags != self._by_lags:
+            self._by_lags = by_lags
+            self._look()
 
     def _held_by_lags(self, lags: Lags) -> Iterator[Held]:
         deployments = self._ground.deployments

@@ -159,6 +159,7 @@ class DividedDetection(EndingDetection):
         self.lags.configure(config.lead_max_us)
         for station in self.stations:
             station.missing.configure(config.waiting_events_max)
+            station.lagging.look_again()
 
     # --- local sources ---
 

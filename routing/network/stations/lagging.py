@@ -80,15 +80,15 @@ class Lags:
 
     def __init__(self, lead_max_us: int) -> None:
         self.lead_max_us = lead_max_us
-        self.has_moved = False
-        """Whether others lag, or have come further, since this was last unset."""
+        self.has_news = False
+        """Whether others lag, or have come further, or more is kept, since this was last unset."""
         self._found: dict[Lagging, Mapping[str, int]] = {}
         self._kept: dict[str, int] = {}
 
     def configure(self, lead_max_us: int) -> None:
         """Take over how far sources may run ahead."""
         self.lead_max_us = lead_max_us
-        self.has_moved = True
+        self.has_news = True
 
     def come_to(self) -> Mapping[str, int]:
         """By rule that lags, up to where it has come."""
@@ -104,23 +104,22 @@ class Lags:
             self._found.pop(where, None)
             if lags:
                 self._found[where] = lags
-            self.has_moved = True
+            self.has_news = True
 
     def note_kept(self, master: str, until: int) -> None:
         """What is kept for masters of a type has come so far."""
         self._kept[master] = max(until, self._kept.get(master, until))
+        self.has_news = True
 
     def take_kept(self) -> Mapping[str, int]:
         """That, by the types of masters, since it was last asked."""
-        if not self._kept:
-            return self._kept
         kept, self._kept = self._kept, {}
         return kept
 
     def keep(self, standing: Iterable[Lagging]) -> None:
         """There is another plan, with these stations: what lags there does so until they look."""
         found = {one: self._found[one] for one in standing if one in self._found}
-        self.has_moved = self.has_moved or len(found) < len(self._found)
+        self.has_news = self.has_news or len(found) < len(self._found)
         self._found = found
         self._kept.clear()
 
@@ -134,22 +133,25 @@ class Lagging:
         """What has lagged, by the plan that there is."""
         self._lagged: frozenset[str] = frozenset()
         """The rules that have lagged before that, until this has looked again."""
-        self._seen = TIME_MIN
-        """How far what had come was when this last looked at all."""
+        self._all_from = TIME_MIN
+        """How far what has come is to be before this looks at all again."""
+        self.due_from = TIME_MIN
+        """The same before it looks at anything; TIME_MIN: always (Law 3)."""
 
     def begin_anew(self) -> None:
         """Rules are divided in another way."""
         self._lagged = self._lagged.union(one.rule for one in self._lagging)
-        self._lagging, self._seen = [], TIME_MIN
+        self._lagging = []
+        self.look_again()
 
-    def is_due(self, furthest: int) -> bool:
-        """Whether to look (Law 3). ``furthest``: how far what has come is."""
-        return bool(self._lagging or self._lagged) or self._is_further(furthest)
+    def look_again(self) -> None:
+        """Look at all as soon as anything comes."""
+        self._all_from = self.due_from = TIME_MIN
 
     def look(self, companies: Iterable[Company], progress: Progress) -> None:
         """See which rules lag by now, and how far those have come that do or did."""
-        if self._lagged or self._is_further(progress.furthest):
-            self._seen = progress.furthest
+        if progress.furthest >= self._all_from:
+            self._all_from = progress.furthest + self._lags.lead_max_us // 4
             self._look_at_all(companies, progress)
         step = max(self._lags.lead_max_us // 8, 1)
         found: dict[str, int] = {}
@@ -159,6 +161,7 @@ class Lagging:
                 time = come_to // step * step
                 found[one.rule] = min(time, found.get(one.rule, time))
         self._lags.note(self, found)
+        self.due_from = TIME_MIN if self._lagging else self._all_from
 
     def _look_at_all(self, companies: Iterable[Company], progress: Progress) -> None:
         lead = self._lags.lead_max_us
@@ -171,9 +174,6 @@ class Lagging:
             if ahead > lead // 4 and isinstance(one, Kept):
                 self._lags.note_kept(one.pull.master.type.name, furthest)
         self._lagged = frozenset()
-
-    def _is_further(self, furthest: int) -> bool:
-        return furthest - self._seen > self._lags.lead_max_us // 4
 
 
 def _come_to(company: Company, progress: Progress) -> int | None:

@@ -55,7 +55,9 @@ class Progress:
         nowhere, the least time of the first events since; TIME_MAX before any."""
         self._kept: dict[str, int] = {}
         """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 2)."""
-        self._beyond = self._timer = TIME_MIN
+        self._timer = TIME_MIN
+        self.furthest = TIME_MIN
+        """Just beyond all that has come here, or was promised (Law 2)."""
         self._outlook = Outlook()
         self._finishing = finishing
         self._duties = NO_DUTIES
@@ -66,11 +68,6 @@ class Progress:
     def types(self) -> dict[str, int]:
         """The marks of types, which never go back."""
         return {one.name: one.given for one in self._standings if one.given != UNSAID}
-
-    @property
-    def furthest(self) -> int:
-        """How far what has come here, or was promised, is."""
-        return self._beyond
 
     def marks_of(self, names: Iterable[str]) -> list[int]:
         """The marks, as of now, of those of some types of which more may come; not of Timer."""
@@ -115,7 +112,7 @@ class Progress:
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
         self._duties = duties
-        self.begun = TIME_MAX if self._beyond == TIME_MIN else self._beyond
+        self.begun = TIME_MAX if self.furthest == TIME_MIN else self.furthest
         self._arrange_types(duties)
         self._outlook.arrange(duties.rules)
         self.arrange_ends()
@@ -177,22 +174,22 @@ class Progress:
             said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.types)
-        beyond = max(said.furthest, self._beyond_events)
-        if beyond != self._beyond:
-            self._beyond = beyond
+        beyond = max(said.furthest, self.front + 1 if self.front > TIME_MIN else TIME_MIN)
+        if self._kept:
+            beyond = max(beyond, self._beyond_kept)
+        if beyond != self.furthest:
+            self.furthest = beyond
             moved.update(self._gone)
         if pulls is not None:
             pulls.keep(beyond)
         return moved
 
     @property
-    def _beyond_events(self) -> int:
-        """Just beyond all events that are here, or are kept for masters that do not come."""
-        front = self.front
-        for name, until in self._kept.items():
-            if until > front and self._standings.of(name).is_closed:
-                front = until
-        return front + 1 if front > TIME_MIN else TIME_MIN
+    def _beyond_kept(self) -> int:
+        """Just beyond all events that are kept for masters that do not come any more."""
+        kept = self._kept.items()
+        closed = (until + 1 for name, until in kept if self._standings.of(name).is_closed)
+        return max(closed, default=TIME_MIN)
 
     def due(self, moved: set[Standing], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
@@ -293,7 +290,7 @@ class Progress:
         return self._beyond_gone(one) if one.is_closed else one.mark
 
     def _beyond_gone(self, one: Standing) -> int:
-        return max(self._beyond, self._timer) if one.is_timed else self._beyond
+        return max(self.furthest, self._timer) if one.is_timed else self.furthest
 
     def _mark_here(self, one: Standing) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""

@@ -312,7 +312,7 @@ class Station:
         changed = progress.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
-        if self.lagging.is_due(progress.furthest):
+        if progress.furthest >= self.lagging.due_from:
             self.lagging.look(self._companies, progress)
         return detections
 
