@@ -122,6 +122,7 @@ class Requests:
         if not self._router.is_root:
             if self._router.father is not None:
                 on = replace(asked, path=(*asked.path, self._ground.name))
+                self._ground.send_flows()  # a source that closed, and is back, has gone before
                 self._ground.send(self._router.father, on)
             return
         if isinstance(asked.request, _CHANGING):
