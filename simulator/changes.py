@@ -111,10 +111,12 @@ class RuleBook:
 
     def __init__(self) -> None:
         self.held: list[Held] = []
+        self.confirmed_at: dict[tuple[str, int], float] = {}
+        """When it was that somebody was told that a rule holds, by its name and version."""
         self._unclear: set[str] = set()
         """Names of which a version has ended that nobody was told of before."""
 
-    def note(self, ruleset: RuleSet | None, answer: Confirmed) -> None:
+    def note(self, ruleset: RuleSet | None, answer: Confirmed, moment: float) -> None:
         """Deploy or, without rules, Remove was confirmed."""
         if ruleset is None:
             self._end(answer.detail)
@@ -124,6 +126,7 @@ class RuleBook:
         by_name = {rule.name: rule for rule in ruleset.rules}
         for told in answer.detail["rules"]:
             self.held.append(Held(by_name[told["name"]], told["since"], None, told["version"]))
+            self.confirmed_at[told["name"], told["version"]] = moment
 
     def conclude(self, asked: RuleSet, in_force: Iterable[Deployed], last_of: LastOf) -> bool:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it

@@ -18,7 +18,6 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Bools, Event, EventBatch
 from routing.messages import Code, Rejected
-from routing.serving.sources import FAR
 from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
@@ -53,9 +52,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     for manager in experiment.managers:
         if not manager.is_done:
             yield f"{manager.name}: it has had no answer"
-    for one in experiment.book.held:
-        if one.since is not None and one.since >= FAR:
-            yield f"rule {one.rule.name} holds from the end of time, so never"
+    yield from _begun_too_late(experiment)
     by_arrival = experiment.scenario.ordering == "arrival"
     taken = list(_taken(experiment))
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
@@ -75,8 +72,36 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             if _ticks(experiment):
                 expected, got = _within(taken, expected), _within(taken, got)
             lines = differences(_by_rule(experiment, expected), _by_rule(experiment, got))
-        for line in lines:
+        for line in (*lines, *_misnumbered(oracle, sink)):
             yield f"sink {name}: {line}"
+
+
+def _begun_too_late(experiment: Experiment) -> Iterator[str]:
+    """Rules hold from an instant beyond all that anybody has said, and from no later one (S15)."""
+    for one in experiment.book.held:
+        moment = experiment.book.confirmed_at.get((one.rule.name, one.version))
+        if one.since is not None and moment is not None:
+            said = max((source.said_by(moment) for source in experiment.sources), default=TIME_MIN)
+            latest = max(said + 1, _clock(experiment, moment))
+            if one.since > latest + 1:
+                yield f"rule {one.rule.name} holds from {one.since} us, nobody was beyond {latest}"
+
+
+def _clock(experiment: Experiment, moment: float) -> int:
+    """What timers show to rules at a moment, where there are any."""
+    return math.ceil(moment * MICROSECONDS) if _ticks(experiment) else TIME_MIN
+
+
+def _misnumbered(oracle: Oracle, sink: Sink) -> Iterator[str]:
+    """Every event bears the numbers of the subscriptions that it satisfies, and no others."""
+    for one in sink.arrivals:
+        pairs = zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
+        for batch, numbers in pairs:
+            expected = {n for n, text in sink.numbers.items() if oracle.satisfies(batch, text)}
+            if expected != set(numbers):
+                what = f"{batch.type.name} came for subscriptions {sorted(numbers)}"
+                yield f"{what}, expected {sorted(expected)}"
+                return
 
 
 def _by_rule(experiment: Experiment, answer: Answer) -> Answer:
@@ -132,11 +157,38 @@ def _late(experiment: Experiment, client: Client) -> list[Rejected]:
     from_s = min(_may_be_late_from(experiment, client), default=None)
     if from_s is None:
         return []
+    recording = next(
+        recording
+        for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True)
+        if source is client
+    )
     return [
         one
         for moment, one in zip(client.refused_at, client.refusals, strict=True)
-        if isinstance(one, Rejected) and one.code is Code.LATE and moment >= from_s
+        if isinstance(one, Rejected)
+        and one.code is Code.LATE
+        and moment >= from_s
+        and _is_late(experiment, client, recording.batches, one, moment)
     ]
+
+
+def _is_late(
+    experiment: Experiment,
+    client: Source,
+    batches: Sequence[EventBatch],
+    refusal: Rejected,
+    moment: float,
+) -> bool:
+    """Whether what was refused is no later than all that others had said by then, or its source
+    before it came.
+    """
+    came = [one.moment for one in client.moves]
+    came += [one.moment for one in _forgetful(client.broker)]
+    own = client.said_by(max((one for one in came if one <= moment), default=-math.inf))
+    others = [one.said_by(moment) for one in experiment.sources if one is not client]
+    said = max([own, *others, _clock(experiment, moment)])
+    times = [batch.time[_among(batch, refusal.sequences)] for batch in batches]
+    return all(int(one.max()) <= said for one in times if len(one))
 
 
 def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]:

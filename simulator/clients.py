@@ -7,6 +7,7 @@ the client tries again every ``RETRY_S``. Frames of a link that is gone arrive n
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from matcher.model import TIME_MIN, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType
 from routing.config import SessionConfig
 from routing.conversation import State
 from routing.effects import BROKER, Peer
@@ -208,6 +209,13 @@ class Source(Client):
         """Whether it has moved, and its new broker has yet to let it publish."""
         self._waits = 0
         """How often it has begun to wait: only what was armed last counts."""
+        self._said: list[tuple[float, int]] = []
+        """At which moments it has said something of later times, and up to when."""
+
+    def said_by(self, moment: float) -> int:
+        """How far what it has published, or promised, by a moment is; TIME_MIN for nowhere."""
+        place = bisect_right(self._said, (moment, TIME_MAX))
+        return self._said[place - 1][1] if place else TIME_MIN
 
     def start(self) -> None:
         """Connect, advertise, and publish what is due when it is due; at once, what was."""
@@ -299,6 +307,7 @@ class Source(Client):
             return
         while self._queue and self._fits(self._queue[0]):
             due, now = self._queue.popleft(), self._simulation.now
+            self._note_said(due)
             if due.batches:
                 self.session.publish_all(due.batches, now, due.promise, numbered=True)
                 self.published += sum(map(len, due.batches))
@@ -308,6 +317,13 @@ class Source(Client):
         if ended and not self.is_done and self.session.ready:
             self.is_done = True
             self._say_goodbye()
+
+    def _note_said(self, due: Publication) -> None:
+        said = [int(batch.time.max()) for batch in due.batches]
+        said += () if due.promise is None else (due.promise,)
+        before = self._said[-1][1] if self._said else TIME_MIN
+        if max(said, default=before) > before:
+            self._said.append((self._simulation.now, max(said)))
 
     def _fits(self, due: Publication) -> bool:
         return sum(map(len, due.batches)) <= self.session.room
@@ -353,6 +369,8 @@ class Sink(Client):
         self.has_left = False
         self.gaps: list[Gap] = []
         """When its link was lost, and when all was in force again on another; inf until then."""
+        self.numbers: dict[int, str] = {}
+        """Its subscriptions."""
         self._unconfirmed = len(self.filters)
         self.arrivals: list[Arrival] = []
         self.moments = moments
@@ -362,7 +380,8 @@ class Sink(Client):
         """Connect and subscribe."""
         super().start()
         for text in self.filters:
-            self.session.subscribe(text)
+            _, number = self.session.subscribe(text)
+            self.numbers[number] = text
         self._driver.settle()
 
     def leave(self) -> None:
@@ -373,7 +392,7 @@ class Sink(Client):
 
     def _lose(self, peer: Peer) -> None:
         if peer == self._peer and not self.is_away:
-            complete = self.broker.failures[-1].complete.get(self.name, TIME_MIN)
+            complete = self.broker.failures[-1].complete.get(peer, TIME_MIN)
             self.gaps.append(Gap(self._simulation.now, math.inf, complete))
         super()._lose(peer)
 

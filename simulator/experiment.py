@@ -196,7 +196,7 @@ class Experiment:
     def _answer(self, place: int, answer: Confirmed | None) -> None:
         """A step is done, or refused."""
         if answer is not None:
-            self.book.note(self._rulesets[place], answer)
+            self.book.note(self._rulesets[place], answer, self.simulation.now)
         self._begin(place + 1)
 
     def _count_anew(self) -> None:

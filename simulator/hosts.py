@@ -196,13 +196,13 @@ class Failure(NamedTuple):
     """A broker failed at a moment, in seconds.
 
     ``lost``: what it had kept of its own sources' events, or None where it keeps all that it knows;
-    ``complete``: by sink, up to where it had been given all composite events (TIME_MIN: none, or
-    some waited for credit).
+    ``complete``: by the link of each sink, up to where it had been given all composite events
+    (TIME_MIN: none, or some waited for credit).
     """
 
     moment: float
     lost: tuple[EventBatch, ...] | None
-    complete: Mapping[str, int]
+    complete: Mapping[Peer, int]
 
 
 class BrokerHost:
@@ -288,7 +288,7 @@ class BrokerHost:
         ground = self.broker.ground
         kept = tuple(batch for batches in ground.detection.ledger for batch in batches)
         complete = {
-            sink.name: TIME_MIN
+            sink.peer: TIME_MIN
             if sink.queued
             else min(map(ground.detection.due_mark, sink.rules), default=TIME_MIN)
             for sink in ground.sinks

@@ -82,6 +82,15 @@ class Oracle:
         ]
         yield from (rows[place] for place in found.order.tolist())
 
+    def satisfies(self, batch: EventBatch, text: str) -> bool:
+        """Whether all events of a batch satisfy a filter; ValueError where only some do."""
+        if text.partition("(")[0].strip() != batch.type.name:
+            return False
+        mask = parse_subscription(text, {batch.type.name: batch.type}).mask(batch)
+        if mask.any() != mask.all():
+            raise ValueError(f"only some events of a batch satisfy {text}")
+        return bool(mask.all())
+
     def answer(self, filters: Iterable[str]) -> Answer:
         """What a sink with these subscriptions must get."""
         wanted: dict[str, list[Subscription]] = {}
@@ -172,7 +181,7 @@ def facts(event: Event) -> object:
         event.time,
         event.source,
         event.id,
-        tuple(event.data.items()),
+        tuple((name, type(value), value) for name, value in event.data.items()),
         event.cause_full,
     )
 

@@ -62,13 +62,21 @@ def _failure(named: tuple[int, str]) -> Failure | None:
 
 def smallest(failure: Failure) -> Failure:
     """A failure of the same kind, with all left out that it does without."""
-    kinds = {_kind(line) for line in failure.differences}
+    kinds = _kinds(failure.differences)
 
     def fails(case: Case) -> bool:
-        return any(_kind(line) in kinds for line in differences(case))
+        return not kinds.isdisjoint(_kinds(differences(case)))
 
     case = shrink(failure.case, fails)
     return Failure(case, tuple(differences(case)))
+
+
+def _kinds(differences: Iterable[str]) -> set[str]:
+    """How many there are instead of how many is said of all that are missing, or are surplus, and
+    counts only where nothing else is said.
+    """
+    kinds = {_kind(line) for line in differences}
+    return {kind for kind in kinds if not kind.endswith(", expected 0")} or kinds
 
 
 def _kind(difference: str) -> str:

@@ -622,7 +622,7 @@ def test_what_was_replaced_without_an_answer_held_up_to_the_last_of_it(
     asked = rules.load(WARM)
     (rule,) = asked.rules
     book = RuleBook()
-    book.note(asked, told(0))
+    book.note(asked, told(0), 0.0)
     asked_for = []
 
     def last_of(rule: str, before: int) -> int | None:
@@ -640,8 +640,8 @@ def test_of_a_name_that_was_changed_once_more_nothing_can_be_told() -> None:
     asked = rules.load(WARM)
     (rule,) = asked.rules
     book = RuleBook()
-    book.note(asked, told(0))
-    book.note(asked, told(2, {"name": "warm", "version": 1, "until": 9}))
+    book.note(asked, told(0), 0.0)
+    book.note(asked, told(2, {"name": "warm", "version": 1, "until": 9}), 0.0)
     assert not book.conclude(asked, [Deployed(rule, 5, 2, 1)], nothing_of)
     assert not book.conclude_removal("warm", [], nothing_of)
 
@@ -656,6 +656,6 @@ def test_a_removal_without_an_answer_counts_if_brokers_have_the_rule_no_more() -
         ([], None, []),
     ):
         book = RuleBook()
-        book.note(asked, told(0))
+        book.note(asked, told(0), 0.0)
         assert book.conclude_removal("warm", in_force, lambda rule, before, last=last: last)
         assert book.held == held
