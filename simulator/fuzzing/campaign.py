@@ -62,16 +62,16 @@ def _failure(named: tuple[int, str]) -> Failure | None:
 
 def smallest(failure: Failure) -> Failure:
     """A failure of the same kind, with all left out that it does without."""
-    kinds = _kinds(failure.differences)
+    kinds = kinds_of(failure.differences)
 
     def fails(case: Case) -> bool:
-        return not kinds.isdisjoint(_kinds(differences(case)))
+        return not kinds.isdisjoint(kinds_of(differences(case)))
 
     case = shrink(failure.case, fails)
     return Failure(case, tuple(differences(case)))
 
 
-def _kinds(differences: Iterable[str]) -> set[str]:
+def kinds_of(differences: Iterable[str]) -> set[str]:
     """How many there are instead of how many is said of all that are missing, or are surplus, and
     counts only where nothing else is said.
     """

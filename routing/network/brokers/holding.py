@@ -11,7 +11,7 @@ from anywhere. A link empties by itself, whoever publishes, so holding up cannot
 Law 3: a sink that is full and chose to block holds up what it feeds on, as at its own broker
 (serving.credit, Law 3).
 
-Law 4: where a rule lags, sources of what it needs that are too far ahead are to wait, own ones too
+Law 4: sources of what lags here are to wait if they are too far ahead, own ones too
 (stations.lagging).
 
 Law 5: what was said holds for as long as the lives of both ends of a link. It is said again when it
@@ -32,7 +32,6 @@ from routing.network.brokers.openings import Openings
 from routing.network.stations.lagging import Lags
 from routing.overlay.ends import Down, Piling, Up
 from routing.serving.credit import NOTHING_HELD, Held, held_by_all
-from rules.pattern import TIMER
 
 
 class Holding:
@@ -114,19 +113,16 @@ class Holding:
             self._agenda.tell_soon()
 
     def look_at_lags(self) -> None:
-        """Rules may lag that did not, or have come further (Law 4)."""
+        """Others may lag, or what they wait for has come further (Law 4)."""
         by_lags = held_by_all(self._held_by_lags(self._ground.detection.lags))
         if by_lags != self._by_lags:
             self._by_lags = by_lags
             self._look()
 
     def _held_by_lags(self, lags: Lags) -> Iterator[Held]:
-        deployments = self._ground.deployments
-        for rule, come_to in lags.come_to().items():
-            deployed = deployments.find(rule)
-            if deployed is not None:
-                limit = min(max(come_to, deployed.begin) + lags.lead_max_us, TIME_MAX)
-                yield dict.fromkeys(deployments.needs(rule) - {TIMER.name}, limit)
+        for name, come_to in lags.come_to().items():
+            limit = min(come_to + lags.lead_max_us, TIME_MAX)
+            yield dict.fromkeys(self._ground.deployments.published_below(name), limit)
 
     def _look(self) -> None:
         """Something else is full than before: hold up own sources at once, and tell of it soon."""

@@ -1,26 +1,29 @@
-"""Which rules at one broker wait while what they need beside runs ahead (architecture.md 4.2).
+"""What waits at one broker for what comes slowly, while more of it comes (architecture.md 4.2).
 
-Law 1: of a rule that is evaluated here, or whose fragment looks at several types together, what
-comes is kept until the slowest of these types has come as far. What a fragment keeps until it is
-asked for (7.3.7) is kept until the masters have come as far. A rule *lags* once others are more
-than ``lead_max_s`` beyond that. From then on their sources are to wait whenever they are so far
-ahead (holding): nothing that waits here grows without a bound.
+Law 1: of types that are looked at together for a rule, by its evaluation here or by a fragment,
+what comes is kept until the slowest who brings one of them has come as far. They *lag* once events
+have come that are more than ``lead_max_s`` beyond that. From then on, for as long as they are
+looked at here, their sources are to wait whenever they are so far ahead (holding). What a fragment
+keeps until it is asked for (7.3.7) is kept until masters have come as far. That lags in the same
+way, but its own sources alone are to wait, and only until it is within three quarters of the lead.
 
-Law 2: types that nobody publishes, or nobody any more, hold up nothing (progress, Law 2), and
-nothing here depends on the clock. Where masters wait to be asked for, nobody here knows whether
-there are any. So who asks is told how far what is kept has come, each quarter of the lead, and says
-from when on it may still ask; if there are no masters any more, that is as far (awaiting, Law 4).
+Law 2: types that nobody publishes, or nobody any more, hold up nothing; nor do rules that wait for
+such types, be it through others, or that have ended. Nothing here depends on the clock.
 
-Law 3: a station looks when what has come is a quarter further than when it last looked, and once
-rules have lagged. How far these have come is told in steps of an eighth, so that few words are made
-of it.
+Law 3: where masters wait to be asked for, nobody here knows whether there are any. So who asks is
+told how far what is kept has come, each quarter of the lead, and says from when on it may still
+ask; if there are no masters any more, that is as far (awaiting, Law 4).
+
+Law 4: a station looks when events of a type have come that are a quarter further than when it last
+looked, and while anything lags. How far that has come is told in steps of an eighth, so that few
+words are made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from matcher.model import TIME_MIN
 from routing.network.stations.progress import Progress
@@ -29,34 +32,20 @@ from routing.partition.gate import Gate
 from routing.partition.pulling import Pull
 
 
-class Company(Protocol):
-    """Types that wait for one another, or for masters, for the sake of one rule."""
-
-    @property
-    def rule(self) -> str:
-        """The rule."""
-        ...
-
-    @property
-    def types(self) -> frozenset[str]:
-        """The types."""
-        ...
-
-    def come_to(self, progress: Progress) -> int | None:
-        """What they wait for has come so far, TIME_MIN for nowhere; None if it does not come."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Types that are looked at together."""
+    """Types that are looked at together for a rule that holds from ``since`` on."""
 
     rule: str
     types: frozenset[str]
+    since: int
 
     def come_to(self, progress: Progress) -> int | None:
-        """As Company: the slowest of them."""
-        return min(progress.marks_of(self.types), default=None)
+        """The slowest of them has come so far; None where none is to come, or nothing has come."""
+        least = min(progress.marks_of(self.types), default=CLOSED)
+        if least == TIME_MIN:
+            least = progress.begun(self.types)
+        return None if least >= CLOSED else max(least, self.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +57,19 @@ class Kept:
     gate: Gate
     pull: Pull
 
-    def come_to(self, progress: Progress) -> int:
-        """As Company: masters are as far beyond the horizon as the rule reaches, and come as far
-        again before a new one is told of itself (pulls).
+    def come_to(self, progress: Progress) -> int | None:
+        """Masters have come so far, or further: as far beyond the horizon as the rule reaches, and
+        as far again before a new one is told of itself (pulls). None where nothing has come.
         """
-        return max(self.gate.horizon, progress.begun) + 2 * self.pull.reach
+        begun = progress.begun(self.types)
+        return None if begun >= CLOSED else max(self.gate.horizon, begun) + 2 * self.pull.reach
+
+
+Company: TypeAlias = Together | Kept
 
 
 class Lags:
-    """The rules that lag at one broker, in all of its trees."""
+    """What lags at one broker, in all of its trees."""
 
     def __init__(self, lead_max_us: int) -> None:
         self.lead_max_us = lead_max_us
@@ -91,15 +84,15 @@ class Lags:
         self.has_news = True
 
     def come_to(self) -> Mapping[str, int]:
-        """By rule that lags, up to where it has come."""
+        """Types whose sources are to wait, and up to where what they wait for has come."""
         found: dict[str, int] = {}
         for lags in self._found.values():
-            for rule, time in lags.items():
-                found[rule] = min(time, found.get(rule, time))
+            for name, time in lags.items():
+                found[name] = min(time, found.get(name, time))
         return found
 
     def note(self, where: Lagging, lags: Mapping[str, int]) -> None:
-        """Up to where the rules have come that lag there."""
+        """The same at one station."""
         if lags != self._found.get(where, {}):
             self._found.pop(where, None)
             if lags:
@@ -117,70 +110,80 @@ class Lags:
         return kept
 
     def keep(self, standing: Iterable[Lagging]) -> None:
-        """There is another plan, with these stations: what lags there does so until they look."""
-        found = {one: self._found[one] for one in standing if one in self._found}
+        """There is another plan, with these stations: what lags there does so until they look, and
+        what they have said may be lost.
+        """
+        found = {}
+        for one in standing:
+            one.look_again()
+            if one in self._found:
+                found[one] = self._found[one]
         self.has_news = self.has_news or len(found) < len(self._found)
         self._found = found
         self._kept.clear()
 
 
 class Lagging:
-    """Looks how far apart types are at one station."""
+    """Looks how far apart at one station is what waits for one another."""
 
     def __init__(self, lags: Lags) -> None:
         self._lags = lags
         self._lagging: list[Company] = []
         """What has lagged, by the plan that there is."""
         self._lagged: frozenset[str] = frozenset()
-        """The rules that have lagged before that, until this has looked again."""
-        self._all_from = TIME_MIN
-        """How far what has come is to be before this looks at all again."""
-        self.due_from = TIME_MIN
-        """The same before it looks at anything; TIME_MIN: always (Law 3)."""
+        """The rules whose types, looked at together, have lagged by the one before."""
+        self._is_new = True
+        self.is_due = True
+        """Whether to look, whatever has come (Law 4)."""
 
     def begin_anew(self) -> None:
         """Rules are divided in another way."""
-        self._lagged = self._lagged.union(one.rule for one in self._lagging)
-        self._lagging = []
+        together = (one.rule for one in self._lagging if isinstance(one, Together))
+        self._lagged, self._lagging = self._lagged.union(together), []
         self.look_again()
 
     def look_again(self) -> None:
-        """Look at all as soon as anything comes."""
-        self._all_from = self.due_from = TIME_MIN
+        """Look at all with the next input."""
+        self._is_new = self.is_due = True
 
-    def look(self, companies: Iterable[Company], progress: Progress) -> None:
-        """See which rules lag by now, and how far those have come that do or did."""
-        if progress.furthest >= self._all_from:
-            self._all_from = progress.furthest + self._lags.lead_max_us // 4
-            self._look_at_all(companies, progress)
-        step = max(self._lags.lead_max_us // 8, 1)
-        found: dict[str, int] = {}
-        for one in self._lagging:
-            come_to = _come_to(one, progress)
-            if come_to is not None:
-                time = come_to // step * step
-                found[one.rule] = min(time, found.get(one.rule, time))
-        self._lags.note(self, found)
-        self.due_from = TIME_MIN if self._lagging else self._all_from
-
-    def _look_at_all(self, companies: Iterable[Company], progress: Progress) -> None:
+    def look(
+        self,
+        companies: Iterable[Company],
+        progress: Progress,
+        waits: Callable[[str], bool],
+    ) -> None:
+        """See what lags by now, and how far that has come which does. ``waits``: whether a rule
+        waits for types that nobody publishes.
+        """
         lead = self._lags.lead_max_us
+        if self._is_new or progress.has_gone_far:
+            self._is_new = False
+            progress.note_looked(lead // 4)
+            self._look_at_all(companies, progress, waits)
+        step = max(lead // 8, 1)
+        found: dict[str, int] = {}
+        for one in list(self._lagging):
+            come_to = one.come_to(progress)
+            if come_to is None:
+                continue
+            if isinstance(one, Kept) and progress.furthest_of(one.types) - come_to <= lead * 3 // 4:
+                self._lagging.remove(one)
+                continue
+            for name in one.types:
+                found[name] = min(come_to // step * step, found.get(name, come_to))
+        self._lags.note(self, found)
+        self.is_due = bool(self._lagging)
+
+    def _look_at_all(
+        self, companies: Iterable[Company], progress: Progress, waits: Callable[[str], bool]
+    ) -> None:
+        lead, lagged = self._lags.lead_max_us, self._lagged
+        self._lagged = frozenset()
         for one in companies:
-            furthest = max(progress.marks_of(one.types), default=TIME_MIN)
-            come_to = _come_to(one, progress)
+            come_to, furthest = one.come_to(progress), progress.furthest_of(one.types)
             ahead = 0 if come_to is None else furthest - come_to
-            if (ahead > lead or one.rule in self._lagged) and one not in self._lagging:
+            is_known = isinstance(one, Together) and one.rule in lagged
+            if (ahead > lead or is_known) and one not in self._lagging and not waits(one.rule):
                 self._lagging.append(one)
             if ahead > lead // 4 and isinstance(one, Kept):
                 self._lags.note_kept(one.pull.master.type.name, furthest)
-        self._lagged = frozenset()
-
-
-def _come_to(company: Company, progress: Progress) -> int | None:
-    """What it waits for has come so far; if nowhere yet, where others were at first. None if it
-    does not come, or nothing has come at all.
-    """
-    found = company.come_to(progress)
-    if found == TIME_MIN:
-        found = progress.begun
-    return None if found is None or found >= CLOSED else found

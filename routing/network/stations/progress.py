@@ -50,9 +50,8 @@ class Progress:
         not any more; all, after another plan."""
         self.front = TIME_MIN
         """The greatest time of an event that is or was here; TIME_MIN for none."""
-        self.begun = TIME_MAX
-        """How far what had come was when the plan that there is was begun with; where that was
-        nowhere, the least time of the first events since; TIME_MAX before any."""
+        self.has_gone_far = False
+        """Whether a type's front is worth a look."""
         self._kept: dict[str, int] = {}
         """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 2)."""
         self._timer = TIME_MIN
@@ -77,6 +76,24 @@ class Progress:
             for one in standings
             if one.here < CLOSED and not (one.is_closed or one.has_ended)
         ]
+
+    def furthest_of(self, names: Iterable[str]) -> int:
+        """The greatest time of an event of some types that has come; TIME_MIN for none."""
+        return max([self._standings.of(name).front for name in names], default=TIME_MIN)
+
+    def begun(self, names: Collection[str]) -> int:
+        """How far events of some types had come when the plan that there is was begun with; if none
+        had, the least time of the first of each that came since; TIME_MAX where none has.
+        """
+        standings = [self._standings.of(name) for name in names]
+        begun = max([one.begun for one in standings], default=TIME_MIN)
+        return min([one.first for one in standings]) if begun == TIME_MIN else begun
+
+    def note_looked(self, step: int) -> None:
+        """Fronts are worth a look again when they are so much further."""
+        self.has_gone_far = False
+        for one in self._standings:
+            one.looked_at_from = TIME_MIN if one.front == TIME_MIN else one.front + step
 
     def open_mark(self, name: str) -> int:
         """The mark of a type as of now; CLOSED where it has ended, or nothing is known of it."""
@@ -112,7 +129,8 @@ class Progress:
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
         self._duties = duties
-        self.begun = TIME_MAX if self.furthest == TIME_MIN else self.furthest
+        for one in self._standings:
+            one.begun = one.front
         self._arrange_types(duties)
         self._outlook.arrange(duties.rules)
         self.arrange_ends()
@@ -156,9 +174,20 @@ class Progress:
 
     def reach(self, batch: EventBatch) -> None:
         """Events have come."""
-        if self.begun == TIME_MAX:
-            self.begun = least_time(batch)
-        self.front = max(self.front, greatest_time(batch))
+        front = self.note_come(batch)
+        if front > self.front:
+            self.front = front
+
+    def note_come(self, batch: EventBatch) -> int:
+        """Events have come, or were found; gives the greatest time of one."""
+        one, front = self._standings.of(batch.type.name), greatest_time(batch)
+        if front > one.front:
+            if one.front == TIME_MIN:
+                one.first = least_time(batch)
+            one.front = front
+            if front >= one.looked_at_from:
+                self.has_gone_far = True
+        return front
 
     # --- after an input ---
 

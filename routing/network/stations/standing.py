@@ -54,6 +54,14 @@ class Standing:
         """The mark, the rules here included, as of now."""
         self.given = UNSAID
         """The greatest such mark that counts, which never goes back."""
+        self.first = TIME_MAX
+        """The least time of the first events that came here; TIME_MAX before any."""
+        self.front = TIME_MIN
+        """The greatest time of an event that has come here; TIME_MIN before any."""
+        self.begun = TIME_MIN
+        """The front when the plan that there is was begun with."""
+        self.looked_at_from = TIME_MIN
+        """Which front is worth a look (lagging, Law 4)."""
 
     @property
     def is_closed(self) -> bool:

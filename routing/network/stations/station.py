@@ -21,7 +21,6 @@ was evaluated before its end, that has been done already, unless rules begin ane
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
@@ -44,7 +43,7 @@ from routing.partition.predicates import Predicate
 from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
-from routing.serving.ended import told_causes
+from routing.serving.ended import has_ended, told_causes
 from rules.engine.engine import NOTHING, Detections, Detector
 from rules.pattern import RuleSet
 
@@ -62,6 +61,7 @@ class Station:
         self._begins_anew = True
         self._duties = NO_DUTIES
         """What follows from the division of the rules."""
+        self._division: Division | None = None
         self.missing = Missing(waiting_events_max)
         self._is_fed = False
         """Whether the engine was given events since it was last advanced."""
@@ -198,7 +198,7 @@ class Station:
         finishing.follow(division.rules, here, names, anew=self._begins_anew)
         self._install([one for one in new if one.rule.name not in finishing], division)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
-        self._duties = duties
+        self._duties, self._division = duties, division
         self.missing.arrange(here.values(), division)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
@@ -312,19 +312,29 @@ class Station:
         changed = progress.end(moved, is_timed=clock is not None)
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
-        if progress.furthest >= self.lagging.due_from:
-            self.lagging.look(self._companies, progress)
+        if progress.has_gone_far or self.lagging.is_due:
+            self.lagging.look(self._companies, progress, self._waits)
         return detections
 
     @property
     def _companies(self) -> Iterator[Company]:
-        """What waits for one another here."""
-        yield from itertools.starmap(Together, self._duties.uses.items())
-        for name, one in self._forwarder.evaluations.items():
-            if one.binds:
-                yield Together(name, one.binds)
-            if one.gate is not None and one.fragment.pull is not None:
-                yield Kept(name, one.fragment.kept, one.gate, one.fragment.pull)
+        """What waits for one another here (lagging)."""
+        for name, one in self._duties.rules.items():
+            if not one.has_ended:
+                yield Together(name, self._duties.uses[name], one.begin)
+        for name, evaluation in self._forwarder.evaluations.items():
+            if has_ended(name):
+                continue
+            if evaluation.binds:
+                yield Together(name, evaluation.binds, evaluation.since)
+            if evaluation.gate is not None and evaluation.fragment.pull is not None:
+                fragment = evaluation.fragment
+                yield Kept(name, fragment.kept, evaluation.gate, evaluation.fragment.pull)
+
+    def _waits(self, rule: str) -> bool:
+        """Whether a rule waits for types that nobody publishes, be it through others."""
+        division = self._division
+        return division is not None and not (division.absent_for(rule) <= self.missing.given_up)
 
     def _finish(self) -> bool:
         """Whether rules that linger have come to their ends by now (Law 5)."""
@@ -342,6 +352,7 @@ class Station:
                 size, batches = self.found.get(source, (0, 0))
                 self.found[source] = size + batch_bytes(batch), batches + 1
             self._progress.see(batch)
+            self._progress.note_come(batch)
             if self._forwarder.looks_at(batch.type.name):
                 self._forwarder.push(numbered(batch, self._duties.ranks))
         return detections

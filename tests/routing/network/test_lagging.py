@@ -214,3 +214,56 @@ def test_by_arrival_nobody_runs_ahead(broker: str) -> None:
     network.publish("s", 'Smoke@1("b")', 2)
     network.temps(1, 61)
     assert network.waiting == 0
+
+
+def test_a_slow_source_of_the_same_type_is_waited_for() -> None:
+    network = Uneven(rule=HOT)
+    network.connect("u", "b3").advertise([TEMP])
+    network.connect("k", "b2").subscribe("Hot()")
+    network.run(0.5)
+    network.publish("u", 'Temp@1("b", 1)', 2)
+    network.temps(1, 101)
+    assert network.withheld == FAR
+    assert LEAD_S <= 100 - network.waiting <= 2 + LEAD_S + 2 * CREDIT
+
+
+def test_another_type_that_is_far_ahead_hides_nothing() -> None:
+    rule = f"{FIRE} event Zed(room: string) rule z: define Zeds() from Zed()"
+    network = Uneven(rule=rule)
+    network.smoke()
+    network.sink()
+    network.connect("z", "b2").advertise([schema_of("Zed(room: string)")])
+    network.run(0.2)
+    network.publish("z", 'Zed@1000000("a")', schemas={"Zed": schema_of("Zed(room: string)")})
+    network.publish("s", 'Smoke@1("b")', 2)
+    network.temps(1, 101)
+    assert network.withheld == FAR
+    assert LEAD_S <= 100 - network.waiting <= 2 + LEAD_S + 2 * CREDIT + slack()
+
+
+def test_a_rule_that_waits_through_another_holds_nobody_up() -> None:
+    rule = """
+    event Smoke(room: string)
+    rule below: define Mid(room: string) from Smoke() as s where room = s.room
+    rule above: define All(room: string)
+      from Temp() as t and last Mid() as m within 5 s from t where room = t.room
+    """
+    network = Uneven(rule=rule)
+    network.connect("k", "b2").subscribe("All()")
+    network.temps(1, 101)
+    assert network.waiting == 0
+
+
+def test_a_rule_that_has_ended_holds_nobody_up() -> None:
+    """Also while somebody is out of reach, for whom it lingers."""
+    network = Uneven(4)
+    network.connect("s", "b3").advertise([SMOKE])
+    network.sink()
+    network.publish("s", 'Smoke@1("b")', 2)
+    for wire in network.both_ways("b3", "b4"):
+        wire.cut = True
+    network.temps(1, 201)
+    assert network.withheld == FAR
+    network.clients["m"].remove("fire")
+    network.run(5)
+    assert network.waiting == 0

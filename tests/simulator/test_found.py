@@ -1,0 +1,89 @@
+"""Faults of brokers that the checkers find, though brokers themselves tell what they go by."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace as changed
+
+from matcher.model import MICROSECONDS, TIME_MIN, Event
+from routing.delivery.sinks import Sink, Sinks
+from routing.messages import Delivery
+from routing.serving.deployment import Deployments
+from routing.serving.sources import Source
+from simulator.fuzzing.campaign import differences, kinds_of
+from simulator.fuzzing.making import random_case
+from simulator.oracle import Answer
+from simulator.oracle import differences as compared
+
+
+def found(seed: int, strategy: str = "centralized") -> str:
+    return "\n".join(differences(random_case(seed, strategy)))
+
+
+def test_a_rule_that_holds_later_than_it_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = Deployments.add
+
+    def later(self: Deployments, rules: Any, since: int | None, version: int) -> Any:
+        since = None if since is None else since + 20 * MICROSECONDS
+        return add(self, rules, since, version)
+
+    monkeypatch.setattr(Deployments, "add", later)
+    assert "nobody was beyond" in found(1)
+
+
+def test_a_source_that_is_refused_more_than_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin_at = Source.begin_at
+
+    def later(self: Source, type_name: str, floor: int) -> None:
+        begin_at(self, type_name, floor if floor == TIME_MIN else floor + 5 * MICROSECONDS)
+
+    monkeypatch.setattr(Source, "begin_at", later)
+    assert "late" in found(9)
+
+
+def test_a_subscription_that_is_not_the_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    take = Sink.take
+
+    def numbered(self: Sink, *arguments: Any) -> Delivery | None:
+        delivery = take(self, *arguments)
+        if delivery is None:
+            return None
+        return changed(delivery, subscriptions=((7_777,),) * len(delivery.subscriptions))
+
+    monkeypatch.setattr(Sink, "take", numbered)
+    assert "came for subscriptions [7777]" in found(0)
+
+
+def test_what_sinks_lacked_before_their_broker_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a broker's failure no more is excused than it had not given by then."""
+    case = random_case(257, "distributed-st")
+    homes = {one.broker for one in case.sinks}
+    (fault, *_) = [one for one in case.faults if not homes.isdisjoint(one.brokers)]
+    case = replace(case, sinks=tuple(one for one in case.sinks if one.broker in fault.brokers))
+    until = case.events[0].time + round((fault.at_s - 1) * MICROSECONDS)
+    wanted = Sinks._wanted
+
+    def fewer(self: Sinks, *arguments: Any) -> Iterator[Any]:
+        for sink, parcel in wanted(self, *arguments):
+            batch = parcel.batches[0]
+            if not (batch.is_composite and batch.time[0] < until):
+                yield sink, parcel
+
+    monkeypatch.setattr(Sinks, "_wanted", fewer)
+    assert "missing" in "\n".join(differences(case))
+
+
+def test_a_value_of_another_kind() -> None:
+    one, other = (Event("A", 0, "a", "1", {"n": value}, 1) for value in (1, 1.0))
+    assert compared(Answer((), (one,)), Answer((), (other,)))
+
+
+def test_what_is_made_small_stays_missing_or_surplus() -> None:
+    count = "sink k0: 1 composite events, expected 2"
+    missing = kinds_of([count, "sink k0: missing: A of a, id 4"])
+    surplus = kinds_of([count, "sink k3: not expected, or twice: A of a, id 4"])
+    assert missing
+    assert missing.isdisjoint(surplus)
+    assert kinds_of([count])
