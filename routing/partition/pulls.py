@@ -242,12 +242,13 @@ class Pulls:
                     self._touched.add(one)
                     self._risen.add(one)
 
-    def keep(self, beyond: int = TIME_MAX) -> None:
+    def keep(self, beyond_of: Callable[[str], int] = lambda name: TIME_MAX) -> None:
         """Let those below forget what is further behind the masters than the rule reaches. Where
-        no more of these come, a new source of them would begin ``beyond``.
+        no more of these come, a new source of their type would begin ``beyond_of`` it.
         """
         risen, self._risen = self._risen, set()
         for one in risen:
+            beyond = beyond_of(one.pull.master.type.name)
             horizon = min(one.passed, beyond) - one.pull.reach
             if horizon > one.horizon:
                 one.horizon = horizon

@@ -4,9 +4,10 @@ Law 1: the mark of a type is the least of those who say something of it here: th
 each child that forwards it (said), and the rules evaluated here that define it.
 
 Law 2: a type that nobody publishes any more holds nothing up and runs ahead of nothing (see
-routing.serving.watermark): it has the mark of the type that is furthest, or lies just beyond the
-last event. Timer is furthest where it is, for the types that rules need beside it: others may be of
-recordings, whose sources come back and publish what is long past by the clock.
+routing.serving.watermark): it has the mark of the furthest of its *kin*, the types that are looked
+at together with it, be it through others, or lies just beyond their last event. What has nothing to
+do with it moves it no further. Timer is furthest where it is, for the types that rules need beside
+it: others may be of recordings, whose sources come back and publish what is long past by the clock.
 
 Law 3: after an input only what it may have changed is looked at: the types of which somebody has
 said something else, and the rules that use them. After another plan that is everything.
@@ -19,11 +20,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+import networkx as nx
+
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch
 from routing.network.stations.duties import NO_DUTIES, Duties
 from routing.network.stations.finishing import Finishing
 from routing.network.stations.said import Said
-from routing.network.stations.standing import UNSAID, Evaluated, Standing, Standings
+from routing.network.stations.standing import UNSAID, Evaluated, Kin, Standing, Standings
 from routing.network.tables.ends import Ends
 from routing.network.tables.outlook import Outlook
 from routing.network.tables.router import CLOSED
@@ -55,8 +58,8 @@ class Progress:
         self._kept: dict[str, int] = {}
         """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 2)."""
         self._timer = TIME_MIN
-        self.furthest = TIME_MIN
-        """Just beyond all that has come here, or was promised (Law 2)."""
+        self._grown: set[Kin] = set()
+        """The kins of which events have come that are further than all before."""
         self._outlook = Outlook()
         self._finishing = finishing
         self._duties = NO_DUTIES
@@ -122,9 +125,15 @@ class Progress:
         self._outlook.forget()
         self.said.forget()
 
-    def arrange(self, duties: Duties, published: frozenset[str], given_up: frozenset[str]) -> None:
+    def arrange(
+        self,
+        duties: Duties,
+        published: frozenset[str],
+        given_up: frozenset[str],
+        together: Iterable[Iterable[str]] = (),
+    ) -> None:
         """These are the duties from now on; local sources publish these types, and those are given
-        up.
+        up. ``together``: types that fragments look at together.
         """
         for child, released in duties.released(self._duties):
             self.said.doubt(child, released)
@@ -132,6 +141,7 @@ class Progress:
         for one in self._standings:
             one.begun = one.front
         self._arrange_types(duties)
+        self._arrange_kins(duties, together)
         self._outlook.arrange(duties.rules)
         self.arrange_ends()
         self.said.arrange(published, given_up & duties.used, duties.expected)
@@ -152,6 +162,19 @@ class Progress:
             one = of(name)
             one.users = [self._rules[rule] for rule in users]
             one.is_timed = not timed.isdisjoint(users)
+
+    def _arrange_kins(self, duties: Duties, together: Iterable[Iterable[str]]) -> None:
+        """Who is of whose kin; nobody is because of Timer, which goes with all."""
+        graph = nx.Graph()
+        graph.add_nodes_from(one.name for one in self._standings)
+        here = ((*uses, duties.rules[rule].rule.defines.name) for rule, uses in duties.uses.items())
+        for names in (*here, *together):
+            nx.add_path(graph, [name for name in names if name != TIMER.name])
+        for names in nx.connected_components(graph):
+            types = [self._standings.of(name) for name in sorted(names)]
+            kin = Kin(types)
+            for one in types:
+                one.kin = kin
 
     def arrange_ends(self) -> None:
         """Rules that linger use something else than before."""
@@ -185,6 +208,9 @@ class Progress:
             if one.front == TIME_MIN:
                 one.first = least_time(batch)
             one.front = front
+            if front > one.kin.front:
+                one.kin.front = front
+                self._grown.add(one.kin)
             if front >= one.looked_at_from:
                 self.has_gone_far = True
         return front
@@ -203,22 +229,37 @@ class Progress:
             said.bound(pulls.take_limits(), moved)
         if is_anew:
             moved = set(said.types)
-        beyond = max(said.furthest, self.front + 1 if self.front > TIME_MIN else TIME_MIN)
-        if self._kept:
-            beyond = max(beyond, self._beyond_kept)
-        if beyond != self.furthest:
-            self.furthest = beyond
-            moved.update(self._gone)
+        if said.closed or self.ends.types:
+            self._look_beyond(moved, is_anew=is_anew)
+        elif self._grown:
+            self._grown.clear()
         if pulls is not None:
-            pulls.keep(beyond)
+            pulls.keep(lambda name: self._beyond_of(self._standings.of(name).kin))
         return moved
 
-    @property
-    def _beyond_kept(self) -> int:
-        """Just beyond all events that are kept for masters that do not come any more."""
-        kept = self._kept.items()
-        closed = (until + 1 for name, until in kept if self._standings.of(name).is_closed)
-        return max(closed, default=TIME_MIN)
+    def _look_beyond(self, moved: set[Standing], *, is_anew: bool) -> None:
+        """Types of which nothing is published any more move with their kin (Law 2)."""
+        kins = self._grown.union([one.kin for one in (self._standings if is_anew else moved)])
+        kins.update(self._standings.of(name).kin for name in self._kept)
+        self._grown.clear()
+        for kin in kins:
+            beyond = self._beyond_of(kin)
+            if beyond != kin.beyond:
+                kin.beyond = beyond
+                moved.update([one for one in kin.types if one.is_closed or one.has_ended])
+
+    def _beyond_of(self, kin: Kin) -> int:
+        """Just beyond all that has come of some types, or was promised, or is kept for masters that
+        do not come any more.
+        """
+        beyond = self.said.furthest(kin)
+        if kin.front >= beyond and kin.front > TIME_MIN:
+            beyond = kin.front + 1
+        for name, until in self._kept.items():
+            one = self._standings.of(name)
+            if one.kin is kin and one.is_closed:
+                beyond = max(beyond, until + 1)
+        return beyond
 
     def due(self, moved: set[Standing], clock: int | None) -> dict[str, int]:
         """The marks that the engine is to be given; adds Timer to the types that have moved, if it
@@ -319,7 +360,8 @@ class Progress:
         return self._beyond_gone(one) if one.is_closed else one.mark
 
     def _beyond_gone(self, one: Standing) -> int:
-        return max(self.furthest, self._timer) if one.is_timed else self.furthest
+        beyond = self._beyond_of(one.kin)
+        return max(beyond, self._timer) if one.is_timed else beyond
 
     def _mark_here(self, one: Standing) -> int:
         """The mark of a type, the rules here included (Laws 1 and 2)."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from matcher.model import TIME_MIN
-from routing.network.stations.standing import UNSAID, Sayer, Standing, Standings
+from routing.network.stations.standing import UNSAID, Kin, Sayer, Standing, Standings
 from routing.network.tables.router import CLOSED
 
 Table = dict[str, Sayer]
@@ -38,22 +38,20 @@ class Said:
         """The types of which somebody has said something else."""
         self._is_anew = True
         """Whether all bounds are to be looked at."""
-        self._furthest = TIME_MIN
-        self._is_furthest_known = True
 
     @property
     def types(self) -> list[Standing]:
         """The types of which something is said."""
         return [one for one in self._standings if one.mark != UNSAID]
 
-    @property
-    def furthest(self) -> int:
-        """The greatest mark of a type that is not closed; TIME_MIN for none."""
-        if not self._is_furthest_known:
-            self._is_furthest_known = True
-            still_open = [one.mark for one in self.types if not one.is_closed]
-            self._furthest = max(still_open, default=TIME_MIN)
-        return self._furthest
+    @staticmethod
+    def furthest(kin: Kin) -> int:
+        """The greatest mark of one of these types that is not closed; TIME_MIN for none."""
+        if not kin.is_furthest_known:
+            kin.is_furthest_known = True
+            still_open = [one.mark for one in kin.types if one.mark < CLOSED]
+            kin.furthest = max(still_open, default=TIME_MIN)
+        return kin.furthest
 
     def by_child(self, name: str) -> dict[str, int]:
         """What each child that forwards a type has said of it."""
@@ -89,10 +87,11 @@ class Said:
         for one in self._standings:
             one.is_given_up = False
             one.told = one.mark = UNSAID
+            one.kin.is_furthest_known = False
         for name in names:
             self._standings.of(name).is_given_up = True
         self._touched = {one for one in self._standings if one.least() != UNSAID}
-        self._is_anew, self._is_furthest_known = True, False
+        self._is_anew = True
         self.closed.clear()
         self.closings += 1
 
@@ -163,9 +162,9 @@ class Said:
         before, one.mark = one.mark, mark
         if mark == CLOSED or mark < before:
             # The furthest may have been this one; or it was UNSAID, and says so for the first time.
-            self._is_furthest_known = False
-        elif mark > self._furthest:
-            self._furthest = mark
+            one.kin.is_furthest_known = False
+        elif mark > one.kin.furthest:
+            one.kin.furthest = mark
         if (mark == CLOSED) != (one in self.closed):
             (self.closed.add if mark == CLOSED else self.closed.discard)(one)
             self.closings += 1

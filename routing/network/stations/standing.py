@@ -18,11 +18,30 @@ UNSAID = TIME_MAX + 1
 """In place of a mark: nobody says anything."""
 
 
+class Kin:
+    """Types that are looked at together by rules, or through such types: no other bears on them."""
+
+    def __init__(self, types: list[Standing]) -> None:
+        self.types = types
+        # Said
+        self.furthest = TIME_MIN
+        """The greatest mark of one that is not closed."""
+        self.is_furthest_known = False
+        # Progress
+        self.front = max([one.front for one in types])
+        """The greatest time of an event that has come; TIME_MIN before any."""
+        self.beyond = TIME_MIN
+        """Just beyond all that has come, or was promised, when that last moved closed types."""
+
+
 class Standing:
     """One type; marks are in microseconds."""
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.front = TIME_MIN
+        """The greatest time of an event that has come here; TIME_MIN before any."""
+        self.kin = Kin([self])
         # Said
         self.sayers: list[Sayer] = []
         """The children that forward the type, with what they have said."""
@@ -56,8 +75,6 @@ class Standing:
         """The greatest such mark that counts, which never goes back."""
         self.first = TIME_MAX
         """The least time of the first events that came here; TIME_MAX before any."""
-        self.front = TIME_MIN
-        """The greatest time of an event that has come here; TIME_MIN before any."""
         self.begun = TIME_MIN
         """The front when the plan that there is was begun with."""
         self.looked_at_from = TIME_MIN

@@ -203,7 +203,7 @@ class Station:
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
         published = division.published.get(self._name, frozenset())
-        self._progress.arrange(duties, published, self.missing.given_up)
+        self._progress.arrange(duties, published, self.missing.given_up, self._together)
         self._follow_pulls(division)
         self.lagging.begin_anew()
         self.outbox.begin_anew()
@@ -330,6 +330,15 @@ class Station:
             if evaluation.gate is not None and evaluation.fragment.pull is not None:
                 fragment = evaluation.fragment
                 yield Kept(name, fragment.kept, evaluation.gate, evaluation.fragment.pull)
+
+    @property
+    def _together(self) -> Iterator[frozenset[str]]:
+        """The types that fragments look at together, or keep for one another."""
+        for one in self._forwarder.evaluations.values():
+            yield one.binds
+            pull = one.fragment.pull
+            if pull is not None:
+                yield frozenset([pull.master.type.name, *(around.type for around in pull.around)])
 
     def _waits(self, rule: str) -> bool:
         """Whether a rule waits for types that nobody publishes, be it through others."""

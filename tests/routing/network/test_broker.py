@@ -123,6 +123,39 @@ def test_a_source_that_closes_holds_nothing_up() -> None:
     assert network.take_lines() == ['k: Fire@3("a", 50.0) <- s#1 t#1']
 
 
+@pytest.mark.parametrize("is_used", [False, True])
+def test_what_has_nothing_to_do_with_a_rule_moves_none_of_its_types(is_used: bool) -> None:
+    """Where all sources of a rule have closed, it goes on from their last event, however far other
+    types are.
+    """
+    network = furnished()
+    zed = schema_of("Zed(room: string)")
+    if is_used:
+        rule = "event Zed(room: string) rule z: define Zeds() from Zed()"
+        network.clients["m"].deploy(rule)
+        network.run(0.2)
+    network.publish("t", 'Temp@1("a", 50)', 1)
+    network.publish("s", 'Smoke@2("a")', 2)
+    for name in "ts":
+        network.clients.pop(name).close(network.mesh.now)
+    network.run(0.2)
+    other = network.connect("z", "b1")
+    other.advertise([zed])
+    network.run(0.2)
+    network.publish("z", 'Zed@1000000("a")', schemas={"Zed": zed})
+    other.close(network.mesh.now)
+    network.run(0.2)
+    network.take_lines()
+    network.connect("t", "b1").advertise([TEMP])
+    network.connect("s", "b3").advertise([SMOKE])
+    network.run(0.2)
+    network.publish("t", 'Temp@3("a", 51)', 5)
+    network.publish("s", 'Smoke@4("a")', 5)
+    network.run(0.2)
+    lines = [line for line in network.take_lines() if not line.endswith("confirmed")]
+    assert lines == ['k: Fire@4("a", 51.0) <- s#2 t#2']
+
+
 @pytest.mark.parametrize(
     ("home", "other", "is_lost"),
     [("b2", "b1", False), ("b2", "b1", True), ("b1", "b2", False), ("b1", "b3", False)],

@@ -6,7 +6,7 @@ import pytest
 
 from matcher.model import TIME_MIN
 from routing.network.stations.said import Said
-from routing.network.stations.standing import UNSAID, Standings
+from routing.network.stations.standing import UNSAID, Kin, Standings
 from routing.network.tables.ends import ended, users_of
 from routing.network.tables.router import CLOSED
 
@@ -49,6 +49,11 @@ def a_mark(random: Random) -> int:
 def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
     random = Random(seed)
     standings, anew = Standings(), Anew()
+    kins = [[name for name in NAMES if name not in NAMES[:2]], list(NAMES[:2])]
+    for names in kins:
+        kin = Kin([standings.of(name) for name in names])
+        for one in kin.types:
+            one.kin = kin
     said = Said(standings)
     seen: dict[str, int] = {}
     limits: dict[str, int] = {}
@@ -100,8 +105,10 @@ def test_marks_are_those_of_everything_that_was_said(seed: int) -> None:
         assert {one.name: one.mark for one in said.types} == marks, f"seed {seed}"
         closed = {one.name for one in said.closed}
         assert closed == {name for name, mark in marks.items() if mark == CLOSED}
-        still_open = (mark for mark in marks.values() if mark != CLOSED)
-        assert said.furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
+        for names in kins:
+            still_open = [marks[one] for one in names if marks.get(one, CLOSED) != CLOSED]
+            furthest = said.furthest(standings.of(names[0]).kin)
+            assert furthest == max(still_open, default=TIME_MIN), f"seed {seed}"
         changed = {name for name, mark in marks.items() if seen.get(name) != mark}
         assert changed <= moved, f"seed {seed}: {changed - moved} have moved and it is not said"
         seen = marks

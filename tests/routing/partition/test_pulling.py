@@ -437,7 +437,7 @@ def test_what_has_changed_is_what_looking_at_everything_finds(seed: int) -> None
                 pulls.learn(marks)
                 anew.learn(marks)
             case 3:
-                pulls.keep(second * MICROSECONDS)
+                pulls.keep(lambda name, beyond=second * MICROSECONDS: beyond)
                 anew.keep(second * MICROSECONDS)
             case 4:
                 assert pulls.take_asked() == anew.take_asked(), f"seed {seed}"
