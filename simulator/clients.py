@@ -22,6 +22,7 @@ from routing.conversation import State
 from routing.effects import BROKER, Peer
 from routing.messages import Code, Confirmed, Delivery, Refused, Rejected
 from routing.network.stations.ending import OUT_OF_REACH
+from routing.order import greatest_time
 from routing.session import Lost, Result, Session
 from simulator.due import Due
 from simulator.hosts import BrokerHost, Driver
@@ -319,11 +320,13 @@ class Source(Client):
             self._say_goodbye()
 
     def _note_said(self, due: Publication) -> None:
-        said = [int(batch.time.max()) for batch in due.batches]
-        said += () if due.promise is None else (due.promise,)
-        before = self._said[-1][1] if self._said else TIME_MIN
-        if max(said, default=before) > before:
-            self._said.append((self._simulation.now, max(said)))
+        said = before = self._said[-1][1] if self._said else TIME_MIN
+        for batch in due.batches:
+            said = max(said, greatest_time(batch))
+        if due.promise is not None:
+            said = max(said, due.promise)
+        if said > before:
+            self._said.append((self._simulation.now, said))
 
     def _fits(self, due: Publication) -> bool:
         return sum(map(len, due.batches)) <= self.session.room
