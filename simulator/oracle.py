@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import rules.engine
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
 from routing.messages import Delivery
+from routing.network.tables.filters import type_named
 from routing.serving.ended import name_of, told, told_causes
 from rules.pattern import RuleSet
 from rules.subscription import Subscription, parse_subscription
@@ -84,9 +86,9 @@ class Oracle:
 
     def satisfies(self, batch: EventBatch, text: str) -> bool:
         """Whether all events of a batch satisfy a filter; ValueError where only some do."""
-        if text.partition("(")[0].strip() != batch.type.name:
+        if type_named(text) != batch.type.name:
             return False
-        mask = parse_subscription(text, {batch.type.name: batch.type}).mask(batch)
+        mask = _parsed(text, batch.type).mask(batch)
         if mask.any() != mask.all():
             raise ValueError(f"only some events of a batch satisfy {text}")
         return bool(mask.all())
@@ -95,14 +97,20 @@ class Oracle:
         """What a sink with these subscriptions must get."""
         wanted: dict[str, list[Subscription]] = {}
         for text in filters:
-            name = text.partition("(")[0].strip()
-            if name in self._schemas:  # else its type never appears, and it waits to the end
-                wanted.setdefault(name, []).append(parse_subscription(text, self._schemas))
+            schema = self._schemas.get(type_named(text) or "")
+            if schema is not None:  # else its type never appears, and it waits to the end
+                wanted.setdefault(schema.name, []).append(_parsed(text, schema))
         published = [event for batch in self._published for event in _matching(batch, wanted)]
         return Answer(
             tuple(event for batch in self._detected for event in _matching(batch, wanted)),
             tuple(sorted(published, key=lambda event: (event.source, event.sequence))),
         )
+
+
+@lru_cache(maxsize=4_096)
+def _parsed(text: str, schema: EventType) -> Subscription:
+    """A filter of a type; deliveries are held against the same ones time and again."""
+    return parse_subscription(text, {schema.name: schema})
 
 
 def _name(held: Held) -> str:

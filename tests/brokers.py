@@ -1,6 +1,6 @@
 """Brokers of one network and their clients, under the clock of a mesh."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from random import Random
 
 from conversation import batches_of, events_of, printed, schema_of, seconds
@@ -50,9 +50,6 @@ class Network:
             if number > 1:
                 self.link(f"b{number - 1}", name)
         self.run(2)
-
-    def __iter__(self) -> Iterator[Broker]:
-        return iter(self.brokers.values())
 
     def link(self, one: str, other: str) -> None:
         for name, far in ((one, other), (other, one)):

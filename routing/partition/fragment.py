@@ -141,7 +141,7 @@ class Fragment:
         """
         if self.pull is None:
             return frozenset()
-        slaves = frozenset(around.type for around in self.pull.around)
+        slaves = self.pull.slaves
         return slaves.intersection(one.type.name for one in self.plain)
 
     @property

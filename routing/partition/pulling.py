@@ -61,6 +61,11 @@ class Pull:
     values: tuple[int, ...] = ()
 
     @property
+    def slaves(self) -> frozenset[str]:
+        """The types that are asked for."""
+        return frozenset(one.type for one in self.around)
+
+    @property
     def slack(self) -> int:
         """Masters no further apart than that, in microseconds, have windows that meet."""
         return min(one.before + one.after for one in self.around)

@@ -6,14 +6,14 @@ that is used up, unless it is withheld.
 Law 2: it is withheld while its events run more than ``lead_max_s`` ahead of the slowest source of
 the rules that it feeds. The slowest itself never is, so a full queue cannot hold back the mark
 that would empty it. Types that nobody has advertised hold nobody back, and nobody does by arrival,
-where nothing waits; nor do, in a network, the
-sources of other brokers, which alone know what these have promised: there Law 4 sees to it.
+where nothing waits; nor do, in a network, the sources of other brokers, which alone know what these
+have promised: there Law 4 sees to it.
 
 Law 3: it is withheld while a sink that it feeds and that chose to block is full. Where that
 sink's events wait only for marks, sources that the marks wait for get their credit.
 
-Law 4: it is withheld while something that it feeds is full elsewhere in a network, or a rule there
-is too far behind it.
+Law 4: it is withheld while something that it feeds is full elsewhere in a network, or waits there
+for others that are too far behind it.
 """
 
 from __future__ import annotations

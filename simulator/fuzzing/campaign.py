@@ -72,8 +72,8 @@ def smallest(failure: Failure) -> Failure:
 
 
 def kinds_of(differences: Iterable[str]) -> set[str]:
-    """How many there are instead of how many is said of all that are missing, or are surplus, and
-    counts only where nothing else is said.
+    """What differences are about. How many came, and how many were expected, is said whatever is
+    missing or surplus, so that counts only where nothing else is said.
     """
     kinds = {_kind(line) for line in differences}
     return {kind for kind in kinds if not kind.endswith(", expected 0")} or kinds

@@ -42,7 +42,7 @@ class DividedDetection(EndingDetection):
         self._name = name
         self._router = router
         self.lags = Lags(self._config.lead_max_us)
-        """The rules that lag here, in all trees."""
+        """What lags here, in all trees."""
         self.station = self._new_station()
         self.ledger = Ledger(self._config.retained_events_max)
         self.publishers = Publishers()

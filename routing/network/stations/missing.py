@@ -23,6 +23,7 @@ class Missing:
         """The types that rules here wait for, but for those that the root was asked to give up."""
         self.given_up: frozenset[str] = frozenset()
         """The types that nobody waits for any longer."""
+        self._division: Division | None = None
 
     def configure(self, waiting_events_max: int) -> None:
         """Take over the limit."""
@@ -30,6 +31,7 @@ class Missing:
 
     def arrange(self, here: Iterable[Deployed], division: Division) -> None:
         """These rules are evaluated here from now on."""
+        self._division = division
         absent = [(one.rule, division.absent_for(one.rule.name)) for one in here]
         self.absent = frozenset[str]().union(*(names for _, names in absent))
         self.waiting = {
@@ -38,6 +40,11 @@ class Missing:
             if names
             for used in rule.used_types
         }
+
+    def waits(self, rule: str) -> bool:
+        """Whether a rule of the tree waits for such types, be it through others."""
+        division = self._division
+        return division is not None and not division.absent_for(rule) <= self.given_up
 
     def give_up(self, names: Iterable[str]) -> bool:
         """Nobody waits for these types any longer; whether that is news."""

@@ -56,7 +56,7 @@ class Progress:
         self.has_gone_far = False
         """Whether a type's front is worth a look."""
         self._kept: dict[str, int] = {}
-        """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 2)."""
+        """By type of masters, how far what is kept elsewhere for them has come (lagging, Law 3)."""
         self._timer = TIME_MIN
         self._grown: set[Kin] = set()
         """The kins of which events have come that are further than all before."""
@@ -72,8 +72,8 @@ class Progress:
         return {one.name: one.given for one in self._standings if one.given != UNSAID}
 
     def marks_of(self, names: Iterable[str]) -> list[int]:
-        """The marks, as of now, of those of some types of which more may come; not of Timer."""
-        standings = (self._standings.of(name) for name in names if name != TIMER.name)
+        """The marks, as of now, of those of some types of which more may come."""
+        standings = map(self._standings.of, names)
         return [
             one.here
             for one in standings
@@ -130,7 +130,7 @@ class Progress:
         duties: Duties,
         published: frozenset[str],
         given_up: frozenset[str],
-        together: Iterable[Iterable[str]] = (),
+        together: Iterable[Iterable[str]],
     ) -> None:
         """These are the duties from now on; local sources publish these types, and those are given
         up. ``together``: types that fragments look at together.
@@ -234,7 +234,7 @@ class Progress:
         elif self._grown:
             self._grown.clear()
         if pulls is not None:
-            pulls.keep(lambda name: self._beyond_of(self._standings.of(name).kin))
+            pulls.keep(self._beyond_type)
         return moved
 
     def _look_beyond(self, moved: set[Standing], *, is_anew: bool) -> None:
@@ -247,6 +247,9 @@ class Progress:
             if beyond != kin.beyond:
                 kin.beyond = beyond
                 moved.update([one for one in kin.types if one.is_closed or one.has_ended])
+
+    def _beyond_type(self, name: str) -> int:
+        return self._beyond_of(self._standings.of(name).kin)
 
     def _beyond_of(self, kin: Kin) -> int:
         """Just beyond all that has come of some types, or was promised, or is kept for masters that

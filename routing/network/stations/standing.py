@@ -39,9 +39,11 @@ class Standing:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        # Progress
         self.front = TIME_MIN
         """The greatest time of an event that has come here; TIME_MIN before any."""
         self.kin = Kin([self])
+        """The types that bear on it, this one among them."""
         # Said
         self.sayers: list[Sayer] = []
         """The children that forward the type, with what they have said."""

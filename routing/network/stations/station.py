@@ -45,7 +45,7 @@ from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.ended import has_ended, told_causes
 from rules.engine.engine import NOTHING, Detections, Detector
-from rules.pattern import RuleSet
+from rules.pattern import TIMER, RuleSet
 
 
 class Station:
@@ -61,7 +61,6 @@ class Station:
         self._begins_anew = True
         self._duties = NO_DUTIES
         """What follows from the division of the rules."""
-        self._division: Division | None = None
         self.missing = Missing(waiting_events_max)
         self._is_fed = False
         """Whether the engine was given events since it was last advanced."""
@@ -198,7 +197,7 @@ class Station:
         finishing.follow(division.rules, here, names, anew=self._begins_anew)
         self._install([one for one in new if one.rule.name not in finishing], division)
         self._engine.forget_marks()  # all are named anew: it may be others who bring a type
-        self._duties, self._division = duties, division
+        self._duties = duties
         self.missing.arrange(here.values(), division)
         since = {one.rule.name: one.since for one in division.rules if one.since is not None}
         self._forwarder.follow(division.partition.fragments.get(self._name, {}), since)
@@ -313,7 +312,7 @@ class Station:
         progress.rise(moved, changed, self._engine, self._forwarder, is_anew=is_anew)
         self._forward(moved, is_anew=is_anew or progress.ends.types != ended)
         if progress.has_gone_far or self.lagging.is_due:
-            self.lagging.look(self._companies, progress, self._waits)
+            self.lagging.look(self._companies, progress, self.missing.waits)
         return detections
 
     @property
@@ -321,15 +320,15 @@ class Station:
         """What waits for one another here (lagging)."""
         for name, one in self._duties.rules.items():
             if not one.has_ended:
-                yield Together(name, self._duties.uses[name], one.begin)
+                yield Together(name, self._duties.uses[name] - {TIMER.name}, one.begin)
         for name, evaluation in self._forwarder.evaluations.items():
+            fragment, gate = evaluation.fragment, evaluation.gate
             if has_ended(name):
                 continue
             if evaluation.binds:
                 yield Together(name, evaluation.binds, evaluation.since)
-            if evaluation.gate is not None and evaluation.fragment.pull is not None:
-                fragment = evaluation.fragment
-                yield Kept(name, fragment.kept, evaluation.gate, evaluation.fragment.pull)
+            if gate is not None and fragment.pull is not None:
+                yield Kept(name, fragment.kept, gate, fragment.pull)
 
     @property
     def _together(self) -> Iterator[frozenset[str]]:
@@ -338,12 +337,7 @@ class Station:
             yield one.binds
             pull = one.fragment.pull
             if pull is not None:
-                yield frozenset([pull.master.type.name, *(around.type for around in pull.around)])
-
-    def _waits(self, rule: str) -> bool:
-        """Whether a rule waits for types that nobody publishes, be it through others."""
-        division = self._division
-        return division is not None and not (division.absent_for(rule) <= self.missing.given_up)
+                yield pull.slaves | {pull.master.type.name}
 
     def _finish(self) -> bool:
         """Whether rules that linger have come to their ends by now (Law 5)."""

@@ -61,6 +61,18 @@ class Uneven(Network):
             self.run(0.05)
         self.run(3)
 
+    def slow(self) -> None:
+        """Smoke comes too, and has come to 2 s."""
+        self.smoke()
+        self.sink()
+        self.publish("s", 'Smoke@1("b")', 2)
+
+    def run_ahead(self, last: int) -> None:
+        """Temp comes up to then, and is held up for Smoke."""
+        self.slow()
+        self.temps(1, last)
+        assert self.withheld == FAR
+
     @property
     def withheld(self) -> str | None:
         (source,) = (one for one in self.brokers["b1"].ground.sources if one.name == "t")
@@ -74,11 +86,7 @@ class Uneven(Network):
 
 def test_who_runs_far_ahead_of_a_silent_source_elsewhere_waits_for_it() -> None:
     network = Uneven()
-    network.smoke()
-    network.sink()
-    network.publish("s", 'Smoke@1("b")', 2)
-    network.temps(1, 101)
-    assert network.withheld == FAR
+    network.run_ahead(101)
     taken = 100 - network.waiting
     assert LEAD_S <= taken <= 2 + LEAD_S + 2 * CREDIT + slack()
     network.publish("s", 'Smoke@50("a")', 51)
@@ -97,11 +105,7 @@ def test_who_runs_far_ahead_of_a_silent_source_elsewhere_waits_for_it() -> None:
 
 def test_a_source_that_closes_lets_others_go_on() -> None:
     network = Uneven()
-    network.smoke()
-    network.sink()
-    network.publish("s", 'Smoke@1("b")', 2)
-    network.temps(1, 61)
-    assert network.withheld == FAR
+    network.run_ahead(61)
     network.clients["s"].close(network.mesh.now)
     network.run(3)
     assert network.waiting == 0
@@ -133,11 +137,7 @@ def test_nobody_waits_for_what_no_rule_needs_together() -> None:
 
 def test_who_waits_for_a_source_out_of_reach_goes_on_when_that_is_back() -> None:
     network = Uneven(4)
-    network.smoke()
-    network.sink()
-    network.publish("s", 'Smoke@1("b")', 2)
-    network.temps(1, 201)
-    assert network.withheld == FAR
+    network.run_ahead(201)
     for wire in network.both_ways("b3", "b4"):
         wire.cut = True
     network.run(10)
@@ -151,11 +151,7 @@ def test_who_waits_for_a_source_out_of_reach_goes_on_when_that_is_back() -> None
 
 def test_the_limit_can_be_changed_while_a_source_is_held_up() -> None:
     network = Uneven()
-    network.smoke()
-    network.sink()
-    network.publish("s", 'Smoke@1("b")', 2)
-    network.temps(1, 61)
-    assert network.withheld == FAR
+    network.run_ahead(61)
     for broker in network.brokers.values():
         broker.configure(replace(broker.ground.config, lead_max_s=1_000.0), network.mesh.now)
     network.run(3)
@@ -165,13 +161,11 @@ def test_the_limit_can_be_changed_while_a_source_is_held_up() -> None:
 def test_what_is_kept_for_masters_that_do_not_come_any_more_is_forgotten() -> None:
     """Whoever publishes them again begins beyond it."""
     network = Uneven()
-    network.smoke()
-    network.sink()
-    network.publish("s", 'Smoke@1("b")', 2)
+    network.slow()
     network.clients["s"].close(network.mesh.now)
     network.temps(1, 401)
     assert network.waiting == 0
-    kept = [sum(one.kept for one in broker.ground.detection.stations) for broker in network]
+    kept = (broker.status(network.mesh.now)["kept_below"] for broker in network.brokers.values())
     assert max(kept) <= 150
     del network.clients["s"]
     network.smoke()
