@@ -87,7 +87,9 @@ def test_no_broker_outlives_a_terminal(scenario, ignored: bool):
     command = [sys.executable, "-m", "broker", "network", str(scenario)]
     nohup = ["nohup"] if ignored else []
     pipe = subprocess.PIPE
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # if the tests run under nohup, too
     started = subprocess.Popen([*nohup, *command], stdout=pipe, stderr=pipe, text=True)
+    signal.signal(signal.SIGHUP, before)
     with ended(started) as running:
         assert running.stdout is not None
         while running.stdout.readline() != "ready\n":
