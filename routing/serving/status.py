@@ -270,6 +270,8 @@ def _describe(facts: Facts) -> str:
 
 def _told(holder: Facts) -> str:
     types = ", ".join(holder["types"])
+    if holder["standing"] == "returning":
+        return f"{types} of clients that may come back"
     if holder["source"] is None:
         origins = holder.get("origins")
         beyond = f" ({origins_text(origins)})" if origins else ""

@@ -258,6 +258,11 @@ class Broker(Node):
         if agenda.repeat_at is not None and agenda.repeat_at <= now:
             self._moment.now, agenda.repeat_at = now, None
             self._wanting.repeat()
+        publishers = self._divided.publishers
+        if publishers.returning_until is not None and publishers.returning_until <= now:
+            self._moment.now = now
+            publishers.expect_nobody_back()
+            self._settle()
         due = super().next_timer()
         if due is not None and due <= now:
             super().handle_timer(now)
@@ -265,7 +270,13 @@ class Broker(Node):
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next."""
         due, agenda = super().next_timer(), self._agenda
-        for other in (self.overlay.next_timer(), agenda.tell_at, agenda.repeat_at):
+        returning_until = self._divided.publishers.returning_until
+        for other in (
+            self.overlay.next_timer(),
+            agenda.tell_at,
+            agenda.repeat_at,
+            returning_until,
+        ):
             if other is not None and (due is None or other < due):
                 due = other
         if self._measuring is not None:

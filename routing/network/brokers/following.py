@@ -12,6 +12,9 @@ nothing new for so long are left out until they advertise again. What the others
 meanwhile its rules do not see again, and the log says so. A root that has joined meanwhile is as
 one that had forgotten a broker; one that was away itself leaves out those of its own that the
 others were beyond.
+
+Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
+its clients may have been publishing before it forgot them (stations.publishers, Law 3).
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ class Following:
         met = self._ground.overlay.meet(name for name, _, _ in plan.nodes)
         if met and not self._agreed.by_arrival:
             self._come_together(plan, met, before)
+        self._expect_back(plan)
         self._tell(self._partners_in(plan), plan)
         again = self._divide(plan, is_lost=is_lost)
         if again:
@@ -86,6 +90,16 @@ class Following:
                 ground.desk.leave_out(source)
             elif not (is_silent or is_root):
                 self._warn_of_what_others_did_without(source, plan)
+
+    def _expect_back(self, plan: Plan) -> None:
+        """Law 4."""
+        ground = self._ground
+        (own,) = (types for name, _, types in plan.nodes if name == ground.name)
+        names = ground.detection.publishers.strangers(own)
+        if names:
+            ground.detection.publishers.expect_back(names, ground.moment.now)
+            text = "clients of this broker may come back to publish"
+            ground.desk.log("warning", text, types=sorted(names))
 
     def _are_beyond(self, source: Source) -> bool:
         """At the root: whether somebody was given more of its types than it has promised."""

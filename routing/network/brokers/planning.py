@@ -14,14 +14,17 @@ moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 
 Law 4: types that are published at brokers out of reach stay so: rules that need them are evaluated
 at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten. Types that
-were published at a broker that is back and has forgotten them, by sources that had closed or that
-the root does not know as open, are given up: nobody else says that nothing more of them comes.
+were published at a broker that is back and has forgotten them, by sources that had closed, are
+given up: nobody else says that nothing more of them comes. Where some may have been open, since
+another broker was the root while they were, the broker that is back publishes the type still, and
+says what comes of it (stations.publishers, Law 3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from matcher.identity import plain_name
 from routing.messages import Known, Plan
@@ -36,6 +39,9 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
+
+Homes: TypeAlias = dict[str, set[str]]
+"""By broker, what is published there."""
 
 
 class Planning:
@@ -68,13 +74,13 @@ class Planning:
         """
         agreed, before = self._agreed, self._agreed.division()
         versions = {facts.name: facts.version for facts in agreed.known.rules}
-        homes = {name: set(types) for name, _, types in found.nodes}
+        homes: Homes = {name: set(types) for name, _, types in found.nodes}
         remembered = {state.origin for state in self._ground.overlay.states}
         self._visiting.forget(remembered | homes.keys())
         absent = self._out_of_reach(found, homes, remembered)
         if self._trees is not None:
             self._trees.hold_dues(found, absent)
-        self._learn(found)
+        self._learn(found, homes)
         due = self._due_in(found)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
@@ -99,17 +105,19 @@ class Planning:
             plan = self._trees.plan(plan, found, dues)
         return plan
 
-    def _learn(self, found: Round) -> None:
-        """What others know, who publishes there, and how far all are."""
+    def _learn(self, found: Round, homes: Homes) -> None:
+        """What others know, who publishes there, and how far all are; what may still be published
+        somewhere is added to ``homes``.
+        """
         detection, knowing = self._detection, self._knowing
         raise_all(detection.fronts, found.fronts.items())
         raise_all(detection.type_marks, found.marks.items())
         lent = knowing.take_lent()
         if found.pause.introduce:
             others = (self._agreed.known, *found.known)
-            forgotten = self._forgotten(found, others)
+            forgotten = _forgotten(homes, others)
             knowing.learn(found.known)
-            knowing.wait_no_longer(forgotten)
+            self._bring_back(forgotten, homes)
             self._set_apart(found, others)
             self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
@@ -122,21 +130,17 @@ class Planning:
         knowing.lend(detection.held_types)
         self._ground.advertisements.exchange(lent, ())
 
-    def _forgotten(self, found: Round, others: Iterable[Known]) -> set[str]:
-        """What was published at brokers that are here and know nothing of it, by none of the
-        sources that were open when this broker last heard of them (Law 4).
-        """
-        homes = {name: types for name, _, types in found.nodes}
-        published = {one for types in homes.values() for one in types}
-        still_open = self._visiting.publishing
-        return {
-            one
-            for known in others
-            for name, types in known.homes
-            if name in homes
-            for one in types
-            if one not in published and (name, one) not in still_open
-        }
+    def _bring_back(self, forgotten: Iterable[tuple[str, str]], homes: Homes) -> None:
+        """Brokers have forgotten that they published these types (Law 4)."""
+        visiting, needed = self._visiting, {*self._ground.deployments.needed}
+        still_open, hopeless = visiting.publishing, set[str]()
+        for name, one in forgotten:
+            if name in visiting.heard:
+                if (name, one) not in still_open:
+                    hopeless.add(one)
+            elif one in needed:
+                homes[name].add(one)
+        self._knowing.wait_no_longer(hopeless)
 
     def _out_of_reach(
         self, found: Round, homes: Container[str], remembered: Container[str]
@@ -151,7 +155,7 @@ class Planning:
                     absent.setdefault(name, set()).update(types)
         return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
 
-    def _do_what_was_asked(self, homes: dict[str, set[str]]) -> None:
+    def _do_what_was_asked(self, homes: Homes) -> None:
         if self._trees is not None:
             self._trees.note_publishing()
         self._requests.do_due(homes)
@@ -208,6 +212,21 @@ class Planning:
                         if not had.intersection((name, one.version) for name in _names_of(one))
                     )
                 )
+
+
+def _forgotten(homes: Homes, others: Iterable[Known]) -> set[tuple[str, str]]:
+    """By what others know, brokers that are here and types that they have published, while nobody
+    here says anything of these any more.
+    """
+    published = {one for types in homes.values() for one in types}
+    return {
+        (name, one)
+        for known in others
+        for name, types in known.homes
+        if name in homes
+        for one in types
+        if one not in published
+    }
 
 
 def _names_of(one: Deployed) -> tuple[str, str]:

@@ -13,7 +13,7 @@ name is free when the root has heard that.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from contextlib import contextmanager
 
 from matcher.model import TIME_MIN, EventType
@@ -35,6 +35,8 @@ class Visiting:
         self._visitors = ground.visitors
         self._goodbyes: Counter[tuple[str, str]] = Counter()
         """By name and home."""
+        self.heard: set[str] = set()
+        """The brokers of whose sources this one has heard since it is the root."""
 
     def goodbyes(self, asked: Asked) -> int:
         """How often a source of that name has closed at the broker that asks, since these were
@@ -117,17 +119,19 @@ class Visiting:
                 "error", "a source is not known", source=name, reason=str(refusal)
             )
 
-    def part_with(self, present: Collection[tuple[str, str]], homes: Collection[str]) -> None:
+    def part_with(self, present: Collection[tuple[str, str]], homes: Set[str]) -> None:
         """These brokers have named their open sources, each with its home: whoever visits from one
         of them and is not among those has closed while nobody here could hear it.
         """
+        self.heard |= homes
         for source in list(self._visitors):
             home = self._visitors.home(source.name)
             if home in homes and (source.name, home) not in present:
                 self._close(source)
 
-    def forget(self, remembered: Collection[str]) -> None:
+    def forget(self, remembered: Set[str]) -> None:
         """Brokers that are not among these are forgotten, and their sources with them."""
+        self.heard &= remembered
         for source in list(self._visitors):
             if self._visitors.home(source.name) not in remembered:
                 self._close(source)
@@ -174,6 +178,7 @@ class Visiting:
             ground.sources.close(visitor)
             ground.advertisements.withdraw(visitor, list(visitor.floors))
         self._visitors.clear()
+        self.heard.clear()
 
     @property
     def publishing(self) -> set[tuple[str, str]]:

@@ -6,6 +6,10 @@ them may say something else.
 
 Law 2: a source is waited for where events, here or at other brokers, have come as far as its
 promise of a type. What others say of that counts for a while.
+
+Law 3: a broker that is back without its memory publishes what the plan says that its clients may
+have been publishing. Until one of them does so again, or RETURNING_S have passed, nothing is said
+of such a type, as if a source had lost its link.
 """
 
 from __future__ import annotations
@@ -15,6 +19,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
 from routing.serving.sources import Source, Standing
+
+RETURNING_S = 10.0
+"""Seconds for clients of a broker that is back; ours try again every 5 s at least."""
 
 
 class Publishers:
@@ -27,6 +34,10 @@ class Publishers:
         """Those that publish a type, by name; none once all have gone."""
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
+        self.returning: frozenset[str] = frozenset()
+        """Types that clients may come back to publish (Law 3)."""
+        self.returning_until: float | None = None
+        """When nobody waits for them any more; None where there are none."""
         self._leaving: list[Source] = []
         self._awaited: dict[str, tuple[int, float]] = {}
         """By type, up to when events of other brokers wait for it, and how long that counts."""
@@ -68,10 +79,30 @@ class Publishers:
         self._asked.clear()
         self.touch()
 
+    def strangers(self, names: Iterable[str]) -> set[str]:
+        """Those of these types that nobody publishes here, has published or has asked for."""
+        return {name for name in names if name not in self._of}.difference(self._asked)
+
+    def expect_back(self, names: Iterable[str], now: float) -> None:
+        """Clients may come back to publish these types, which are strange here (Law 3)."""
+        for name in names:
+            self._of[name] = {}
+        self._wait_for(self.returning.union(names), now + RETURNING_S)
+
+    def expect_nobody_back(self) -> None:
+        """They had their time."""
+        self._wait_for(frozenset(), None)
+
+    def _wait_for(self, names: frozenset[str], until: float | None) -> None:
+        self.returning, self.returning_until = names, until if names else None
+        self.touch()
+
     def add(self, source: Source, names: Iterable[str]) -> None:
         """A source publishes these types from now on."""
         for name in names:
             self._of.setdefault(name, {})[source.name] = source
+        if self.returning:
+            self._wait_for(self.returning.difference(names), self.returning_until)
         self.touch()
 
     def leave(self, source: Source) -> None:
@@ -120,7 +151,7 @@ class Publishers:
             for one in sources.values():
                 if name in one.floors and one.is_open and (mark := one.mark(name)) < said[name]:
                     said[name] = mark
-        for name in self._asked:
+        for name in (*self._asked, *self.returning):
             said[name] = TIME_MIN
         self.marks = said
         return said

@@ -1,0 +1,94 @@
+"""A broker that is back without its memory: whom the others wait for, and how long."""
+
+import pytest
+from networks import run
+from simulator_text import RULES, SMALL, events, overlay
+
+from routing.network import strategy
+from routing.network.stations.publishers import RETURNING_S
+from simulator.checkers import check
+from simulator.experiment import Outcome
+
+RING = {"b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 5.0, "b4 b1": 5.0, "b2 b4": 5.0}
+TEMPS = range(2, 60, 2)
+SMOKES = [one - 0.1 for one in TEMPS]
+CALM = """
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule calm:
+define Fire(area: string)
+from Smoke() and not Temp() within 1 s from Smoke
+where area=Smoke.area
+"""
+
+
+def returning(written, name: str, broker: str, lasts_s: float, *, stays: bool = True) -> Outcome:
+    """Temps at ``broker``, which crashes from 13 s on, and a Smoke just before each at another. If
+    the source does not stay, it has closed by then.
+    """
+    at_smokes, at_sink = [one for one in ("b1", "b2", "b3", "b4") if one != broker][:2]
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}strategy = "{name}"
+{overlay(RING)}
+[[source]]
+name = "s1"
+broker = "{broker}"
+events = "temps.jsonl"
+[[source]]
+name = "s2"
+broker = "{at_smokes}"
+events = "smokes.jsonl"
+[[sink]]
+name = "k1"
+broker = "{at_sink}"
+subscribe = ["Fire()"]
+[[fault]]
+kind = "crash"
+at_s = {13 - SMOKES[0]}
+for_s = {lasts_s}
+brokers = ["{broker}"]
+"""
+    temps = [one for one in TEMPS if stays or one < 8]
+    files = {"temps.jsonl": events("Temp", *temps), "smokes.jsonl": events("Smoke", *SMOKES)}
+    return run(written(text, RULES if stays else CALM, **files))
+
+
+def fires(outcome: Outcome) -> dict[float, float]:
+    """When each came, by its time, both in seconds."""
+    return {
+        event.time / 1e6: one.moment
+        for one in outcome.experiment.sinks["k1"].arrivals
+        for batch in one.delivery.batches
+        for event in batch.events()
+    }
+
+
+@pytest.mark.parametrize("lasts_s", [10.0, 10.2, 10.4])
+@pytest.mark.parametrize("broker", ["b1", "b2", "b3", "b4"])
+@pytest.mark.parametrize("name", strategy.names())
+def test_rules_wait_until_clients_of_a_broker_that_has_failed_are_back(
+    written, name: str, broker: str, lasts_s: float
+) -> None:
+    """Where it was the root nobody knew of its sources: they were given up before their clients had
+    connected again, and what these had kept of the time of the outage was late.
+    """
+    outcome = returning(written, name, broker, lasts_s)
+    assert outcome.settled
+    assert check(outcome) == []
+    assert not any(one.refusals for one in outcome.experiment.sources)
+    assert {one for one in SMOKES if one > 14} <= fires(outcome).keys()
+
+
+@pytest.mark.parametrize("broker", ["b1", "b2", "b3", "b4"])
+@pytest.mark.parametrize("name", strategy.names())
+def test_who_had_closed_at_a_broker_that_has_failed_is_waited_for_for_seconds_at_most(
+    written, name: str, broker: str
+) -> None:
+    """Nobody says again that it has closed."""
+    outcome = returning(written, name, broker, 10.0, stays=False)
+    assert outcome.settled
+    assert check(outcome) == []
+    came = fires(outcome)
+    assert came.keys() == set(SMOKES)
+    assert came[21.9] < 23 + RETURNING_S + 1
+    assert came[35.9] < 36
