@@ -1,13 +1,16 @@
 """A broker that is back without its memory: whom the others wait for, and how long."""
 
+from pathlib import Path
+
 import pytest
 from networks import run
 from simulator_text import RULES, SMALL, events, overlay
 
 from routing.network import strategy
 from routing.network.stations.publishers import RETURNING_S
+from simulator import scenario
 from simulator.checkers import check
-from simulator.experiment import Outcome
+from simulator.experiment import Experiment, Outcome
 
 RING = {"b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 5.0, "b4 b1": 5.0, "b2 b4": 5.0}
 TEMPS = range(2, 60, 2)
@@ -22,7 +25,7 @@ where area=Smoke.area
 """
 
 
-def returning(written, name: str, broker: str, lasts_s: float, *, stays: bool = True) -> Outcome:
+def outage(written, name: str, broker: str, lasts_s: float, *, stays: bool = True) -> Path:
     """Temps at ``broker``, which crashes from 13 s on, and a Smoke just before each at another. If
     the source does not stay, it has closed by then.
     """
@@ -50,7 +53,8 @@ brokers = ["{broker}"]
 """
     temps = [one for one in TEMPS if stays or one < 8]
     files = {"temps.jsonl": events("Temp", *temps), "smokes.jsonl": events("Smoke", *SMOKES)}
-    return run(written(text, RULES if stays else CALM, **files))
+    path: Path = written(text, RULES if stays else CALM, **files)
+    return path
 
 
 def fires(outcome: Outcome) -> dict[float, float]:
@@ -72,7 +76,7 @@ def test_rules_wait_until_clients_of_a_broker_that_has_failed_are_back(
     """Where it was the root nobody knew of its sources: they were given up before their clients had
     connected again, and what these had kept of the time of the outage was late.
     """
-    outcome = returning(written, name, broker, lasts_s)
+    outcome = run(outage(written, name, broker, lasts_s))
     assert outcome.settled
     assert check(outcome) == []
     assert not any(one.refusals for one in outcome.experiment.sources)
@@ -85,10 +89,29 @@ def test_who_had_closed_at_a_broker_that_has_failed_is_waited_for_for_seconds_at
     written, name: str, broker: str
 ) -> None:
     """Nobody says again that it has closed."""
-    outcome = returning(written, name, broker, 10.0, stays=False)
+    outcome = run(outage(written, name, broker, 10.0, stays=False))
     assert outcome.settled
     assert check(outcome) == []
     came = fires(outcome)
     assert came.keys() == set(SMOKES)
     assert came[21.9] < 23 + RETURNING_S + 1
     assert came[35.9] < 36
+
+
+def test_what_a_broker_waits_for_is_told_by_its_status(written) -> None:
+    """Else nobody would know why a rule stands still."""
+    told = []
+    path = outage(written, "centralized", "b2", 10.0, stays=False)
+    experiment = Experiment(scenario.read(path))
+
+    def look() -> None:
+        (rule,) = experiment.brokers["b2"].broker.status(experiment.simulation.now)["rules"]
+        told.append((rule["says"], [one["standing"] for one in rule["held_by"]]))
+
+    for moment in (24.0, 36.0):
+        experiment.simulation.at(moment, look)
+    experiment.run()
+    assert told == [
+        ("stalled by Temp of clients that may come back at 13900000 us", ["returning"]),
+        ("running", ["linked"]),
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from matcher.model import TIME_MIN
 from routing.network.agreement.visitors import Visitors
 from routing.network.stations.detecting import SinkTreesDetection
 from routing.network.stations.divided import DividedDetection

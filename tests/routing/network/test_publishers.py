@@ -1,7 +1,7 @@
 """What the local sources of a broker say of their types, and whether anybody waits for them."""
 
 from matcher.model import TIME_MIN
-from routing.network.stations.publishers import Publishers
+from routing.network.stations.publishers import RETURNING_S, Publishers
 from routing.network.tables.router import CLOSED
 from routing.serving.sources import FAR, Source, Standing
 
@@ -94,3 +94,22 @@ def test_what_waits_elsewhere_counts_for_a_while() -> None:
     publishers.hear_awaited([("B", 19)], now=2.0, until=4.0)
     assert publishers.is_waited_for(one, lambda _: TIME_MIN, 2.5)  # A counts as before
     assert not publishers.is_waited_for(other, lambda _: TIME_MIN, 2.5)
+
+
+def test_types_whose_clients_may_come_back_stand_still_until_they_do_or_have_had_their_time() -> (
+    None
+):
+    publishers, _, _ = with_two()
+    publishers.expect(["C"])
+    strangers = publishers.strangers(["A", "C", "D", "E"])
+    assert strangers == {"D", "E"}
+    publishers.expect_back(strangers, 100.0)
+    assert publishers.types == ["A", "B", "D", "E"]
+    assert publishers.say() == {"A": 10, "B": 10, "C": TIME_MIN, "D": TIME_MIN, "E": TIME_MIN}
+    publishers.add(source("d", 30, "D"), ["D"])
+    assert publishers.returning == {"E"}
+    assert publishers.returning_until == 100.0 + RETURNING_S
+    publishers.expect_nobody_back()
+    publishers.expect_no_more(["C"])
+    assert publishers.say() == {"A": 10, "B": 10, "D": 30, "E": CLOSED}
+    assert publishers.returning_until is None
