@@ -224,3 +224,29 @@ def test_timers_tick_no_longer_than_for_what_was_taken(written) -> None:
     assert [one.code for one in outcome.experiment.sources[0].refusals] == [Code.LATE]
     assert {("Fire", 1.0), ("Fire", 4.0)} <= set(came(outcome))
     assert check(outcome) == []
+
+
+@pytest.mark.parametrize("at_s", [one / 4 for one in range(10, 22)])
+def test_who_closes_as_the_tree_changes_is_at_home_where_it_has_gone(written, at_s: float) -> None:
+    """The root heard that it had closed after it had come to another broker, and took that for its
+    end there: its name was free, and its type published by nobody.
+    """
+    links = {"b1 b2": 5.0, "b1 b4": 5.0, "b2 b3": 400.0, "b4 b3": 400.0, "b1 b5": 5.0}
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}{overlay(links)}
+[[source]]
+name = "s1"
+broker = "b3"
+events = "temps.jsonl"
+moves = [{{ at_s = {at_s}, broker = "b5", away_s = 0.0 }}]
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Fire()"]
+[[fault]]
+kind = "crash"
+at_s = 0.5
+brokers = ["b2"]
+"""
+    outcome = run(written(text, **{"temps.jsonl": events("Temp", 10.0, 11.0, 30.0, 40.0)}))
+    assert check(outcome) == []

@@ -226,7 +226,8 @@ class Pausing:
         found.front = max(found.front, detection.front)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
         if found.pause.introduce:
-            found.sources += [(one, name, types) for one, types in detection.publishers.open]
+            open_here = detection.publishers.tell_open()
+            found.sources += [(one, name, types) for one, types in open_here]
             found.known += [one for one in self._else_known(found) if one not in found.known]
         if self._trees is not None:
             self._trees.answer(found)

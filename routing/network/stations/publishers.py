@@ -39,6 +39,8 @@ class Publishers:
         self.returning_until: float | None = None
         """When nobody waits for them any more; None where there are none."""
         self._leaving: list[Source] = []
+        self._is_told_of: list[Source] = []
+        """Those of them that are no news to the root."""
         self._awaited: dict[str, tuple[int, float]] = {}
         """By type, up to when events of other brokers wait for it, and how long that counts."""
         self._is_said_anew = True
@@ -130,10 +132,18 @@ class Publishers:
         """Whether ``take_leaving`` has something to give."""
         return bool(self._leaving)
 
+    def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
+        """As ``open``, to the root: so it knows who has left, and takes it for no other of that
+        name, which may be somewhere else by then.
+        """
+        self._is_told_of = list(self._leaving)
+        return list(self.open)
+
     def take_leaving(self) -> list[Source]:
-        """Those that have closed since this was last asked."""
-        leaving, self._leaving = self._leaving, []
-        return leaving
+        """Those that have closed since this was last asked, and of which the root has to hear."""
+        leaving, told = self._leaving, self._is_told_of
+        self._leaving, self._is_told_of = [], []
+        return [one for one in leaving if one not in told]
 
     def touch(self) -> None:
         """A source may say something else than before."""
