@@ -36,13 +36,15 @@ from simulator.generation import Generated, generate
 from simulator.hosts import FREE, BrokerHost, Costs, Pricing, join
 from simulator.lanes import Frames, Lane, Quality
 from simulator.moments import Moments, Publications
+from simulator.paging import use_large_pages
 from simulator.recordings import Recording
 from simulator.scenario import Scenario, ScenarioError
 from simulator.simulation import Simulation, Trace
 from simulator.watching import Watch
 
-SOURCES_AT, RULES_AT, SINKS_AT = 0.4, 0.6, 0.8
-"""When the clients come: shares of the time from the brokers' start to the first event."""
+SOURCES_AT, RULES_AT, SINKS_AT, READY_AT = 0.4, 0.6, 0.8, 0.95
+"""When the clients come, and the network is as large as it gets: shares of the time from the
+brokers' start to the first event."""
 QUIET_S = 5.0
 """Seconds without news after which a run is over."""
 BEHIND_S = 1.0
@@ -176,6 +178,7 @@ class Experiment:
         if self.scenario.warm_up_s:
             simulation.at(self.measured_from, self._count_anew)
         arrange(self.scenario.faults, simulation, self.first_time, self._places())
+        simulation.at(self._moment(None, READY_AT), use_large_pages)
         if self.scenario.duration_s is not None:
             simulation.run(self.first_time + self.scenario.duration_s)
             return Outcome(self, simulation.now, False)

@@ -36,6 +36,7 @@ COMPILED = (
     "routing/order.py",
     "routing/session.py",
     "routing/silence.py",
+    "routing/delivery/audience.py",
     "routing/delivery/holdback.py",
     "routing/delivery/selection.py",
     "routing/delivery/sinks.py",
@@ -48,6 +49,7 @@ COMPILED = (
     "routing/overlay/channel.py",
     "routing/overlay/floods.py",
     "routing/overlay/overlay.py",
+    "routing/overlay/patience.py",
     "routing/overlay/wires.py",
     "routing/partition/arrangement.py",
     "routing/partition/asking.py",
@@ -64,6 +66,7 @@ COMPILED = (
     "routing/partition/values.py",
     "routing/serving/*.py",
     "routing/wire/*.py",
+    "rules/planning/rowwise.py",
     "rules/engine/catalogue.py",
     "rules/engine/cdp.py",
     "rules/engine/deferred.py",
@@ -76,6 +79,7 @@ COMPILED = (
     "rules/engine/standings.py",
     "simulator/hosts.py",
     "simulator/lanes.py",
+    "simulator/moments.py",
     "simulator/simulation.py",
 )
 REFUSED = {
