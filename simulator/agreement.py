@@ -142,7 +142,7 @@ def _check_types(part: Part, root: Broker) -> Iterator[str]:
     rules = root.ground.deployments.rules
     needed = {schema.name for one in rules for schema in one.mentions}
     for source in part.sources:
-        needed.update(one.name for one in source.types)
+        needed.update(one.name for one in source.advertised)
     known = root.ground.advertisements.schemas.keys()
     for name in sorted(needed - known):
         yield f"broker {part.root}: type {name} is advertised, or used by a rule, and not known"
@@ -186,9 +186,9 @@ def _check_sources(part: Part, name: str, broker: Broker) -> Iterator[str]:
     """A broker knows what its own sources advertise, and the root what all do."""
     is_root = name == part.root
     expected = {
-        one.name: {schema.name for schema in one.types}
+        one.name: {schema.name for schema in one.advertised}
         for one in part.sources
-        if is_root or one.broker.name == name
+        if one.advertised and (is_root or one.broker.name == name)
     }
     known = {
         one.name: set(one.floors)

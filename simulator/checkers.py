@@ -22,6 +22,7 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
+from simulator.dues import due, misnumbered
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
@@ -59,7 +60,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     losses = None if by_arrival else _losses(experiment)
     for name, sink in experiment.sinks.items():
         got = delivered(sink.arrivals)
-        expected = _due(experiment, sink, oracle.answer(sink.filters), got)
+        expected = due(experiment, sink, oracle, got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
@@ -72,7 +73,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             if _ticks(experiment):
                 expected, got = _within(taken, expected), _within(taken, got)
             lines = differences(_by_rule(experiment, expected), _by_rule(experiment, got))
-        for line in (*lines, *_misnumbered(oracle, sink)):
+        for line in (*lines, *misnumbered(experiment, sink, oracle)):
             yield f"sink {name}: {line}"
 
 
@@ -90,18 +91,6 @@ def _begun_too_late(experiment: Experiment) -> Iterator[str]:
 def _clock(experiment: Experiment, moment: float) -> int:
     """What timers show to rules at a moment, where there are any."""
     return math.ceil(moment * MICROSECONDS) if _ticks(experiment) else TIME_MIN
-
-
-def _misnumbered(oracle: Oracle, sink: Sink) -> Iterator[str]:
-    """Every event bears the numbers of the subscriptions that it satisfies, and no others."""
-    for one in sink.arrivals:
-        pairs = zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
-        for batch, numbers in pairs:
-            expected = {n for n, text in sink.numbers.items() if oracle.satisfies(batch, text)}
-            if expected != set(numbers):
-                what = f"{batch.type.name} came for subscriptions {sorted(numbers)}"
-                yield f"{what}, expected {sorted(expected)}"
-                return
 
 
 def _by_rule(experiment: Experiment, answer: Answer) -> Answer:
@@ -242,35 +231,6 @@ def _among(batch: EventBatch, runs: Iterable[tuple[int, int]]) -> Bools:
     for first, last in runs:
         found |= (numbers >= first) & (numbers <= last)
     return found
-
-
-def _due(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:
-    """Without what did not come, and may have been published, or found, before what the sink
-    subscribes to was in force: where the sink comes in mid-stream, or where clocks are ahead and
-    messages are lost, that happens. What one that has left got may end anywhere.
-    """
-    if sink.confirmed_at is None and not sink.has_left:
-        return expected
-    confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
-    begins = {
-        source.name: (confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
-        for source in experiment.sources
-    }
-    found_from = max(begins.values(), default=0.0)
-    last = max((event.time for event in got.composite), default=TIME_MIN)
-
-    def is_due(event: Event) -> bool:
-        if event.source in begins:
-            return event.time >= begins[event.source] and not sink.has_left
-        return event.time >= found_from and not (sink.has_left and event.time >= last)
-
-    came = {(event.source, event.id) for event in (*got.composite, *got.published)}
-    return Answer(
-        *(
-            tuple(one for one in events if is_due(one) or (one.source, one.id) in came)
-            for events in (expected.composite, expected.published)
-        )
-    )
 
 
 def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[str]:

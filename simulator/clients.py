@@ -170,11 +170,13 @@ class Publication(Struct, frozen=True, eq=False, gc=False):
 
 
 class Move(NamedTuple):
-    """At a moment a source begins to close; so much later it comes as a new client of a broker."""
+    """At a moment a source begins to close; so much later it comes as a new client of a broker. Or
+    it stays, and un-advertises its types for so long.
+    """
 
     moment: float
     away_s: float
-    to: Place
+    to: Place | None
 
 
 class Source(Client):
@@ -206,8 +208,12 @@ class Source(Client):
         self._is_here = False
         self._to_move = deque[Move]()
         """The moves that are due, the one that it is about to make first."""
+        self._asked = 0
+        """The request by which it has advertised last."""
         self._has_asked = False
         """Whether it has moved, and its new broker has yet to let it publish."""
+        self._rests = False
+        """Whether it has un-advertised its types."""
         self._waits = 0
         """How often it has begun to wait: only what was armed last counts."""
         self._said: list[tuple[float, int]] = []
@@ -231,12 +237,17 @@ class Source(Client):
         """Whether it is linked, and its broker knows what it publishes, or is about to."""
         return self.session.ready and not self._has_asked
 
+    @property
+    def advertised(self) -> Sequence[EventType]:
+        """The types that it has advertised."""
+        return () if self._rests else self.types
+
     def _come(self) -> None:
         self._connect()
         self._advertise()
 
     def _advertise(self) -> None:
-        self.session.advertise(self.types)
+        self._asked = self.session.advertise(self.types)
         self._driver.settle()
 
     def _go(self, move: Move) -> None:
@@ -246,15 +257,26 @@ class Source(Client):
             self._driver.settle()
 
     def _leave(self) -> None:
-        """All that it has published was acknowledged: be away for a while, then come elsewhere."""
+        """All that it has published was acknowledged: be away for a while, then come elsewhere, or
+        publish nothing for a while.
+        """
         move = self._to_move[0]
-        self._say_goodbye()
+        if move.to is None:
+            self._rests = True
+            self.session.unadvertise([one.name for one in self.types])
+        else:
+            self._say_goodbye()
         self._simulation.after(move.away_s, lambda _: self._move())
 
     def _move(self) -> None:
-        self._begin(self._to_move.popleft().to)
+        place = self._to_move.popleft().to
         self._has_asked = True
-        self._come()
+        if place is None:
+            self._rests = False
+            self._advertise()
+        else:
+            self._begin(place)
+            self._come()
 
     def is_expected(self, refusal: Refused | Rejected) -> bool:
         """Where it has come to its name may still be taken, since others hear later that it has
@@ -292,13 +314,13 @@ class Source(Client):
         """Room may have come, or the end of everything."""
         if isinstance(result, Refused) and self.is_expected(result):
             self._simulation.after(RETRY_S, lambda _: self._advertise())
-        elif isinstance(result, Confirmed):
+        elif isinstance(result, Confirmed) and result.request == self._asked:
             self._has_asked = False
         self._publish()
 
     def _publish(self) -> None:
         """What is due goes out as far as the session has room for it."""
-        if self._has_asked:
+        if self._has_asked or self._rests:
             return
         if self._to_move:
             if self.session.ready and not (self.session.unacknowledged or self.session.unanswered):
@@ -350,6 +372,17 @@ class Gap(NamedTuple):
     complete: int
 
 
+@dataclass(slots=True)
+class Wish:
+    """A subscription: when it was asked for, confirmed, given up, and ended; in seconds."""
+
+    text: str
+    asked_at: float
+    confirmed_at: float = math.inf
+    left_at: float = math.inf
+    ended_at: float = math.inf
+
+
 class Sink(Client):
     """Subscribes, and takes whatever comes at once.
 
@@ -366,15 +399,16 @@ class Sink(Client):
         keeps: bool = True,
     ) -> None:
         super().__init__(place, name)
-        self.filters = tuple(filters)
+        self._filters = tuple(filters)
         self.confirmed_at: float | None = None
         """When all that it subscribes to was in force for the first time; None before."""
         self.has_left = False
         self.gaps: list[Gap] = []
         """When its link was lost, and when all was in force again on another; inf until then."""
-        self.numbers: dict[int, str] = {}
-        """Its subscriptions."""
-        self._unconfirmed = len(self.filters)
+        self.wishes: dict[int, Wish] = {}
+        """Its subscriptions, those that it has given up, too."""
+        self._requests: dict[int, Wish] = {}
+        """What it has asked, and was not told yet."""
         self.arrivals: list[Arrival] = []
         self.moments = moments
         self._keeps = keeps
@@ -382,10 +416,33 @@ class Sink(Client):
     def start(self) -> None:
         """Connect and subscribe."""
         super().start()
-        for text in self.filters:
-            _, number = self.session.subscribe(text)
-            self.numbers[number] = text
+        self._subscribe(self._filters)
         self._driver.settle()
+
+    def turn(self, wanted: Iterable[str], unwanted: Iterable[str]) -> None:
+        """Subscribe to these, and to those no more."""
+        if self.has_left:
+            return
+        self._subscribe(wanted)
+        for text in unwanted:
+            number, wish = next(one for one in self._wanted if one[1].text == text)
+            self._requests[self.session.unsubscribe(number)] = wish
+            wish.left_at = self._simulation.now
+        self._driver.settle()
+
+    def _subscribe(self, filters: Iterable[str]) -> None:
+        for text in filters:
+            request, number = self.session.subscribe(text)
+            self._requests[request] = self.wishes[number] = Wish(text, self._simulation.now)
+
+    @property
+    def _wanted(self) -> Iterator[tuple[int, Wish]]:
+        return (one for one in self.wishes.items() if one[1].left_at == math.inf)
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """What it subscribes to."""
+        return tuple(wish.text for _, wish in self._wanted) if self.wishes else self._filters
 
     def leave(self) -> None:
         """Subscribe to nothing any more."""
@@ -419,7 +476,7 @@ class Sink(Client):
     @property
     def is_in_force(self) -> bool:
         """Whether all that it subscribes to is in force."""
-        return self.confirmed_at is not None and not self.is_away
+        return self.confirmed_at is not None and not self.is_away and not self._requests
 
     def take(self, result: Result) -> None:
         """Take what is delivered, and grant as much credit."""
@@ -429,10 +486,17 @@ class Sink(Client):
             if self._keeps:
                 self.arrivals.append(Arrival(now, result))
             self.session.consume(len(result))
-        elif isinstance(result, Confirmed) and self.confirmed_at is None:
-            self._unconfirmed -= 1
-            if not self._unconfirmed:
-                self.confirmed_at = self._simulation.now
+        elif isinstance(result, Confirmed):
+            self._hear(result)
+
+    def _hear(self, answer: Confirmed) -> None:
+        now, wish = self._simulation.now, self._requests.pop(answer.request, None)
+        if wish is not None and wish.confirmed_at == math.inf:
+            wish.confirmed_at = now
+        elif wish is not None:
+            wish.ended_at = now
+        if self.confirmed_at is None and not self._requests:
+            self.confirmed_at = now
 
 
 class Manager(Client):

@@ -175,6 +175,9 @@ class Experiment:
             if one.for_s is not None:
                 gone_s = (one.at_s or 0.0) + one.for_s
                 simulation.at(self.first_time + gone_s, self.sinks[one.name].leave)
+            for then in one.then:
+                turn = partial(self.sinks[one.name].turn, then.subscribe, then.unsubscribe)
+                simulation.at(self.first_time + then.at_s, turn)
         if self.scenario.warm_up_s:
             simulation.at(self.measured_from, self._count_anew)
         arrange(self.scenario.faults, simulation, self.first_time, self._places())
@@ -377,7 +380,11 @@ class Experiment:
 
     def _source(self, broker: str, recording: Recording) -> Source:
         moves = [
-            Move(self.first_time + move.at_s, move.away_s, self._place(move.broker))
+            Move(
+                self.first_time + move.at_s,
+                move.away_s,
+                None if move.broker is None else self._place(move.broker),
+            )
             for one in self.scenario.sources
             if one.name == self._names.get(recording.name)
             for move in one.moves

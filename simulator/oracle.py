@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
+
 import rules.engine
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType
+from matcher.model import TIME_MAX, TIME_MIN, Bools, Event, EventBatch, EventType
 from routing.messages import Delivery
 from routing.network.tables.filters import type_named
 from routing.serving.ended import name_of, told, told_causes
@@ -84,14 +86,11 @@ class Oracle:
         ]
         yield from (rows[place] for place in found.order.tolist())
 
-    def satisfies(self, batch: EventBatch, text: str) -> bool:
-        """Whether all events of a batch satisfy a filter; ValueError where only some do."""
+    def mask(self, batch: EventBatch, text: str) -> Bools:
+        """bool[n]: which events of a batch satisfy a filter."""
         if type_named(text) != batch.type.name:
-            return False
-        mask = _parsed(text, batch.type).mask(batch)
-        if mask.any() != mask.all():
-            raise ValueError(f"only some events of a batch satisfy {text}")
-        return bool(mask.all())
+            return np.zeros(len(batch), np.bool_)
+        return _parsed(text, batch.type).mask(batch)
 
     def answer(self, filters: Iterable[str]) -> Answer:
         """What a sink with these subscriptions must get."""

@@ -64,11 +64,11 @@ class Link:
 @dataclass(frozen=True, slots=True)
 class Move:
     """So many seconds after the first event's time a source closes, and after so many more comes
-    at another broker.
+    at another broker; or, where none is named, un-advertises its types, and advertises them again.
     """
 
     at_s: float
-    broker: str
+    broker: str | None
     away_s: float
 
 
@@ -88,6 +88,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Then:
+    """So many seconds after the first event's time a sink wants these, too, and these no more."""
+
+    at_s: float
+    subscribe: tuple[str, ...]
+    unsubscribe: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """Subscribes at a broker. ``at_s`` as of a Source; ``for_s``: goes after so many seconds."""
 
@@ -96,6 +105,7 @@ class Sink:
     subscribe: tuple[str, ...]
     at_s: float | None = None
     for_s: float | None = None
+    then: tuple[Then, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +382,8 @@ class _Reader:
         _positive(f"sink[{place}].for_s", table.for_s)
         if table.for_s is not None and table.at_s is None:
             raise ValueError(f"sink[{place}].for_s: expected at_s beside it")
-        return Sink(table.name, table.broker, table.subscribe, table.at_s, table.for_s)
+        then = tuple(_then(place, table))
+        return Sink(table.name, table.broker, table.subscribe, table.at_s, table.for_s, then)
 
     def _change(self, place: int, table: ChangeTable, brokers: tuple[str, ...]) -> Change:
         _known(f"change[{place}].broker", table.broker, brokers)
@@ -408,12 +419,28 @@ def _moves(place: int, table: SourceTable, brokers: tuple[str, ...]) -> Iterator
     turn_s = table.at_s or 0.0
     for number, one in enumerate(table.moves, 1):
         where = f"source[{place}].moves[{number}]"
-        _known(f"{where}.broker", one.broker, brokers)
+        if one.broker is not None:
+            _known(f"{where}.broker", one.broker, brokers)
         _not_negative(f"{where}.away_s", one.away_s)
-        if one.at_s < turn_s:
-            raise ValueError(f"{where}.at_s: expected at least {turn_s:g}, found {one.at_s:g}")
+        _at_least(f"{where}.at_s", one.at_s, turn_s)
         yield Move(one.at_s, one.broker, one.away_s)
         turn_s = round(one.at_s + one.away_s, 9)
+
+
+def _then(place: int, table: SinkTable) -> Iterator[Then]:
+    turn_s, wanted = table.at_s or 0.0, list(table.subscribe)
+    for number, one in enumerate(table.then, 1):
+        where = f"sink[{place}].then[{number}]"
+        _at_least(f"{where}.at_s", one.at_s, turn_s)
+        if table.for_s is not None:
+            _at_most(f"{where}.at_s", one.at_s, (table.at_s or 0.0) + table.for_s)
+        for text in one.unsubscribe:
+            if text not in wanted:
+                raise ValueError(f"{where}.unsubscribe: it has not subscribed to {text!r}")
+            wanted.remove(text)
+        wanted += one.subscribe
+        yield Then(one.at_s, one.subscribe, one.unsubscribe)
+        turn_s = one.at_s
 
 
 def _quality(place: str, table: LinkTable | TopologyTable, delay_s: float) -> Quality:
@@ -433,6 +460,11 @@ def _positive(place: str, value: float | None) -> None:
 def _at_most(place: str, value: float | None, greatest: float) -> None:
     if value is not None and value > greatest:
         raise ValueError(f"{place}: expected {greatest:g} at most, found {value:g}")
+
+
+def _at_least(place: str, value: float, least: float) -> None:
+    if value < least:
+        raise ValueError(f"{place}: expected at least {least:g}, found {value:g}")
 
 
 def _not_negative(place: str, value: float | None) -> None:

@@ -30,10 +30,10 @@ class LinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class MoveTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """One of a source's ``moves``."""
+    """One of a source's ``moves``; without a broker it stays where it is."""
 
     at_s: float
-    broker: str
+    broker: str | None = None
     away_s: float = 0.0
 
 
@@ -48,6 +48,14 @@ class SourceTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     moves: tuple[MoveTable, ...] = ()
 
 
+class ThenTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One of what a sink wants ``then``, more than before and no more."""
+
+    at_s: float
+    subscribe: tuple[str, ...] = ()
+    unsubscribe: tuple[str, ...] = ()
+
+
 class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """``[[sink]]``."""
 
@@ -56,6 +64,7 @@ class SinkTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     subscribe: tuple[str, ...]
     at_s: float | None = None
     for_s: float | None = None
+    then: tuple[ThenTable, ...] = ()
 
 
 class FaultTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):

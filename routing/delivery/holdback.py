@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from matcher.model import TIME_MAX, EventBatch, Int64s
-from routing.delivery.parcel import Numbers, Parcel, select
+from routing.delivery.parcel import Numbers, Parcel, select, without
 from routing.serving.ended import renamed
 
 
@@ -72,6 +72,14 @@ class HoldBack:
         gone = np.flatnonzero(self._keys[:, 0] >= limits)
         if len(gone):
             self._take(gone)
+
+    def forget(self, number: int) -> None:
+        """A subscription has ended: drop what was held for it alone."""
+        if not any(number in one for one in self._subscriptions):
+            return
+        self._subscriptions = [without(one, number) for one in self._subscriptions]
+        is_over = np.array([not one for one in self._subscriptions])
+        self._take(np.flatnonzero(np.repeat(is_over, [len(batch) for batch in self._batches])))
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Sources are called otherwise."""

@@ -53,6 +53,21 @@ class Parcel(Struct, frozen=True, eq=False, gc=False):
         head = select(self.batches, self.subscriptions, places[:events], self.late)
         return head, select(self.batches, self.subscriptions, places[events:], self.late)
 
+    def without(self, number: int) -> Parcel | None:
+        """What else was subscribed to than by this number; None for nothing."""
+        if not any(number in one for one in self.subscriptions):
+            return self
+        left = [without(one, number) for one in self.subscriptions]
+        stays = np.repeat(np.array(list(map(bool, left))), list(map(len, self.batches)))
+        places = self.places
+        rest = select(self.batches, left, places[stays[places]], self.late)
+        return rest if rest.events else None
+
+
+def without(numbers: Numbers, number: int) -> Numbers:
+    """The others of them."""
+    return tuple(one for one in numbers if one != number)
+
 
 def select(
     batches: Sequence[EventBatch],

@@ -119,6 +119,13 @@ class Sink:
             self.offer(due)
         return due is not None
 
+    def forget(self, number: int) -> None:
+        """A subscription has ended: nothing more comes for it, not even what has waited."""
+        left = [parcel.without(number) for parcel in self._queue]
+        self._queue = deque(one for one in left if one is not None)
+        self._queued = sum(map(len, self._queue))
+        self._held.forget(number)
+
     def withdraw(self, due: Mapping[str, int]) -> None:
         """Drop held events that will come again: by source, those from a time on."""
         self._held.withdraw(due)
@@ -243,6 +250,7 @@ class Sinks:
         sink = self._sinks.get(peer)
         if sink is None or number not in sink.interests:
             raise Refusal(Code.UNKNOWN, f"there is no subscription {number}")
+        sink.forget(number)
         self._end(sink, number)
         self._follow(sink)
 

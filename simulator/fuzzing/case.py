@@ -19,6 +19,15 @@ LEAD_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
+class Then:
+    """As in a scenario file: what a sink wants more, and no more."""
+
+    at_s: float
+    subscribe: tuple[str, ...]
+    unsubscribe: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
     """Who subscribes where to what; as in a scenario file, when, and for how long."""
 
@@ -27,6 +36,7 @@ class Sink:
     filters: tuple[str, ...]
     at_s: float | None = None
     for_s: float | None = None
+    then: tuple[Then, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +66,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """As in a scenario file: a source that goes on at another broker."""
+    """As in a scenario file: a source that goes on at another broker, or rests where it is."""
 
     source: str
     at_s: float
-    broker: str
+    broker: str | None
     away_s: float
 
 
@@ -94,7 +104,7 @@ class Case:
     @property
     def is_sound(self) -> bool:
         """Whether there are rules, whose types are at all times published or defined, or else they
-        wait; and whether what is removed is there.
+        wait; and whether what is removed, or given up, is there.
         """
         published = {event.type for event in self.events}
         held = {rule.name: rule for rule in self.rules}
@@ -104,7 +114,8 @@ class Case:
                 return False
             held.update((rule.name, rule) for rule in change.rules)
             stages.append(tuple(held.values()))
-        return bool(self.rules) and all(_is_fed(stage, published) for stage in stages)
+        are_fed = all(_is_fed(stage, published) for stage in stages)
+        return bool(self.rules) and are_fed and all(map(_gives_up_what_it_has, self.sinks))
 
     def write(self, folder: Path) -> Path:
         """Write the scenario's files into ``folder``; gives that of the scenario."""
@@ -145,6 +156,7 @@ class Case:
             yield f"subscribe = {_list(sink.filters)}\n"
             yield "" if sink.at_s is None else f"at_s = {sink.at_s}\n"
             yield "" if sink.for_s is None else f"for_s = {sink.for_s}\n"
+            yield f"then = [{', '.join(map(_then, sink.then))}]\n" if sink.then else ""
         for number, change in enumerate(self.changes, 1):
             yield f"[[change]]\nat_s = {change.at_s}\nbroker = {_text(change.broker)}\n"
             yield f'rules = "change{number}.tesla"\n' if change.rules else ""
@@ -162,6 +174,15 @@ class Case:
 def _tesla(rules: Sequence[RuleText]) -> str:
     declared = "".join(f"event {schema}\n" for schema in SCHEMAS.values())
     return declared + "\n\n".join(map(str, rules)) + "\n"
+
+
+def _gives_up_what_it_has(sink: Sink) -> bool:
+    wanted = list(sink.filters)
+    for then in sink.then:
+        if not {*then.unsubscribe} <= {*wanted}:
+            return False
+        wanted = [*(one for one in wanted if one not in then.unsubscribe), *then.subscribe]
+    return True
 
 
 def _is_fed(rules: Sequence[RuleText], published: AbstractSet[str]) -> bool:
@@ -189,8 +210,13 @@ def _line(event: Event) -> str:
 
 
 def _move(move: Move) -> str:
-    broker = _text(move.broker)
-    return f"{{ at_s = {move.at_s}, broker = {broker}, away_s = {move.away_s} }}"
+    broker = "" if move.broker is None else f"broker = {_text(move.broker)}, "
+    return f"{{ at_s = {move.at_s}, {broker}away_s = {move.away_s} }}"
+
+
+def _then(then: Then) -> str:
+    wanted, unwanted = _list(then.subscribe), _list(then.unsubscribe)
+    return f"{{ at_s = {then.at_s}, subscribe = {wanted}, unsubscribe = {unwanted} }}"
 
 
 def _text(text: str) -> str:

@@ -6,7 +6,8 @@ sources go wrong. Nothing is lost then, so every sink must get exactly what the 
 are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
-under their names. In narrow ones they may not run far ahead of one another. Some networks are torn
+under their names. In fickle ones sinks turn to other filters, and sources un-advertise their types
+for a while. In narrow ones sources may not run far ahead of one another. Some networks are torn
 (tearing).
 """
 
@@ -17,8 +18,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move
-from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
+from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
+from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.tearing import made_storeless, torn
 
 AHEAD_MAX_S = 30.0
@@ -29,6 +30,8 @@ OPEN = 0.25
 """The share of networks where clients come in mid-stream, and sinks go."""
 MOVING = 0.25
 """The share of networks that are not torn where sources go on at other brokers."""
+FICKLE = 0.25
+"""The share of networks that are not torn where sinks turn to other filters, and sources rest."""
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
 NARROW = 0.1
@@ -62,8 +65,10 @@ def _random_case(seed: int, strategy: str) -> Case:
                 return made_storeless(skewed, random)
             random = Random(f"{seed}/moving")
             moving = made_moving(opened, random) if random.random() < MOVING else opened
+            random = Random(f"{seed}/fickle")
+            fickle = made_fickle(moving, random) if random.random() < FICKLE else moving
             random = Random(f"{seed}/restless")
-            return made_restless(moving, random) if random.random() < RESTLESS else moving
+            return made_restless(fickle, random) if random.random() < RESTLESS else fickle
     raise AssertionError
 
 
@@ -107,6 +112,50 @@ def made_moving(case: Case, random: Random) -> Case:
     names = [name for name, _ in case.homes]
     some = random.sample(names, random.randint(1, len(names)))
     return replace(case, moves=tuple(move for name in some for move in moves(name)))
+
+
+def made_fickle(case: Case, random: Random) -> Case:
+    """The case with some sinks that turn to other filters, and back, often at once; and some of the
+    sources that stay where they are resting.
+    """
+    span_s = seconds_of(case.events)
+    sinks = tuple(
+        replace(sink, then=tuple(_turns(sink, random, span_s))) if random.random() < 0.7 else sink
+        for sink in case.sinks
+    )
+    moving, coming = {one.source for one in case.moves}, dict(case.coming)
+    staying = [name for name, _ in case.homes if name not in moving]
+    some = random.sample(staying, random.randint(0, len(staying)))
+    rests = tuple(
+        Move(name, round(coming.get(name, 0.0) + at_s, 3), None, away_s)
+        for name in some
+        for at_s, away_s in _rests(random, span_s)
+    )
+    return replace(case, sinks=sinks, moves=(*case.moves, *rests))
+
+
+def _turns(sink: Sink, random: Random, span_s: float) -> Iterator[Then]:
+    wanted, begin_s = list(sink.filters), sink.at_s or 0.0
+    end_s = span_s if sink.for_s is None else min(span_s, begin_s + sink.for_s)
+    apart_s = random.choice((0.05, 1.0, max(0.0, end_s - begin_s)))
+    first_s = random.uniform(begin_s, max(begin_s, end_s - apart_s))
+    last_s = max(first_s, min(end_s, first_s + apart_s))
+    for at_s in sorted(random.uniform(first_s, last_s) for _ in range(random.randint(1, 4))):
+        unwanted = random.sample(wanted, random.randint(0, len(wanted)))
+        kept = [one for one in wanted if one not in unwanted]
+        more = random.sample([*FILTERS], random.randint(0, 3))
+        wanted = kept + [one for one in more if one not in kept]
+        new = tuple(one for one in wanted if one not in kept)
+        yield Then(max(begin_s, round(at_s, 3)), new, tuple(unwanted))
+
+
+def _rests(random: Random, span_s: float) -> Iterator[tuple[float, float]]:
+    turn_s = 0.0
+    for _ in range(random.choice((1, 1, 2, 3))):
+        at_s = round(turn_s + random.uniform(0.0, span_s), 3)
+        away_s = round(random.choice((0.0, random.random(), random.uniform(0.0, 10.0))), 3)
+        yield at_s, away_s
+        turn_s = round(at_s + away_s, 3)
 
 
 def made_restless(case: Case, random: Random) -> Case:

@@ -63,6 +63,8 @@ def smaller_cases(case: Case) -> Iterator[Case]:
     for moves in without_some(case.moves):
         yield replace(case, moves=moves)
     for place, sink in enumerate(case.sinks):
+        for then in without_some(sink.then):
+            yield replace(case, sinks=_put(case.sinks, place, replace(sink, then=then)))
         if sink.for_s is not None:
             yield replace(case, sinks=_put(case.sinks, place, replace(sink, for_s=None)))
         elif sink.at_s is not None:

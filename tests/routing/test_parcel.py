@@ -52,6 +52,27 @@ def test_cutting_and_joining(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(50))
+def test_a_subscription_that_ends_takes_what_was_for_it_alone(seed: int) -> None:
+    random = Random(seed)
+    batches, order = (whole := parcel(random)).batches, whole.order
+    numbers = [tuple(sorted(random.sample(range(3), random.randint(1, 3)))) for _ in batches]
+    whole = Parcel.of(batches, tuple(numbers), order)
+    left = [
+        (time, value, tuple(one for one in own if one != 1))
+        for time, value, own in events(whole)
+        if own != (1,)
+    ]
+    rest = whole.without(1)
+    assert (events(rest) if rest is not None else []) == left
+    held = HoldBack()
+    held.hold(whole, np.zeros((len(whole), 2), np.int64))
+    held.forget(1)
+    assert len(held) == len(left)
+    released = held.release(2**62)
+    assert sorted(events(released) if released is not None else []) == sorted(left)
+
+
+@pytest.mark.parametrize("seed", range(50))
 def test_selecting(seed: int) -> None:
     random = Random(seed)
     whole = Parcel.of(parcel(random).batches, ((1,),) * 3, None)

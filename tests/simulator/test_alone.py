@@ -50,7 +50,7 @@ def at_one_broker(case: Case) -> Case:
         homes=tuple((source, one) for source, _ in case.homes),
         sinks=tuple(replace(sink, broker=one) for sink in case.sinks),
         changes=tuple(replace(change, broker=one) for change in case.changes),
-        moves=tuple(replace(move, broker=one) for move in case.moves),
+        moves=tuple(replace(one_move, broker=one_move.broker and one) for one_move in case.moves),
         faults=(),
     )
 

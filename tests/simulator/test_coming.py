@@ -226,6 +226,32 @@ def test_timers_tick_no_longer_than_for_what_was_taken(written) -> None:
     assert check(outcome) == []
 
 
+@pytest.mark.parametrize("name", strategy.names())
+def test_rules_go_on_without_a_source_that_rests(written, name: str) -> None:
+    """It un-advertises its types; what it has for that time is late when it advertises them."""
+    source = 'name = "s2"\n'
+    resting = TWO.replace(source, f"{source}moves = [{{ at_s = 3.0, away_s = 6.0 }}]\n")
+    text = f'strategy = "{name}"\n{resting}'
+    temps = events("Temp", *range(10, 30))
+    smokes = events("Smoke", 12.5, 15.5, 20.5, 25.5)
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    assert check(outcome) == []
+    assert [time for type_name, time in came(outcome) if type_name == "Fire"] == [12.5, 20.5, 25.5]
+    assert [one.sequences for one in outcome.experiment.sources[1].refusals] == [((2, 2),)]
+
+
+def test_a_sink_turns_to_what_it_wants_then(written) -> None:
+    """What it gives up comes no more, what it asks for comes from then on."""
+    then = 'then = [{ at_s = 3.2, subscribe = ["Temp()"], unsubscribe = ["Fire()"] }]'
+    text = TWO.replace(
+        'subscribe = ["Fire(temp > 45)", "Temp()"]', f'subscribe = ["Fire()"]\n{then}'
+    )
+    temps, smokes = events("Temp", *range(10, 16)), events("Smoke", 11.5, 12.5, 13.5, 14.5)
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    assert check(outcome) == []
+    assert came(outcome) == [("Fire", 11.5), ("Fire", 12.5), ("Temp", 14.0), ("Temp", 15.0)]
+
+
 @pytest.mark.parametrize("at_s", [one / 4 for one in range(10, 22)])
 def test_who_closes_as_the_tree_changes_is_at_home_where_it_has_gone(written, at_s: float) -> None:
     """The root heard that it had closed after it had come to another broker, and took that for its

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ from msgspec.structs import replace as changed
 from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.delivery.sinks import Sink, Sinks
 from routing.messages import Delivery
+from routing.network.stations.divided import DividedDetection
 from routing.serving.deployment import Deployments
 from routing.serving.sources import Source
 from simulator.fuzzing.campaign import differences, kinds_of
-from simulator.fuzzing.making import random_case
+from simulator.fuzzing.making import made_fickle, random_case
 from simulator.oracle import Answer
 from simulator.oracle import differences as compared
+
+FICKLE = 14
+"""A seed of the fuzz: sinks turn to other filters there, and sources rest."""
 
 
 def found(seed: int, strategy: str = "centralized") -> str:
@@ -73,6 +78,24 @@ def test_what_sinks_lacked_before_their_broker_failed(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Sinks, "_wanted", fewer)
     assert "missing" in "\n".join(differences(case))
+
+
+def test_a_subscription_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sinks, "unsubscribe", lambda *_: None)
+    assert "which is wrong of" in found(FICKLE)
+
+
+def test_what_has_waited_for_a_subscription_that_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was held, or queued, came after its end had been confirmed."""
+    case = made_fickle(random_case(119, "centralized"), Random("f119"))
+    assert differences(case) == []
+    monkeypatch.setattr(Sink, "forget", lambda *_: None)
+    assert "Y came for subscriptions [1]" in "\n".join(differences(case))
+
+
+def test_types_that_are_advertised_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DividedDetection, "withdraw", lambda *_: None)
+    assert "advertises" in found(FICKLE)
 
 
 def test_a_value_of_another_kind() -> None:

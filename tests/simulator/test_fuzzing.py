@@ -14,7 +14,7 @@ from simulator.experiment import Experiment
 from simulator.faults import KINDS
 from simulator.fuzzing.campaign import Failure, cases_of, differences, failures, smallest
 from simulator.fuzzing.campaign import strategies as registered
-from simulator.fuzzing.case import Case, used
+from simulator.fuzzing.case import Case, Then, used
 from simulator.fuzzing.making import made_open, made_restless, random_case
 from simulator.fuzzing.shrinking import shrink, smaller_cases
 from simulator.fuzzing.tearing import (
@@ -98,11 +98,26 @@ def test_sources_of_a_moving_network_go_on_at_other_brokers() -> None:
     moving = [case for case in cases if case.moves]
     assert 20 < len(moving) < 80
     homes = [(dict(case.homes)[move.source], move) for case in moving for move in case.moves]
-    assert any(move.broker != home for home, move in homes)
+    assert any(move.broker not in (home, None) for home, move in homes)
     assert any(move.broker == home and move.away_s == 0.0 for home, move in homes)
     for case in moving:
         for one, other in itertools.pairwise(case.moves):
             assert one.source != other.source or one.at_s + one.away_s <= other.at_s + 1e-9
+
+
+def test_in_fickle_networks_sinks_turn_to_other_things_and_sources_rest() -> None:
+    cases = [random_case(seed, "centralized") for seed in range(200)]
+    turns = [(sink, then) for case in cases for sink in case.sinks for then in sink.then]
+    assert len(turns) > 20
+    assert any(then.subscribe for _, then in turns)
+    assert any(then.unsubscribe for _, then in turns)
+    assert any(move.broker is None for case in cases for move in case.moves)
+    case = next(case for case in cases if len(case.sinks[0].then) > 1)
+    (first, *_), fewer = case.sinks, {one.sinks[0].then for one in smaller_cases(case)}
+    assert first.then[1:] in fewer
+    assert all(replace(case, sinks=(first,)).is_sound for first in case.sinks)
+    useless = replace(first, then=(Then(1.0, (), ("Nothing()",)),))
+    assert not replace(case, sinks=(useless,)).is_sound
 
 
 def test_in_narrow_networks_sources_wait_for_one_another() -> None:

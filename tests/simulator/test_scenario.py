@@ -129,6 +129,21 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
             '[[source]]\nmoves = [{ at_s = 2, broker = "b1", away_s = -1 }]',
             "source[1].moves[1].away_s: expected 0 or more, found -1",
         ),
+        (
+            "[[sink]]",
+            "[[sink]]\nat_s = 3.0\nthen = [{ at_s = 2.0 }]",
+            "sink[1].then[1].at_s: expected at least 3, found 2",
+        ),
+        (
+            "[[sink]]",
+            "[[sink]]\nat_s = 3.0\nfor_s = 1.0\nthen = [{ at_s = 4.5 }]",
+            "sink[1].then[1].at_s: expected 4 at most, found 4.5",
+        ),
+        (
+            "[[sink]]",
+            '[[sink]]\nthen = [{ at_s = 2.0, unsubscribe = ["Smoke()"] }]',
+            "sink[1].then[1].unsubscribe: it has not subscribed to 'Smoke()'",
+        ),
         ("[[broker]]", "[faults]\nspan_s = [0, 1e17]\n[[broker]]", "faults.span_s[2]: expected at"),
         (
             'engine = "naive"',

@@ -1,0 +1,140 @@
+"""What a sink is due of what the oracle finds: it may come late, turn to other things, or leave.
+
+Law 1: what is published, or found, before a subscription is in force may come or not; and so may
+what is under way when it is given up. All between is due.
+
+Law 2: an event bears the numbers of the subscriptions that it satisfies, of those that it is due
+for; of others that it satisfies only while they are asked for or given up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, TypeAlias
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
+from simulator.clients import Sink, Wish
+from simulator.oracle import Answer, Oracle, delivered
+
+if TYPE_CHECKING:
+    from simulator.experiment import Experiment
+
+Keys: TypeAlias = Set[tuple[str, str]]
+"""Sources and ids of events."""
+
+
+def due(experiment: Experiment, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
+    """What must have come to it, and what has come and might."""
+    expected = oracle.answer({wish.text for wish in sink.wishes.values()} or sink.filters)
+    if not _turns(sink):
+        return _due_by_all(experiment, sink, expected, got)
+    by_wish = _due_by_wish(experiment, sink, oracle)
+    keys = set().union(_keys_of(got), *by_wish.values())
+    return _among(expected, keys)
+
+
+def misnumbered(experiment: Experiment, sink: Sink, oracle: Oracle) -> Iterator[str]:
+    """The first delivery that is against Law 2."""
+    by_wish = _due_by_wish(experiment, sink, oracle) if _turns(sink) else {}
+    for one in sink.arrivals:
+        pairs = zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
+        for batch, told in pairs:
+            numbers = set(told)
+            wrong = numbers - sink.wishes.keys()
+            for number, wish in sink.wishes.items():
+                mask = oracle.mask(batch, wish.text)
+                if number in numbers:
+                    may_be = wish.asked_at <= one.moment <= wish.ended_at and bool(mask.all())
+                else:
+                    must = _must(batch, by_wish.get(number))
+                    may_be = not any(mask[place] for place in must)
+                if not may_be:
+                    wrong.add(number)
+            if wrong:
+                what = f"{batch.type.name} came for subscriptions {sorted(numbers)}"
+                yield f"{what}, which is wrong of {sorted(wrong)}"
+                return
+
+
+def _must(batch: EventBatch, keys: Keys | None) -> Sequence[int]:
+    """The places of those of its events that are due; None: all."""
+    if keys is None:
+        return range(len(batch))
+    return [place for place, one in enumerate(batch.events()) if (one.source, one.id) in keys]
+
+
+def _turns(sink: Sink) -> bool:
+    """Whether it has asked for anything but at its beginning, or given anything up."""
+    wishes = sink.wishes.values()
+    begun_at = min((wish.asked_at for wish in wishes), default=0.0)
+    return any(wish.asked_at != begun_at or wish.left_at != math.inf for wish in wishes)
+
+
+def _due_by_all(experiment: Experiment, sink: Sink, expected: Answer, got: Answer) -> Answer:
+    """Law 1, for all that it wants together. What one that has left got may end anywhere."""
+    if sink.confirmed_at is None and not sink.has_left:
+        return expected
+    confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
+    begins = _begins(experiment, confirmed_at)
+    found_from = max(begins.values(), default=0.0)
+    last = max((event.time for event in got.composite), default=TIME_MIN)
+
+    def is_due(event: Event) -> bool:
+        if event.source in begins:
+            return event.time >= begins[event.source] and not sink.has_left
+        return event.time >= found_from and not (sink.has_left and event.time >= last)
+
+    events = (*expected.composite, *expected.published)
+    keys = {(one.source, one.id) for one in events if is_due(one)}
+    return _among(expected, keys | _keys_of(got))
+
+
+def _due_by_wish(experiment: Experiment, sink: Sink, oracle: Oracle) -> Mapping[int, Keys]:
+    """Law 1, by number."""
+    return {
+        number: {(one.source, one.id) for one in _due_for(experiment, sink, wish, oracle)}
+        for number, wish in sink.wishes.items()
+    }
+
+
+def _due_for(experiment: Experiment, sink: Sink, wish: Wish, oracle: Oracle) -> Iterator[Event]:
+    begins = _begins(experiment, wish.confirmed_at)
+    found_from = max(begins.values(), default=0.0)
+    is_left = sink.has_left or wish.left_at != math.inf
+    came = delivered(one for one in sink.arrivals if one.moment < wish.left_at)
+    last_found = max((one.time for one in came.composite), default=TIME_MIN)
+    last_of: dict[str, int] = {}
+    for one in came.published:
+        last_of[one.source] = max(one.time, last_of.get(one.source, one.time))
+    answer = oracle.answer([wish.text])
+    for one in (*answer.composite, *answer.published):
+        if one.source.startswith(RULE_SOURCE):
+            begin, last = found_from, last_found
+        else:
+            begin, last = begins.get(one.source, math.inf), last_of.get(one.source, TIME_MIN)
+        if one.time >= begin and not (is_left and one.time >= last):
+            yield one
+
+
+def _begins(experiment: Experiment, confirmed_at: float) -> Mapping[str, float]:
+    """By source, from which times on it publishes once a subscription is in force: where its clock
+    is ahead, and messages are lost, what is from before that may come later.
+    """
+    return {
+        source.name: (confirmed_at + experiment.ahead_s(source.name)) * MICROSECONDS
+        for source in experiment.sources
+    }
+
+
+def _keys_of(answer: Answer) -> Keys:
+    return {(one.source, one.id) for one in (*answer.composite, *answer.published)}
+
+
+def _among(answer: Answer, keys: Keys) -> Answer:
+    composite, published = (
+        tuple(one for one in events if (one.source, one.id) in keys)
+        for events in (answer.composite, answer.published)
+    )
+    return Answer(composite, published)
