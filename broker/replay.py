@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -39,23 +39,47 @@ class Slice:
         return sum(map(len, self.batches))
 
 
+@dataclass(slots=True)
+class Account:
+    """What has become of the events of a recording, so far."""
+
+    publishers: dict[str, Publisher] = field(default_factory=dict)
+    sent: int = 0
+
+    @property
+    def refused(self) -> int:
+        """How many events the broker has refused, being late say."""
+        return sum(one.rejected for one in self.publishers.values())
+
+    @property
+    def taken(self) -> int:
+        """How many it has."""
+        waiting = sum(one.unacknowledged for one in self.publishers.values())
+        return self.sent - waiting - self.refused
+
+    def take_reason(self) -> str:
+        """Why it refused the first of those of which this was not asked yet."""
+        refusals = [one for own in self.publishers.values() for one in own.take_refusals()]
+        return str(refusals[0]) if refusals else ""
+
+
 def replay(
     events: RecordedEvents,
     endpoint: str,
+    account: Account,
     *,
     name: str | None = None,
     speed: float | None = None,
     connect_timeout_s: float,
-) -> int:
-    """Publish recorded events, under ``name`` or their own sources; gives their number.
+) -> None:
+    """Publish recorded events, under ``name`` or their own sources; of those that the broker
+    refuses the ``account`` tells, the others are published all the same.
 
     ``speed``: so many seconds of event time a second; None is as fast as the broker takes them.
     Raises BrokerError when there are more than SOURCES_MAX sources and no name.
     """
-    published = 0
-    pace = None if speed is None else Pace(speed)
+    pace, publishers = None if speed is None else Pace(speed), account.publishers
     with ExitStack() as stack:
-        publishers: dict[str, Publisher] = {}
         for one in slices(events, None if pace is None else pace.span):
             if pace is not None:
                 pace.wait(one.start)
@@ -63,13 +87,17 @@ def replay(
                 if source not in publishers:
                     _refuse_too_many(publishers)
                     publishers[source] = stack.enter_context(
-                        Publisher(endpoint, name=source, connect_timeout_s=connect_timeout_s)
+                        Publisher(
+                            endpoint,
+                            name=source,
+                            on_refusal="keep",
+                            connect_timeout_s=connect_timeout_s,
+                        )
                     )
+                account.sent += sum(map(len, batches))
                 publishers[source].publish_batch(batches)
-            published += len(one)
             for publisher in publishers.values():
                 publisher.promise(one.next_start)
-    return published
 
 
 def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:

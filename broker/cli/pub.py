@@ -75,19 +75,27 @@ def _publish_file(
     broker: str,
     connect_timeout_s: float,
 ) -> None:
-    from broker.cli.outcome import UsageError
+    from broker.cli.outcome import REFUSED, UsageError
     from broker.recorded import RecordedEvents
-    from broker.replay import replay
+    from broker.replay import Account, replay
 
     if speed is not None and not speed > 0:
         raise UsageError(f"pub: --speed must be positive, not {speed:g}")
     # The broker's schemas go before what the file's first event looks like: 46 may be a float.
     known = _known_types(broker, connect_timeout_s)
     events = RecordedEvents([file], declared=known, type_name=type_name, skip_bad=skip_bad)
-    published = replay(events, broker, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
-    print(f"{published} events published")
-    if skipped := sum(events.intake.bad.values()):
-        print(f"rexmq: {skipped} bad events skipped", file=sys.stderr)
+    account = Account()
+    try:
+        replay(events, broker, account, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
+    finally:  # also where it ends in the midst of the file
+        print(f"{account.taken} events published", flush=True)
+        if skipped := sum(events.intake.bad.values()):
+            print(f"rexmq: {skipped} bad events skipped", file=sys.stderr)
+        if account.refused:
+            text = f"{account.refused} events refused: {account.take_reason()}"
+            print(f"rexmq: {text}", file=sys.stderr)
+    if account.refused:
+        raise typer.Exit(REFUSED)
 
 
 def _publish_one(

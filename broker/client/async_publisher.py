@@ -10,6 +10,8 @@ from broker.client import publisher as synchronous
 from broker.client.looped import Looped
 from broker.client.publisher import Acks, blocked, check_given_up, new_source
 from broker.client.scope import AsyncScoped
+from broker.client.source import OnRefusal
+from broker.errors import RefusedError
 from matcher.model import Event, EventType
 from matcher.times import time_of
 
@@ -40,12 +42,21 @@ class AsyncPublisher(AsyncScoped):
         batch_events: int = synchronous.BATCH_EVENTS,
         delay_s: float = synchronous.DELAY_S,
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
+        on_refusal: OnRefusal = "raise",
         timeout_s: float = synchronous.TIMEOUT_S,
         connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
         close_timeout_s: float = synchronous.CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
-            endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
+            endpoint,
+            name,
+            increasing,
+            disorder,
+            acks,
+            batch_events,
+            delay_s,
+            unacknowledged_max,
+            on_refusal,
         )
         self._types = tuple(types)
         self._timeout_s = timeout_s
@@ -137,6 +148,10 @@ class AsyncPublisher(AsyncScoped):
     def rejected(self) -> int:
         """How many events the broker has refused so far."""
         return self._source.rejected
+
+    def take_refusals(self) -> list[RefusedError]:
+        """See ``Publisher.take_refusals``."""
+        return self._source.take_refusals()
 
     async def close(self) -> None:
         """See ``Publisher.close``."""

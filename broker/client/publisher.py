@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 from broker.client.endpoint import endpoint_or_default
 from broker.client.scope import Scoped
-from broker.client.source import Source
+from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
-from broker.errors import ClientClosed, PublishBlocked
+from broker.errors import ClientClosed, PublishBlocked, RefusedError
 from matcher.model import Event, EventType
 from matcher.times import time_of
 from routing.config import SessionConfig
@@ -40,10 +40,13 @@ def new_source(
     batch_events: int,
     delay_s: float,
     unacknowledged_max: int,
+    on_refusal: OnRefusal,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
     if acks not in ("broker", "none"):
         raise ValueError(f"acks is 'broker' or 'none', not {acks!r}")
+    if on_refusal not in ("raise", "keep"):
+        raise ValueError(f"on_refusal is 'raise' or 'keep', not {on_refusal!r}")
     if batch_events < 1 or delay_s < 0:
         raise ValueError("batch_events is at least 1 and delay_s is not negative")
     config = SessionConfig(
@@ -54,7 +57,7 @@ def new_source(
         acknowledged=acks == "broker",
         unacknowledged_max=unacknowledged_max,
     )
-    return Source(endpoint_or_default(endpoint), config, batch_events, delay_s)
+    return Source(endpoint_or_default(endpoint), config, batch_events, delay_s, on_refusal)
 
 
 class Publisher(Scoped):
@@ -70,6 +73,9 @@ class Publisher(Scoped):
     them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
     ``publish`` waits, and raises PublishBlocked after ``timeout_s`` seconds. ``close`` gives up
     once the broker has taken nothing for ``close_timeout_s`` seconds.
+
+    ``on_refusal="raise"``: what the broker refused of events published earlier is raised by the
+    next call. ``"keep"``: nothing is raised, ``rejected`` counts and ``take_refusals`` tells.
 
     Events published one at a time leave at once where they come slowly, and gather in batches
     of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
@@ -97,12 +103,21 @@ class Publisher(Scoped):
         batch_events: int = BATCH_EVENTS,
         delay_s: float = DELAY_S,
         unacknowledged_max: int = UNACKNOWLEDGED_MAX,
+        on_refusal: OnRefusal = "raise",
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         close_timeout_s: float = CLOSE_TIMEOUT_S,
     ) -> None:
         self._source = new_source(
-            endpoint, name, increasing, disorder, acks, batch_events, delay_s, unacknowledged_max
+            endpoint,
+            name,
+            increasing,
+            disorder,
+            acks,
+            batch_events,
+            delay_s,
+            unacknowledged_max,
+            on_refusal,
         )
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s
@@ -216,6 +231,13 @@ class Publisher(Scoped):
     def rejected(self) -> int:
         """How many events the broker has refused so far."""
         return self._source.rejected
+
+    def take_refusals(self) -> list[RefusedError]:
+        """What the broker refused since the last call, with ``on_refusal="keep"``: the first
+        hundred refusals, each of one or more events.
+        """
+        with self._driver.lock:
+            return self._source.take_refusals()
 
     @property
     def unacknowledged(self) -> int:

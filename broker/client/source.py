@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from routing.messages import Code, Rejected
 from routing.order import greatest_time
 from routing.session import NO_TIME, Result
 
+OnRefusal = Literal["raise", "keep"]
+
 GATHERING = 3
 """In a stream, events gather for so many times as long as the last sending took."""
 SLICE_EVENTS_MAX = 4_096
@@ -41,7 +43,12 @@ class Source:
     """The half of a publisher that never waits."""
 
     def __init__(
-        self, endpoint: str, config: SessionConfig, batch_events: int, delay_s: float
+        self,
+        endpoint: str,
+        config: SessionConfig,
+        batch_events: int,
+        delay_s: float,
+        on_refusal: OnRefusal = "raise",
     ) -> None:
         self.connection = Connection(endpoint, config, self._take)
         self.connection.due = self.send
@@ -60,6 +67,7 @@ class Source:
         """Whether what was sent last was a single event, as in a slow stream."""
         self._due_at = 0.0
         self._refusals: list[RefusedError] = []
+        self._keeps_refusals = on_refusal == "keep"
 
     # --- one event at a time ---
 
@@ -73,8 +81,13 @@ class Source:
         """Raise what went wrong since the last call."""
         if self.connection.failure is not None or self.connection.problem is not None:
             self.connection.check()
-        if self._refusals:
+        if self._refusals and not self._keeps_refusals:
             raise self._refusals.pop(0)
+
+    def take_refusals(self) -> list[RefusedError]:
+        """What the broker refused since the last call, and nobody was told of."""
+        refusals, self._refusals = self._refusals, []
+        return refusals
 
     def add(
         self,

@@ -294,6 +294,26 @@ def test_a_file_is_published_in_order_of_time_under_its_own_sources(endpoint, tm
         assert times == sorted(times)
 
 
+def test_what_is_late_of_a_file_is_counted_and_the_rest_is_published(endpoint, tmp_path):
+    """The first late event ended the command, and nobody knew what had been published."""
+    rules = tmp_path / "late.tesla"
+    rules.write_text(
+        "event Late(n: int)\nrule late: define Old(n: int) from Late() as e where n = e.n\n"
+    )
+    assert rexmq("rule", "add", str(rules), endpoint=endpoint).returncode == 0
+    times = {"first": [100, 200], "then": [50, 150, 250, 350]}
+    done = {}
+    for name, own in times.items():
+        file = tmp_path / f"{name}.jsonl"
+        lines = [{"type": "Late", "time": at, "source": name, "data": {"n": at}} for at in own]
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        done[name] = rexmq("pub", "--file", str(file), endpoint=endpoint)
+    assert done["first"].stdout == "2 events published\n"
+    assert (done["then"].returncode, done["then"].stdout) == (1, "2 events published\n")
+    assert done["then"].stderr.startswith("rexmq: 2 events refused: ")
+    assert "late" in done["then"].stderr
+
+
 def test_rules_over_several_sources_of_a_file_give_what_detect_gives(endpoint, tmp_path):
     file, _ = recording(tmp_path, "Det")
     rules = tmp_path / "pairs.tesla"
