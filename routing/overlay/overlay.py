@@ -60,6 +60,8 @@ class Overlay:
         self._delays: dict[Peer, int] = {}
         self._due: dict[Channel, float] = {}
         """When a channel's timer is due, kept since most inputs touch one channel only."""
+        self._first_due: float | None = None
+        """The least of these; None where it has to be looked for."""
         self._surroundings = Surroundings(config, now, self._linked, self._tell)
         self.effects: list[Effect] = []
         """What ``take_effects`` would give."""
@@ -208,7 +210,9 @@ class Overlay:
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
-        due = min(self._due.values()) if self._due else None
+        due = self._first_due
+        if due is None and self._due:
+            due = self._first_due = min(self._due.values())
         surroundings = self._surroundings
         for other in (surroundings.flood_at, surroundings.settle_at, surroundings.forget_at):
             if other is not None and (due is None or other < due):
@@ -285,17 +289,27 @@ class Overlay:
         """Carry on what a channel has done."""
         if channel.effects:
             self.effects += channel.take_effects()
-        due = channel.next_timer()
-        if due is None:
-            self._due.pop(channel, None)
-        else:
-            self._due[channel] = due
+        due, before = channel.next_timer(), self._due.get(channel)
+        if due != before:
+            self._note_due(channel, due, before)
         if channel.results:
             for result in channel.take_results():
                 if type(result) in _OWN_BUSINESS:
                     self._take_result(channel, result)
                 else:
                     self.changes.append(Heard(channel.neighbour, result))  # type: ignore[arg-type]
+
+    def _note_due(self, channel: Channel, due: float | None, before: float | None) -> None:
+        if due is None:
+            del self._due[channel]
+        else:
+            self._due[channel] = due
+        first = self._first_due
+        if first is not None:
+            if due is not None and due <= first:
+                self._first_due = due
+            elif before == first:
+                self._first_due = None
 
     def _take_result(self, channel: Channel, result: Result) -> None:
         if isinstance(result, Piling):

@@ -113,6 +113,8 @@ class Deployments:
         self._needs: dict[str, frozenset[str]] = {}
         self._uses: Mapping[str, set[str]] = {}
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
+        self.need_clock = False
+        """Whether a rule needs ``Timer``."""
         self._defining: dict[str, tuple[Deployed, ...]] = {}
         self._published: frozenset[str] = frozenset()
         """The defined types that were published when the needs were worked out."""
@@ -277,6 +279,7 @@ class Deployments:
             for type_name in needs:
                 groups.setdefault(type_name, {})[needs] = None
         self._groups = {name: tuple(sets) for name, sets in groups.items()}
+        self.need_clock = TIMER.name in self._groups
 
     def _take_turns(self) -> None:
         """Others are known than before, perhaps in another order (Law 7)."""

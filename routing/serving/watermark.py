@@ -58,7 +58,7 @@ class Watermarks:
     @property
     def ticks(self) -> bool:
         """Whether a rule needs ``Timer`` and the clock drives it."""
-        return self._config.wall_clock and bool(self._deployments.groups(TIMER.name))
+        return self._deployments.need_clock and self._config.wall_clock
 
     def has_ended(self, group: frozenset[str]) -> bool:
         """Whether all types that a rule needs have closed, so that nobody waits for it (Law 2)."""

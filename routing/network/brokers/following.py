@@ -119,7 +119,7 @@ class Following:
         children = sorted(partners & router.branches.keys())
         if router.father is not None:
             partners.add(router.father)
-        router.partners = partners
+        router.join(partners)
         for child in children:
             router.branches[child].has_joined = True
         return children

@@ -143,7 +143,7 @@ class Pausing:
 
     def _look_for_newcomers(self) -> None:
         router = self._router
-        if not self._newcomers and router.branches.keys() <= router.partners:
+        if not self._newcomers and not router.has_strangers:
             return
         new = sorted({one.neighbour for one in router.children} - router.partners)
         if new and new != self._newcomers:

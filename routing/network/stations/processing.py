@@ -107,7 +107,7 @@ class Processing:
     def _make_router(self, name: str) -> DividedRouter:
         router = DividedRouter(name)
         router.follow(Tree(self.root, 1, self.father, children=set(self.children)))
-        router.partners = set(router.branches)
+        router.join(router.branches)
         router.follow_division(self.division, [self.root] if self.mixed else [])
         router.begin_anew((), {}, self._front)
         if self.father is not None:

@@ -47,8 +47,9 @@ class DividedRouter(Router):
         """By neighbour: for the rules wanted there, whether some are evaluated beyond it."""
         self._company: frozenset[str | None] = frozenset()
         """The neighbours beyond which sinks get composite events along other trees, too."""
-        self.partners: set[str] = set()
+        self.partners: frozenset[str] = frozenset()
         """The neighbours that follow the same plan; events go to no others."""
+        self._has_strangers: bool | None = None
         self.ended: set[str] = set()
         """The rules for which nobody publishes anything any more."""
         self._due: dict[str, int] = {}
@@ -58,8 +59,21 @@ class DividedRouter(Router):
 
     def follow(self, tree: Tree | None) -> bool:
         """The tree may have changed; whether what was sent to the root may be lost."""
-        before = self.epoch
+        before, self._has_strangers = self.epoch, None
         return super().follow(tree) or self.epoch != before
+
+    def join(self, partners: Iterable[str]) -> None:
+        """These neighbours follow the same plan."""
+        self.partners, self._has_strangers = frozenset(partners), None
+
+    @property
+    def has_strangers(self) -> bool:
+        """Whether neighbours in the tree follow no plan, or another. It is asked with each message,
+        and changes with trees and plans.
+        """
+        if self._has_strangers is None:
+            self._has_strangers = not self.branches.keys() <= self.partners
+        return self._has_strangers
 
     def route_down(
         self, batches: Sequence[EventBatch], order: Int64s | None, sender: str | None

@@ -54,7 +54,7 @@ class Net:
         made = DividedRouter(name)
         children = {child for child, father in fathers.items() if father == name}
         made.follow(Tree("b0", 1, fathers.get(name), children=children))
-        made.partners = set(made.branches)
+        made.join(made.branches)
         for neighbour in made.branches:
             beyond = [one for one in self.wants if self.division.side(name, one) == neighbour]
             texts = set().union(*(self.wants[one] for one in beyond))

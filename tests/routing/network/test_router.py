@@ -22,7 +22,7 @@ TEMP = schema_of("Temp(room: string, value: float)")
 def router(father: str | None, *children: str) -> DividedRouter:
     made = DividedRouter("b0")
     made.follow(Tree("r" if father else "b0", 1, father, children=set(children)))
-    made.partners = set(children)
+    made.join(children)
     return made
 
 
@@ -109,7 +109,7 @@ def test_events_go_to_who_wants_them_but_not_back() -> None:
     made.route_down(batches, None, None)
     sent = {name: sum(map(len, flow.batches)) for name, flow in made.take_flows()}
     assert sent == {"c": 1, "d": 2}
-    made.partners = {"c"}
+    made.join({"c"})
     made.route_down(batches, None, None)
     assert [name for name, _ in made.take_flows()] == ["c"], "d does not follow the same plan"
 
@@ -124,7 +124,7 @@ def test_events_go_to_who_wants_them_now(seed: int) -> None:
         if random.random() < 0.2:
             children = set(random.sample(("c", "d", "e"), random.randint(1, 3)))
             made.follow(Tree("r", 1, "f", children=set(children)))
-            made.partners = set(children)
+            made.join(children)
             wanted = {child: want for child, want in wanted.items() if child in children}
         for child in sorted(children):
             if random.random() < 0.3:
