@@ -211,12 +211,14 @@ class Conversation:
         return request.request
 
     def _receive_confirmed(self, message: Confirmed) -> None:
+        has_ended = self._requests.is_ended(message.request)
         answered = self._requests.answer(message.request)
         if answered is None:
             self._end(Code.PROTOCOL, f"an answer to request {message.request}, which is not open")
             return
         request, repeated = answered
-        _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
+        if not has_ended:
+            _CONFIRMED.get(type(request), Conversation._nothing)(self, request)
         if isinstance(request, Advertise):
             self._outgoing.go_on_above(message.detail.get("last_sequence", 0))
         if not repeated:
@@ -248,6 +250,7 @@ class Conversation:
 
     def _unsubscribed(self, request: Unsubscribe | Subscribe) -> None:
         self._subscriptions.pop(request.number, None)
+        self._requests.end_subscription(request.number)
 
     # --- the other messages ---
 

@@ -22,6 +22,8 @@ from routing.messages import (
     Unsubscribe,
 )
 
+WISHES = Advertise | Unadvertise | Subscribe | Unsubscribe
+"""What says what the client wants, and is asked again on the next link."""
 REQUESTS_MAX = 10_000
 """Requests without an answer at a time."""
 
@@ -44,6 +46,8 @@ class Requests:
     def __init__(self) -> None:
         self._open: dict[int, Asked] = {}
         self._repeated: set[int] = set()
+        self._ended: set[int] = set()
+        """Those that ask for a subscription whose end has been confirmed before its beginning."""
         self._last = 0
         self.advertising = 0
         """How many advertisements wait for their answer."""
@@ -75,18 +79,32 @@ class Requests:
         self.advertising -= isinstance(request, Advertise)
         repeated = number in self._repeated
         self._repeated.discard(number)
+        self._ended.discard(number)
         return request, repeated
+
+    def end_subscription(self, number: int) -> None:
+        """A subscription has ended. If its beginning was not answered yet, which may take longer in
+        a network, it is not to be asked for on another link.
+        """
+        for request in self._open.values():
+            if isinstance(request, Subscribe) and request.number == number:
+                self._ended.add(request.request)
+
+    def is_ended(self, number: int) -> bool:
+        """Whether a request asks for a subscription that has ended."""
+        return number in self._ended
 
     def lose(self) -> list[Asked]:
         """The link is lost: gives those that may or may not have been done.
 
-        Advertisements and subscriptions stay open: they say what the client wants, and are asked
-        again. Repeated ones are repeated from what was confirmed.
+        WISHES stay open, and are asked again in their order. Repeated ones are repeated from what
+        was confirmed.
         """
         lost = []
         for request in self.open:
-            repeated = request.request in self._repeated
-            if repeated or not isinstance(request, Advertise | Subscribe):
-                self.answer(request.request)
+            number = request.request
+            repeated = number in self._repeated
+            if repeated or number in self._ended or not isinstance(request, WISHES):
+                self.answer(number)
                 lost += [] if repeated else [request]
         return lost

@@ -115,11 +115,11 @@ def _is_torn(experiment: Experiment) -> bool:
 
 def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail, or where trees are
-    built anew and the sink has not been there from the first: what is sent again may come behind
-    later ones then (docs/protocol.md, section 9).
+    built anew and the sink has not been there from the first, with all that it wants: what is sent
+    again may come behind later ones then (docs/protocol.md, section 9).
     """
     fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
-    confirmed_at = math.inf if sink.confirmed_at is None else sink.confirmed_at
+    confirmed_at = max((wish.confirmed_at for wish in sink.wishes.values()), default=math.inf)
     if not fails and not (_is_torn(experiment) and confirmed_at > experiment.first_time):
         return got
     ordered = sorted(got.published, key=lambda event: (event.source, event.sequence))

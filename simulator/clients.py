@@ -407,8 +407,8 @@ class Sink(Client):
         """When its link was lost, and when all was in force again on another; inf until then."""
         self.wishes: dict[int, Wish] = {}
         """Its subscriptions, those that it has given up, too."""
-        self._requests: dict[int, Wish] = {}
-        """What it has asked, and was not told yet."""
+        self._requests: dict[int, tuple[Wish, bool]] = {}
+        """What it has asked, to begin or to end, and was not told yet."""
         self.arrivals: list[Arrival] = []
         self.moments = moments
         self._keeps = keeps
@@ -426,14 +426,15 @@ class Sink(Client):
         self._subscribe(wanted)
         for text in unwanted:
             number, wish = next(one for one in self._wanted if one[1].text == text)
-            self._requests[self.session.unsubscribe(number)] = wish
+            self._requests[self.session.unsubscribe(number)] = wish, False
             wish.left_at = self._simulation.now
         self._driver.settle()
 
     def _subscribe(self, filters: Iterable[str]) -> None:
         for text in filters:
             request, number = self.session.subscribe(text)
-            self._requests[request] = self.wishes[number] = Wish(text, self._simulation.now)
+            wish = self.wishes[number] = Wish(text, self._simulation.now)
+            self._requests[request] = wish, True
 
     @property
     def _wanted(self) -> Iterator[tuple[int, Wish]]:
@@ -490,13 +491,26 @@ class Sink(Client):
             self._hear(result)
 
     def _hear(self, answer: Confirmed) -> None:
-        now, wish = self._simulation.now, self._requests.pop(answer.request, None)
-        if wish is not None and wish.confirmed_at == math.inf:
-            wish.confirmed_at = now
-        elif wish is not None:
-            wish.ended_at = now
+        now, asked = self._simulation.now, self._requests.pop(answer.request, None)
+        if asked is not None:
+            wish, begins = asked
+            if begins:
+                wish.confirmed_at = now
+            else:
+                wish.ended_at = now
         if self.confirmed_at is None and not self._requests:
             self.confirmed_at = now
+
+    def is_expected(self, refusal: Refused | Rejected) -> bool:
+        """Where its link is lost before it has heard whether a subscription is in force that it has
+        given up since, it hears that nobody knows.
+        """
+        request = refusal.request if isinstance(refusal, Refused) else None
+        asked = None if request is None else self._requests.get(request)
+        is_over = asked is not None and asked[0].left_at != math.inf
+        if request is not None and is_over:
+            del self._requests[request]
+        return is_over
 
 
 class Manager(Client):

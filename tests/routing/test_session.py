@@ -25,6 +25,8 @@ from routing.messages import (
     Remove,
     ShowRule,
     Subscribe,
+    Unadvertise,
+    Unsubscribe,
     Welcome,
 )
 from routing.session import Lost, Session, State
@@ -135,6 +137,48 @@ def test_a_subscription_that_is_refused_on_a_new_link_is_reported_and_forgotten(
             session.receive(Refused(one.request, Code.LIMIT, "too many"), 2.0)
             assert session.take_results() == [Refused(None, Code.LIMIT, "too many")]
     assert not again, "it was asked for again"
+
+
+def reconnected(session: Session) -> list[Message]:
+    """What the session asks on its next link."""
+    session.lose(1.0)
+    session.connect(1.0)
+    session.receive(welcome(), 1.0)
+    return [one for one in sent(session) if isinstance(one, Subscribe | Unsubscribe | Unadvertise)]
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_a_subscription_that_has_ended_before_it_was_in_force_is_not_asked_for_again(
+    is_answered: bool,
+) -> None:
+    """In a network it takes a while until one is in force, and none until it has ended."""
+    session = ready()
+    request, number = session.subscribe("Temp")
+    ended = session.unsubscribe(number)
+    session.receive(Confirmed(ended), 0.0)
+    if is_answered:
+        session.receive(Confirmed(request), 0.0)
+    drain(session)
+    assert reconnected(session) == []
+    refused = [one.request for one in session.take_results() if isinstance(one, Refused)]
+    assert refused == ([] if is_answered else [request])
+
+
+def test_what_a_client_wants_no_more_is_asked_again_until_it_is_answered() -> None:
+    """It came to be refused for the lost link, and was subscribed to again, or advertised."""
+    session = ready()
+    request, number = session.subscribe("Temp")
+    session.receive(Confirmed(request), 0.0)
+    ended, withdrawn = session.unsubscribe(number), session.unadvertise(["Temp"])
+    drain(session)
+    kinds = [Subscribe, Unsubscribe, Unadvertise]
+    assert [type(one) for one in reconnected(session)] == kinds
+    assert [one for one in session.take_results() if isinstance(one, Refused)] == []
+    for request in (5, 6, ended, withdrawn):  # those that are repeated, of which nothing is said
+        session.receive(Confirmed(request), 1.0)
+    told = [one.request for one in session.take_results() if isinstance(one, Confirmed)]
+    assert told == [ended, withdrawn]
+    assert reconnected(session) == []
 
 
 def test_another_client_under_the_same_name_is_noticed() -> None:
