@@ -7,7 +7,7 @@ rule has found meanwhile.
 
 import pytest
 from networks import run
-from simulator_text import events, overlay
+from simulator_text import SMALL, events, overlay
 
 from routing.messages import Code
 from routing.network import strategy
@@ -191,3 +191,41 @@ for_s = 54.0
     assert sum(len(one.delivery) for one in sink.arrivals) == 2
     assert [len(one.refusals) for one in outcome.experiment.managers] == [0, 1]
     assert len(outcome.experiment.brokers["n0"].broker.ground.deployments.in_force) == 1
+
+
+@pytest.mark.parametrize("at_s", [one / 4 for one in range(142, 150)])
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_rule_that_ends_as_the_tree_changes_has_held_as_far_as_it_had_come(
+    written, name: str, at_s: float
+) -> None:
+    """It begins anew in the new tree, whose root knows nothing of how far it had come: it ended
+    before what a sink had got of it.
+    """
+    links = {"b1 b2": 0.5, "b1 b3": 400.0, "b2 b3": 0.5}
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}strategy = "{name}"
+{overlay(links)}
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+[[source]]
+name = "s1"
+broker = "b2"
+events = "temps.jsonl"
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Hot()"]
+[[change]]
+at_s = {at_s}
+broker = "b2"
+remove = "hot"
+[[fault]]
+kind = "cut"
+at_s = 29.861
+for_s = 23.97
+links = [["b2", "b3"]]
+"""
+    rules = "event Temp(area: string, value: float)\nrule hot: define Hot() from Temp()\n"
+    outcome = run(written(text, rules, **{"temps.jsonl": events("Temp", 16.0)}))
+    assert check(outcome) == []

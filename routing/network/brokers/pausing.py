@@ -223,9 +223,11 @@ class Pausing:
         for station in detection.stations:
             raise_all(found.marks, station.type_marks.items())
             raise_all(found.rules, ((rule, station.mark(rule)) for rule in station.rules))
+            raise_all(detection.evaluated, ((rule, station.mark(rule)) for rule in station.rules))
         found.front = max(found.front, detection.front)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
-        if found.pause.introduce:
+        if found.pause.introduce:  # of whoever was the root before, and is it no longer
+            raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]
             found.known += [one for one in self._else_known(found) if one not in found.known]

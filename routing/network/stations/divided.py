@@ -56,6 +56,9 @@ class DividedDetection(EndingDetection):
         self.type_marks: dict[str, int] = {}
         self.rule_marks: dict[str, int] = {}
         """At the root, what was last found in the whole network: see messages.Paused."""
+        self.evaluated: dict[str, int] = {}
+        """By rule, how far it has ever been evaluated here, when it was last asked: it may have
+        begun anew since, and the root may be another."""
         self.committed: dict[str, int] = {}
         """By rule, up to where composite events have arrived everywhere (surveying)."""
         self._outdated: set[str] = set()
@@ -147,7 +150,7 @@ class DividedDetection(EndingDetection):
         """
         for name in names:
             self._router.forget(name)
-            for known in (self._due, self.rule_marks, self.committed):
+            for known in (self._due, self.rule_marks, self.evaluated, self.committed):
                 known.pop(name, None)
             if name in self.station.rules:
                 self._outdated.add(name)
