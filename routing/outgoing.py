@@ -77,6 +77,8 @@ class Outgoing:
         self.credit = 0
         self.unacknowledged = 0
         self.last_sequence = 0
+        self._begun_above = 0
+        """The number above which this session's own begin."""
         self.is_numbered = False
         """Whether the broker has said where the numbers start."""
 
@@ -92,14 +94,15 @@ class Outgoing:
 
         Raises SessionError when the broker has events of this name that are not this session's.
         """
-        if self.is_numbered and last_sequence > self.last_sequence:
+        has_published = self.last_sequence > self._begun_above
+        if has_published and last_sequence > self.last_sequence:
             raise SessionError(
                 f"the broker has event {last_sequence} of {self._config.name!r}, but this client "
                 f"has published up to {self.last_sequence}: another one has used its name"
             )
-        if not self.is_numbered:
-            self.last_sequence = last_sequence
-            self.is_numbered = True
+        if not has_published:  # it may have been heard of meanwhile where the name was before
+            self.last_sequence = self._begun_above = max(self.last_sequence, last_sequence)
+        self.is_numbered = True
         self._waiting.extendleft(reversed(self._sent))
         self._sent.clear()
         while self._waiting and self._waiting[0].last <= last_sequence:
@@ -112,7 +115,9 @@ class Outgoing:
     def go_on_above(self, last_sequence: int) -> None:
         """Another broker of the network has had events of this name up to this number."""
         if not (self._waiting or self._sent):
+            begun = self.last_sequence == self._begun_above
             self.last_sequence = max(self.last_sequence, last_sequence)
+            self._begun_above = self.last_sequence if begun else self._begun_above
 
     def acknowledge(self, sequence: int) -> None:
         """The broker has dealt with everything up to ``sequence``."""

@@ -194,6 +194,19 @@ def test_another_client_under_the_same_name_is_noticed() -> None:
     assert "another one has used its name" in lost.reason
 
 
+def test_who_has_published_nothing_yet_goes_on_above_what_its_name_has_published() -> None:
+    """Its broker may hear of that after the first link, before the second; it was refused for it,
+    as somebody who had used another's name.
+    """
+    session = ready()
+    session.lose(1.0)
+    session.connect(2.0)
+    session.receive(welcome(last=3), 2.0)
+    session.receive(Confirmed(2), 2.0)
+    assert session.state is State.READY
+    assert session.publish(batch(1), 2.0) == (4, 4)
+
+
 @pytest.mark.parametrize(
     ("message", "complaint"),
     [
