@@ -7,7 +7,7 @@ rule has found meanwhile.
 
 import pytest
 from networks import run
-from simulator_text import SMALL, events, overlay
+from simulator_text import SMALL, TWO, events, overlay
 
 from routing.messages import Code
 from routing.network import strategy
@@ -229,3 +229,35 @@ links = [["b2", "b3"]]
     rules = "event Temp(area: string, value: float)\nrule hot: define Hot() from Temp()\n"
     outcome = run(written(text, rules, **{"temps.jsonl": events("Temp", 16.0)}))
     assert check(outcome) == []
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_rules_had_gone_on_without_is_late_under_another_root_too(written, name: str) -> None:
+    """Which knows nothing of how far they had come, where others had evaluated them: it was taken,
+    and what a sink had got was no longer what the rules say.
+    """
+    head, tail = TWO.split("[[source]]", 1)
+    at_b2 = tail.replace('"b1"', '"b2"').replace(
+        'name = "k1"\nbroker = "b2"', 'name = "k1"\nbroker = "b1"'
+    )
+    text = f"""{head}
+[protocol]
+heartbeat_s = 2.0
+lead_s = 60.0
+[[source]]{at_b2}
+[[fault]]
+kind = "cut"
+at_s = 5.554
+for_s = 18.794
+links = [["b1", "b2"]]
+"""
+    text = text.replace(
+        'name = "s1"\n', 'name = "s1"\nmoves = [{ at_s = 0.0, broker = "b2", away_s = 8.221 }]\n'
+    )
+    temps, smokes = events("Temp", 3.5, 25.0), events("Smoke", 2.0, *range(4, 40))
+    outcome = run(
+        written(f'strategy = "{name}"\n{text}', **{"s1.jsonl": temps, "s2.jsonl": smokes})
+    )
+    assert outcome.settled
+    assert check(outcome) == []
+    assert [one.sequences for one in outcome.experiment.sources[0].refusals] == [((1, 1),)]

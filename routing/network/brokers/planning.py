@@ -18,6 +18,10 @@ were published at a broker that is back and has forgotten them, by sources that 
 given up: nobody else says that nothing more of them comes. Where some may have been open, since
 another broker was the root while they were, the broker that is back publishes the type still, and
 says what comes of it (stations.publishers, Law 3).
+
+Law 5: rules go on without sources that have closed. How far they have come without a type is known
+where they are evaluated, which may be out of reach by the time that a source brings it again; no
+further, in any case, than what the others that they need have promised. So that is its mark.
 """
 
 from __future__ import annotations
@@ -27,6 +31,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from matcher.identity import plain_name
+from matcher.model import TIME_MIN
 from routing.messages import Known, Plan
 from routing.network.agreement.rounds import Absent, Round, raise_all
 from routing.network.brokers.agreed import Agreed
@@ -81,6 +86,8 @@ class Planning:
         if self._trees is not None:
             self._trees.hold_dues(found, absent)
         self._learn(found, homes)
+        if found.pause.introduce and not agreed.by_arrival:
+            self._raise_closed(found, {one for _, types in absent for one in types})
         due = self._due_in(found)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
@@ -122,7 +129,7 @@ class Planning:
             self._owe(found, others)
             present = {(name, home) for name, home, _ in found.sources}
             self._visiting.part_with(present, {name for name, _, _ in found.nodes})
-            for name, home, types in found.sources:
+            for name, home, types in filter(_is_named, found.sources):
                 schemas = self._ground.advertisements.schemas
                 known = tuple(schemas[one] for one in types if one in schemas)
                 self._visiting.introduce(name, home, known)
@@ -141,6 +148,18 @@ class Planning:
             elif one in needed:
                 homes[name].add(one)
         self._knowing.wait_no_longer(hopeless)
+
+    def _raise_closed(self, found: Round, absent: Collection[str]) -> None:
+        """Law 5. ``absent``: types that are published out of reach, where sources may be open."""
+        marks, fronts = self._detection.type_marks, self._detection.fronts
+        may_come = {one for _, _, types in found.sources for one in types}.union(absent)
+        closed = {one for _, _, types in found.nodes for one in types}.difference(may_come)
+        for name in sorted(closed):
+            for group in self._ground.deployments.groups(name):
+                bounds = [marks.get(one, TIME_MIN) for one in group if one in may_come]
+                come = [fronts[one] + 1 for one in group if one in fronts]
+                bound = min(bounds) if bounds else max(come, default=TIME_MIN)
+                marks[name] = max(bound, marks.get(name, TIME_MIN))
 
     def _out_of_reach(
         self, found: Round, homes: Container[str], remembered: Container[str]
@@ -212,6 +231,12 @@ class Planning:
                         if not had.intersection((name, one.version) for name in _names_of(one))
                     )
                 )
+
+
+def _is_named(source: tuple[str, str, tuple[str, ...]]) -> bool:
+    """Whether it is a source, not clients that may come back (stations.publishers, Law 3)."""
+    name, _, _ = source
+    return bool(name)
 
 
 def _forgotten(homes: Homes, others: Iterable[Known]) -> set[tuple[str, str]]:

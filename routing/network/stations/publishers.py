@@ -134,10 +134,11 @@ class Publishers:
 
     def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """As ``open``, to the root: so it knows who has left, and takes it for no other of that
-        name, which may be somewhere else by then.
+        name, which may be somewhere else by then. Those who may come back (Law 3) have none.
         """
         self._is_told_of = list(self._leaving)
-        return list(self.open)
+        back = [("", tuple(sorted(self.returning)))] if self.returning else []
+        return [*back, *self.open]
 
     def take_leaving(self) -> list[Source]:
         """Those that have closed since this was last asked, and of which the root has to hear."""
