@@ -164,6 +164,8 @@ class Scenario:
         return graph
 
 
+DELAY_MAX_MS = 86_400_000.0
+"""A day, in which a message is on its way."""
 SECONDS = re.compile(r"_s(\[\d+\])?$")
 """How keys end whose values are seconds."""
 QUIET_HEARTBEAT_S = 600.0
@@ -366,9 +368,15 @@ class _Reader:
             raise ValueError(f"{place}.between: {one} and {other} are linked already")
         graph.add_edge(one, other)
         _not_negative(f"{place}.delay_ms", table.delay_ms)
+        _at_most(f"{place}.delay_ms", table.delay_ms, DELAY_MAX_MS)
         return Link((one, other), _quality(place, table, table.delay_ms / 1e3))
 
     def _source(self, place: int, table: SourceTable, brokers: tuple[str, ...]) -> Source:
+        _named(
+            f"source[{place}].name",
+            table.name,
+            {one.name for one in self._table.source[: place - 1]},
+        )
         _known(f"source[{place}].broker", table.broker, brokers)
         _not_negative(f"source[{place}].at_s", table.at_s)
         path, moves = self._path(table.events), tuple(_moves(place, table, brokers))

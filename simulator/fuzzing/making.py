@@ -31,7 +31,8 @@ OPEN = 0.25
 MOVING = 0.25
 """The share of networks that are not torn where sources go on at other brokers."""
 FICKLE = 0.25
-"""The share of networks that are not torn where sinks turn to other filters, and sources rest."""
+"""The share of networks where sinks turn to other filters, and, if they are not torn, sources rest.
+"""
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
 NARROW = 0.1
@@ -59,7 +60,9 @@ def _random_case(seed: int, strategy: str) -> Case:
             opened = made_open(skewed, random) if random.random() < OPEN else skewed
             random = Random(f"{seed}/torn")
             if random.random() < TORN:
-                return torn(opened, random)
+                made = torn(opened, random)
+                random = Random(f"{seed}/turning")
+                return made_turning(made, random) if random.random() < FICKLE else made
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
@@ -114,15 +117,19 @@ def made_moving(case: Case, random: Random) -> Case:
     return replace(case, moves=tuple(move for name in some for move in moves(name)))
 
 
-def made_fickle(case: Case, random: Random) -> Case:
-    """The case with some sinks that turn to other filters, and back, often at once; and some of the
-    sources that stay where they are resting.
-    """
+def made_turning(case: Case, random: Random) -> Case:
+    """The case with some sinks that turn to other filters, and back, often at once."""
     span_s = seconds_of(case.events)
     sinks = tuple(
         replace(sink, then=tuple(_turns(sink, random, span_s))) if random.random() < 0.7 else sink
         for sink in case.sinks
     )
+    return replace(case, sinks=sinks)
+
+
+def made_fickle(case: Case, random: Random) -> Case:
+    """The same; and some of the sources that stay where they are rest."""
+    case, span_s = made_turning(case, random), seconds_of(case.events)
     moving, coming = {one.source for one in case.moves}, dict(case.coming)
     staying = [name for name, _ in case.homes if name not in moving]
     some = random.sample(staying, random.randint(0, len(staying)))
@@ -131,7 +138,7 @@ def made_fickle(case: Case, random: Random) -> Case:
         for name in some
         for at_s, away_s in _rests(random, span_s)
     )
-    return replace(case, sinks=sinks, moves=(*case.moves, *rests))
+    return replace(case, moves=(*case.moves, *rests))
 
 
 def _turns(sink: Sink, random: Random, span_s: float) -> Iterator[Then]:

@@ -276,3 +276,42 @@ brokers = ["b2"]
 """
     outcome = run(written(text, **{"temps.jsonl": events("Temp", 10.0, 11.0, 30.0, 40.0)}))
     assert check(outcome) == []
+
+
+@pytest.mark.parametrize("at_s", [1.05, 1.3, 1.6, 1.9])
+@pytest.mark.parametrize("away_s", [0.0, 3.0])
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_was_published_before_a_type_was_un_advertised_comes(
+    written, name: str, at_s: float, away_s: float
+) -> None:
+    """Also where the tree pauses just then, and holds it: what was asked went before it, and it was
+    of a type that nobody knew any more.
+    """
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}strategy = "{name}"
+{overlay({"b1 b2": 5.0, "b2 b3": 400.0})}
+[[source]]
+name = "s1"
+broker = "b1"
+events = "others.jsonl"
+moves = [{{ at_s = {at_s}, away_s = {away_s} }}]
+[[source]]
+name = "s2"
+broker = "b2"
+events = "s1.jsonl"
+[[sink]]
+name = "k1"
+broker = "b3"
+subscribe = ["Other()"]
+[[change]]
+at_s = 1.0
+broker = "b2"
+rules = "more.tesla"
+"""
+    times = [10.0, *(11.0 + one / 20 for one in range(20)), 20.0]
+    lines = [json.dumps({"type": "Other", "time": at, "data": {"n": 1}}) + "\n" for at in times]
+    more = "event Temp(area: string, value: float)\nrule hot: define Hot() from Temp()\n"
+    files = {"others.jsonl": "".join(lines), "more.tesla": more}
+    outcome = run(written(text, **files))
+    assert check(outcome) == []
+    assert [time for _, time in came(outcome)] == times

@@ -131,6 +131,21 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
         ),
         (
             "[[sink]]",
+            '[[source]]\nname = "s1"\nbroker = "b2"\nevents = "s1.jsonl"\n[[sink]]',
+            "source[2].name: there are two of the name 's1'",
+        ),
+        (
+            "[[source]]",
+            '[[link]]\nbetween = ["b1", "b2"]\ndelay_ms = 1e9\n[[source]]',
+            "link[2].between: b1 and b2 are linked already",
+        ),
+        (
+            '["b1", "b2"]',
+            '["b1", "b2"]\ndelay_ms = 1e9',
+            "link[1].delay_ms: expected 8.64e+07 at m",
+        ),
+        (
+            "[[sink]]",
             "[[sink]]\nat_s = 3.0\nthen = [{ at_s = 2.0 }]",
             "sink[1].then[1].at_s: expected at least 3, found 2",
         ),

@@ -75,6 +75,9 @@ class Requests:
         """What has been said to a client of another broker, whose request is being done."""
         self._answered: list[tuple[str, Answered]] = []
         """At the root: answers that wait until it has told what they are true of."""
+        self._behind_events: set[Peer] = set()
+        """The clients that have un-advertised types while events of theirs are held: these go
+        first, or they would be of a type that is known no more."""
 
     @property
     def has_work(self) -> bool:
@@ -103,6 +106,9 @@ class Requests:
         ground, father = self._ground, self._router.father
         self._petitions.check_room()
         if father is None or self._detection.publishers.is_leaving(link.name):
+            self._petitions.wait(link.peer, request)
+            return
+        if self._is_behind_events(link.peer, request):
             self._petitions.wait(link.peer, request)
             return
         if isinstance(request, Advertise):
@@ -286,6 +292,17 @@ class Requests:
             if not isinstance(asked, _Due):  # by an own client, and nothing of it has been done
                 assert isinstance(sender, bytes)
                 self._petitions.wait(sender, asked)
+
+    def _is_behind_events(self, peer: Peer, request: Asking) -> bool:
+        if isinstance(request, Unadvertise) and self._detection.is_held:
+            self._behind_events.add(peer)
+        return peer in self._behind_events
+
+    def ask_behind_events(self) -> None:
+        """What was held has gone."""
+        if self._behind_events:
+            self._behind_events.clear()
+            self.ask_again()
 
     def ask_again(self) -> None:
         """Ask what has waited; it waits on, if it still has to."""

@@ -438,9 +438,11 @@ class Broker(Node):
                 passing.ask_below()
             else:
                 self._openings.ask_below(passing.take_asked())
-        if detection.publishers.have_left and not detection.is_held:
-            passing.say_who_left()
-            self._requests.ask_again()  # who was here before, and is back
+        if not detection.is_held:
+            self._requests.ask_behind_events()
+            if detection.publishers.have_left:
+                passing.say_who_left()
+                self._requests.ask_again()  # who was here before, and is back
         if is_at_work:
             self._surveying.look_at_ledger()
         if trees is not None:
