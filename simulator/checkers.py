@@ -22,12 +22,12 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
-from simulator.dues import due, misnumbered
+from simulator.dues import due, had, misnumbered
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
-from simulator.oracle import Answer, Oracle, delivered, differences
+from simulator.oracle import Answer, Oracle, differences
 from simulator.scenario import CHECKS
 
 REST_S = 60.0
@@ -59,7 +59,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
     losses = None if by_arrival else _losses(experiment)
     for name, sink in experiment.sinks.items():
-        got = delivered(sink.arrivals)
+        got = had(sink)
         expected = due(experiment, sink, oracle, got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"

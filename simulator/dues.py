@@ -3,6 +3,9 @@
 Law 1: what is published, or found, before a subscription is in force may come or not; and so may
 what is under way when it is given up. All between is due.
 
+What comes before it is due may come to each subscription: with trees of sinks, one that begins anew
+where sources have closed may bring again what another of the same sink's had brought.
+
 Law 2: an event bears the numbers of the subscriptions that it satisfies, of those that it is due
 for; of others that it satisfies only while they are asked for or given up.
 """
@@ -16,13 +19,38 @@ from typing import TYPE_CHECKING, TypeAlias
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
 from simulator.clients import Sink, Wish
-from simulator.oracle import Answer, Oracle, delivered
+from simulator.oracle import Answer, Oracle, delivered, in_order
 
 if TYPE_CHECKING:
     from simulator.experiment import Experiment
 
 Keys: TypeAlias = Set[tuple[str, str]]
 """Sources and ids of events."""
+
+
+def had(sink: Sink) -> Answer:
+    """What has come to it; once, what has come to several subscriptions one after another."""
+    return Answer.of(_had_by_each(sink) if _turns(sink) else _events_of(sink))
+
+
+def _events_of(sink: Sink) -> Iterator[Event]:
+    return (event for one in sink.arrivals for event in in_order(one.delivery))
+
+
+def _had_by_each(sink: Sink) -> Iterator[Event]:
+    seen: dict[tuple[str, str], set[int]] = {}
+    for one in sink.arrivals:
+        numbers_of = {
+            (event.source, event.id): set(numbers)
+            for batch, numbers in zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
+            for event in batch.events()
+        }
+        for event in in_order(one.delivery):
+            key = event.source, event.id
+            before = seen.setdefault(key, set())
+            if not before or before & numbers_of[key]:
+                yield event
+            before |= numbers_of[key]
 
 
 def due(experiment: Experiment, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
@@ -49,7 +77,7 @@ def misnumbered(experiment: Experiment, sink: Sink, oracle: Oracle) -> Iterator[
                     may_be = wish.asked_at <= one.moment <= wish.ended_at and bool(mask.all())
                 else:
                     must = _must(batch, by_wish.get(number))
-                    may_be = not any(mask[place] for place in must)
+                    may_be = one.moment > wish.left_at or not any(mask[place] for place in must)
                 if not may_be:
                     wrong.add(number)
             if wrong:
