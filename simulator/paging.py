@@ -2,7 +2,7 @@
 
 A message among a thousand brokers touches a few hundred small objects out of gigabytes, and the
 processor waits for each of them: first for where it is (the page tables), then for what it is. With
-pages of 2 MiB the first is nearly free, which is a sixth of the time.
+pages of 2 MiB the first is nearly free, which is a tenth to a sixth of the time.
 
 Law: it is advice, and nothing follows from it but time. Where the system knows none (it is not
 Linux, or has no such pages), or will not, all stays as it is.
