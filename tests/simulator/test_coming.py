@@ -315,3 +315,45 @@ rules = "more.tesla"
     outcome = run(written(text, **files))
     assert check(outcome) == []
     assert [time for _, time in came(outcome)] == times
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_what_rules_above_had_gone_on_without_is_late(written, name: str) -> None:
+    """The broker of a source that had closed evaluates the rule over it; another the one above,
+    which was further, and what came of it then was missing.
+    """
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}strategy = "{name}"
+{overlay({"b1 b2": 5.0})}
+[[source]]
+name = "s1"
+broker = "b2"
+events = "smokes.jsonl"
+moves = [{{ at_s = 1.163, broker = "b1", away_s = 8.482 }}]
+[[source]]
+name = "s2"
+broker = "b2"
+events = "temps.jsonl"
+[[source]]
+name = "s3"
+broker = "b1"
+events = "others.jsonl"
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Both()"]
+"""
+    rules = """
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule one: define One() from Smoke()
+rule both: define Both() from all One() as e0, Temp() as e1 within 1 s
+"""
+    files = {
+        "smokes.jsonl": events("Smoke", 11.0, 14.0),
+        "temps.jsonl": events("Temp", 14.0),
+        "others.jsonl": events("Temp", 13.999999),
+    }
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    assert [one.code for one in outcome.experiment.sources[0].refusals] == [Code.LATE]

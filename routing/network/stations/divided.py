@@ -170,7 +170,24 @@ class DividedDetection(EndingDetection):
         """At the root: as was last found in the whole network. Of rules no more is known here than
         their outlooks, and what comes before one may still be evaluated (stations.progress).
         """
-        return {name: self.type_marks.get(name, TIME_MIN) for name in names}
+        return {
+            name: max(self.type_marks.get(name, TIME_MIN), self._gone_on_to(name)) for name in names
+        }
+
+    def _gone_on_to(self, name: str) -> int:
+        """At the root: how far rules have been evaluated without a type whose sources have closed,
+        be it for rules above those that use it, which may be evaluated elsewhere.
+        """
+        known = self._advertisements.find(name)
+        if self._by_arrival or (known is not None and known.advertisers):
+            return TIME_MIN
+        marks = [
+            (one.since, self.rule_marks.get(one.rule.name, TIME_MIN))
+            for one in self._deployments.rules
+            if name in self._deployments.needs(one.rule.name)
+        ]
+        evaluated = (mark for since, mark in marks if since is None or mark > since)
+        return max((mark for mark in evaluated if mark < CLOSED), default=TIME_MIN)
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:
         """A local source publishes these types: its events lie beyond the marks given here. From
