@@ -234,7 +234,8 @@ def _marks_of(broker: Broker, sinks: Collection[Peer | None]) -> Iterator[tuple[
         # What nobody here wants any more may begin anew for whoever wants it next.
         rules = [one for one in sink.rules if _is_supplied(broker, one)]
         had = {_told(one): detection.reached(one.rule.name) for one in rules}
-        yield f"what sink {sink.peer.decode()} has of rule", ((epoch, sink.peer), had)
+        numbers = tuple(sorted(one.number for one in sink.interests))
+        yield f"what sink {sink.peer.decode()} has of rule", ((epoch, sink.peer, numbers), had)
 
 
 def _is_supplied(broker: Broker, deployed: Deployed) -> bool:
