@@ -53,9 +53,9 @@ class Account:
 
     @property
     def taken(self) -> int:
-        """How many it has."""
+        """How many it has; at least, where publishing was broken off in the midst of a slice."""
         waiting = sum(one.unacknowledged for one in self.publishers.values())
-        return self.sent - waiting - self.refused
+        return max(0, self.sent - waiting - self.refused)
 
     def take_reason(self) -> str:
         """Why it refused the first of those of which this was not asked yet."""
@@ -94,8 +94,8 @@ def replay(
                             connect_timeout_s=connect_timeout_s,
                         )
                     )
-                account.sent += sum(map(len, batches))
                 publishers[source].publish_batch(batches)
+                account.sent += sum(map(len, batches))
             for publisher in publishers.values():
                 publisher.promise(one.next_start)
 

@@ -507,8 +507,11 @@ class Sink(Client):
         """
         request = refusal.request if isinstance(refusal, Refused) else None
         asked = None if request is None else self._requests.get(request)
-        is_over = asked is not None and asked[0].left_at != math.inf
-        if request is not None and is_over:
+        if request is None or asked is None or refusal.code is not Code.SILENT:
+            return False
+        wish, begins = asked
+        is_over = begins and wish.left_at != math.inf
+        if is_over:
             del self._requests[request]
         return is_over
 

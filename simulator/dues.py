@@ -131,6 +131,9 @@ def _due_for(experiment: Experiment, sink: Sink, wish: Wish, oracle: Oracle) -> 
     begins = _begins(experiment, wish.confirmed_at)
     found_from = max(begins.values(), default=0.0)
     is_left = sink.has_left or wish.left_at != math.inf
+    surely_before = -math.inf
+    if wish.left_at != math.inf:
+        surely_before = (wish.left_at - _way_s(experiment)) * MICROSECONDS
     came = delivered(one for one in sink.arrivals if one.moment < wish.left_at)
     last_found = max((one.time for one in came.composite), default=TIME_MIN)
     last_of: dict[str, int] = {}
@@ -138,12 +141,27 @@ def _due_for(experiment: Experiment, sink: Sink, wish: Wish, oracle: Oracle) -> 
         last_of[one.source] = max(one.time, last_of.get(one.source, one.time))
     answer = oracle.answer([wish.text])
     for one in (*answer.composite, *answer.published):
+        last: float
         if one.source.startswith(RULE_SOURCE):
             begin, last = found_from, last_found
         else:
             begin, last = begins.get(one.source, math.inf), last_of.get(one.source, TIME_MIN)
+            last = last if sink.has_left else max(last, surely_before)
         if one.time >= begin and not (is_left and one.time >= last):
             yield one
+
+
+def _way_s(experiment: Experiment) -> float:
+    """How long what is published may be under way, tree pauses and all; inf where that depends on
+    what goes wrong, on what brokers cost, or on sources that wait.
+    """
+    scenario = experiment.scenario
+    costs = scenario.message_cost_s, scenario.byte_cost_s, scenario.processing
+    is_narrow = scenario.source_lead_max_s is not None or scenario.publish_credit is not None
+    is_restless = scenario.changes or any(source.moves for source in experiment.sources)
+    if scenario.faults or any(costs) or is_narrow or is_restless:
+        return math.inf
+    return 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
 
 
 def _begins(experiment: Experiment, confirmed_at: float) -> Mapping[str, float]:

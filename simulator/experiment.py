@@ -223,7 +223,8 @@ class Experiment:
         while simulation.now < end + SETTLED_MAX_S:
             simulation.run(simulation.now + QUIET_S)
             before, news = news, self._news()
-            if news == before and self._is_done and not self._is_queueing:
+            is_waiting = self._is_queueing or self._is_expecting
+            if news == before and self._is_done and not is_waiting:
                 self._conclude()
                 return Outcome(self, simulation.now, True)
         return Outcome(self, simulation.now, False)
@@ -262,6 +263,11 @@ class Experiment:
             return True
         neighbours = (host.broker.overlay.neighbours for host in self._running())
         return any(one.buffered > one.under_way for own in neighbours for one in own.values())
+
+    @property
+    def _is_expecting(self) -> bool:
+        """Whether some broker gives its clients time to come back (stations.publishers, Law 3)."""
+        return any(host.broker.ground.detection.publishers.returning for host in self._running())
 
     def _news(self) -> tuple[int, ...]:
         """Counts that stand still when nothing happens any more.

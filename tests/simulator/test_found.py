@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from msgspec.structs import replace as changed
+from networks import run
+from simulator_text import RULES, SMALL, events
 
 from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.delivery.sinks import Sink, Sinks
@@ -14,6 +17,7 @@ from routing.messages import Delivery
 from routing.network.stations.divided import DividedDetection
 from routing.serving.deployment import Deployments
 from routing.serving.sources import Source
+from simulator.checkers import check
 from simulator.fuzzing.campaign import differences, kinds_of
 from simulator.fuzzing.making import made_fickle, random_case
 from simulator.oracle import Answer
@@ -91,6 +95,19 @@ def test_what_has_waited_for_a_subscription_that_ends(monkeypatch: pytest.Monkey
     assert differences(case) == []
     monkeypatch.setattr(Sink, "forget", lambda *_: None)
     assert "Y came for subscriptions [1]" in "\n".join(differences(case))
+
+
+def test_a_sink_that_was_given_nothing_before_it_turned(tmp_path: Path) -> None:
+    """What it is due ends with what came last, but for what was published long before."""
+    (tmp_path / "rules.tesla").write_text(RULES)
+    (tmp_path / "s1.jsonl").write_text(events("Temp", *range(10, 50)))
+    then = 'subscribe = ["Temp()"]\nthen = [{ at_s = 30.0, unsubscribe = ["Temp()"] }]'
+    text = SMALL.replace('subscribe = ["Fire(temp > 45)", "Temp()"]', then)
+    (tmp_path / "scenario.toml").write_text(text)
+    outcome = run(tmp_path / "scenario.toml")
+    assert check(outcome) == []
+    outcome.experiment.sinks["k1"].arrivals.clear()
+    assert "missing" in "\n".join(check(outcome))
 
 
 def test_types_that_are_advertised_still(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,6 +98,56 @@ def test_who_had_closed_at_a_broker_that_has_failed_is_waited_for_for_seconds_at
     assert came[35.9] < 36
 
 
+@pytest.mark.parametrize("at_s", [10.5, 10.62, 10.75])
+@pytest.mark.parametrize("lasts_s", [1.0, 2.5, 3.0])
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_broker_that_is_back_before_anybody_has_missed_it(
+    written, name: str, at_s: float, lasts_s: float
+) -> None:
+    """A plan for what its clients ask came before one for its return, and what others of its
+    clients had published was known no more, and not given up: rules waited for it for ever.
+    """
+    links = {"b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 50.0, "b4 b1": 50.0, "b2 b4": 50.0}
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f"""{head}strategy = "{name}"
+{overlay(links)}
+[[source]]
+name = "s1"
+broker = "b3"
+events = "temps.jsonl"
+[[source]]
+name = "s2"
+broker = "b4"
+events = "smokes.jsonl"
+[[source]]
+name = "s3"
+broker = "b3"
+events = "others.jsonl"
+[[sink]]
+name = "k1"
+broker = "b1"
+subscribe = ["Fire()"]
+[[fault]]
+kind = "crash"
+at_s = {at_s}
+for_s = {lasts_s}
+brokers = ["b3"]
+"""
+    odd = """
+event Other(area: string)
+rule odd: define Odd() from Other() and last Smoke() within 9 s from Other
+"""
+    files = {
+        "temps.jsonl": events("Temp", 2.0, 3.0, 4.0),
+        "smokes.jsonl": events("Smoke", *TEMPS),
+        "others.jsonl": events("Other", *range(2, 60)),
+    }
+    outcome = run(written(text, CALM + odd, **files))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert {*range(6, 60, 2)} <= fires(outcome).keys()
+
+
 def test_what_a_broker_waits_for_is_told_by_its_status(written) -> None:
     """Else nobody would know why a rule stands still."""
     told = []

@@ -120,7 +120,9 @@ class Planning:
         raise_all(detection.fronts, found.fronts.items())
         raise_all(detection.type_marks, found.marks.items())
         lent = knowing.take_lent()
-        if found.pause.introduce:
+        if not found.pause.introduce:  # a broker may be back before anybody has missed it
+            self._bring_back(_forgotten(homes, (self._agreed.known,)), homes)
+        else:
             others = (self._agreed.known, *found.known)
             forgotten = _forgotten(homes, others)
             knowing.learn(found.known)
