@@ -87,7 +87,7 @@ class Planning:
             self._trees.hold_dues(found, absent)
         self._learn(found, homes)
         if found.pause.introduce and not agreed.by_arrival:
-            self._raise_closed(found, {one for _, types in absent for one in types})
+            self._raise_closed(found, homes, absent)
         due = self._due_in(found)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
@@ -151,12 +151,16 @@ class Planning:
                 homes[name].add(one)
         self._knowing.wait_no_longer(hopeless)
 
-    def _raise_closed(self, found: Round, absent: Collection[str]) -> None:
-        """Law 5. ``absent``: types that are published out of reach, where sources may be open."""
+    def _raise_closed(self, found: Round, homes: Homes, absent: Absent) -> None:
+        """Law 5. Where brokers are out of reach, or have forgotten what they published (Law 4),
+        sources may be open that have not said so.
+        """
         marks, fronts = self._detection.type_marks, self._detection.fronts
-        may_come = {one for _, _, types in found.sources for one in types}.union(absent)
-        closed = {one for _, _, types in found.nodes for one in types}.difference(may_come)
-        for name in sorted(closed):
+        said = {one for _, _, types in found.nodes for one in types}
+        may_come = {one for types in homes.values() for one in types} - said
+        may_come.update(one for _, types in absent for one in types)
+        may_come.update(one for _, _, types in found.sources for one in types)
+        for name in sorted(said - may_come):
             for group in self._ground.deployments.groups(name):
                 bounds = [marks.get(one, TIME_MIN) for one in group if one in may_come]
                 come = [fronts[one] + 1 for one in group if one in fronts]
