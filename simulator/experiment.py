@@ -267,7 +267,7 @@ class Experiment:
     @property
     def _is_expecting(self) -> bool:
         """Whether some broker gives its clients time to come back (stations.publishers, Law 3)."""
-        return any(host.broker.ground.detection.publishers.returning for host in self._running())
+        return any(host.broker.expects_clients for host in self._running())
 
     def _news(self) -> tuple[int, ...]:
         """Counts that stand still when nothing happens any more.

@@ -27,6 +27,7 @@ class Alone(Node):
 
     overlay = SimpleNamespace(states=(), neighbours={})
     rules_evaluated = 0
+    expects_clients = False
 
 
 class AloneExperiment(Experiment):

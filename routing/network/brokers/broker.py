@@ -193,6 +193,11 @@ class Broker(Node):
         return self._knowing.lent
 
     @property
+    def expects_clients(self) -> bool:
+        """Whether it gives clients time to come back that it has forgotten."""
+        return bool(self._divided.publishers.returning)
+
+    @property
     def is_at_rest(self) -> bool:
         """Whether it works by a plan for the tree as it is, has told and heard all that follows
         from what it knows, and waits for nothing of its neighbours.
