@@ -30,11 +30,7 @@ Keys: TypeAlias = Set[tuple[str, str]]
 
 def had(sink: Sink) -> Answer:
     """What has come to it; once, what has come to several subscriptions one after another."""
-    return Answer.of(_had_by_each(sink) if _turns(sink) else _events_of(sink))
-
-
-def _events_of(sink: Sink) -> Iterator[Event]:
-    return (event for one in sink.arrivals for event in in_order(one.delivery))
+    return Answer.of(_had_by_each(sink)) if _turns(sink) else delivered(sink.arrivals)
 
 
 def _had_by_each(sink: Sink) -> Iterator[Event]:
