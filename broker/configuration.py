@@ -23,7 +23,7 @@ from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
 from routing.config import Late, NodeConfig, Ordering
-from routing.overlay.config import OverlayConfig
+from routing.overlay.config import FORGET_S, OverlayConfig
 
 Values = dict[str, Any]
 
@@ -34,6 +34,7 @@ _OWN = {
     "log_level": "info",
     "link": (),
     "strategy": None,
+    "forget_s": FORGET_S,
 }
 _NODE = {field.name: field.default for field in dataclasses.fields(NodeConfig)}
 
@@ -80,10 +81,19 @@ class Configuration:
         strategy: str | None = self.values["strategy"]
         return strategy
 
-    def overlay(self, life: int) -> OverlayConfig:
-        """The part of the overlay, for a broker that starts at ``life`` microseconds."""
+    @property
+    def forget_s(self) -> float:
+        """After how long brokers out of reach are forgotten, if this broker begins a network."""
+        forget_s: float = self.values["forget_s"]
+        return forget_s
+
+    def overlay(self, life: int, forget_s: float) -> OverlayConfig:
+        """The part of the overlay, for a broker that starts at ``life`` microseconds in a network
+        whose brokers forget after ``forget_s``.
+        """
         names = ("name", "heartbeat_s", "heartbeats_missed_max")
-        return OverlayConfig(life=life, **{name: self.values[name] for name in names})
+        chosen = {name: self.values[name] for name in names}
+        return OverlayConfig(life=life, forget_s=forget_s, **chosen)
 
     @property
     def node(self) -> NodeConfig:
@@ -118,7 +128,22 @@ def load(
     values |= from_flags(flags)
     configuration = Configuration(values)
     configuration.node  # noqa: B018 - refused now, not when the broker starts
+    _check_forgetting(configuration)
     return configuration
+
+
+def _check_forgetting(configuration: Configuration) -> None:
+    """ConfigurationError where brokers would forget others before all have noticed their absence;
+    what is as it is without being said is taken.
+    """
+    forget_s = configuration.forget_s
+    least_s = configuration.overlay(1, forget_s).least_forget_s
+    if forget_s < least_s and forget_s != FORGET_S:
+        given = configuration.values["heartbeat_s"], configuration.values["heartbeats_missed_max"]
+        raise ConfigurationError(
+            f"forget_s: expected at least {least_s:g} seconds where heartbeat_s is {given[0]:g} "
+            f"and heartbeats_missed_max {given[1]}, found {forget_s:g}"
+        )
 
 
 def from_file(file: Path) -> Values:

@@ -26,6 +26,8 @@ LEVELS = ("debug", "info", "warning", "error")
 LATE = ("refuse", "deliver")
 NAME_MAX, HEARTBEAT_MAX_S, TYPES_MAX = 255, 86_400.0, 50_000
 """What the wire has room for (routing.messages.values)."""
+FORGET_MAX_S = 1e8
+"""Some years."""
 NEVER = "never"
 ANY = "any"
 
@@ -126,6 +128,13 @@ def _heartbeat(value: Any) -> float:
     return number
 
 
+def _forgetting(value: Any) -> float:
+    number = _seconds(value)
+    if not 0 < number <= FORGET_MAX_S:
+        raise ValueError
+    return number
+
+
 def _seconds_or_never(value: Any) -> float | None:
     return None if value == NEVER or value is None else _seconds(value)
 
@@ -172,6 +181,7 @@ COUNT = Kind("COUNT", "a whole number of at least 1", _count)
 TYPES = Kind("COUNT", f"a whole number from 1 to {TYPES_MAX}", _types)
 SECONDS = Kind("SECONDS", "a number of seconds", _seconds)
 HEARTBEAT = Kind("SECONDS", f"seconds above 0, at most {HEARTBEAT_MAX_S:g}", _heartbeat)
+FORGET = Kind("SECONDS", f"seconds above 0, at most {FORGET_MAX_S:g}", _forgetting)
 SECONDS_OR_NEVER = Kind(
     "SECONDS|never", 'a number of seconds, or "never"', _seconds_or_never, NEVER
 )
@@ -199,6 +209,12 @@ KEYS = (
         "network",
         _one_of(ORDERINGS),
         "what an event's time is to rules: its own, or when it arrived where they are evaluated",
+    ),
+    Key(
+        "forget_s",
+        "network",
+        FORGET,
+        "when brokers out of reach are forgotten, and rules go on without them; as strategy is",
     ),
     Key("heartbeat_s", "links", HEARTBEAT, "how often clients and neighbours hear from the broker"),
     Key("heartbeats_missed_max", "links", COUNT, "intervals of silence after which one is lost"),

@@ -27,12 +27,13 @@ from matcher.model import MICROSECONDS
 from routing.config import FIXED, NodeConfig, Ordering
 from routing.installed import load_installed
 from routing.network import strategy
+from routing.network.agreement.terms import Terms
 from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
 from rules.engine.engine import Detector
 
-FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", *FIXED})
+FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", "forget_s", *FIXED})
 """The keys that a running broker cannot change."""
 
 
@@ -148,14 +149,16 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
         known = costs.of_this_machine(os.environ)
         return engine_of(configuration.engine, configuration.threads, known)
 
-    def join(config: NodeConfig, terms: str, now: float) -> Broker:
-        overlay = configuration.overlay(round(now * MICROSECONDS))
-        return make_broker(config, overlay, engine(), strategy.make(terms), now)
+    def join(config: NodeConfig, terms: Terms, now: float) -> Broker:
+        overlay = configuration.overlay(round(now * MICROSECONDS), terms.forget_s)
+        return make_broker(config, overlay, engine(), strategy.make(terms.strategy), now)
 
     by_arrival = configuration.node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Solitary(configuration.node, engine(), join, now), transport, clock)
-    broker = join(configuration.node, configuration.strategy or strategy.Centralized.name, now)
+    name = configuration.strategy or strategy.Centralized.name
+    terms = Terms(name, configuration.node.ordering, configuration.forget_s)
+    broker = join(configuration.node, terms, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock)

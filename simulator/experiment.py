@@ -371,7 +371,9 @@ class Experiment:
 
         def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)
-            overlay = OverlayConfig(name, life, heartbeat_s=scenario.heartbeat_s)
+            overlay = OverlayConfig(
+                name, life, heartbeat_s=scenario.heartbeat_s, forget_s=scenario.forget_s
+            )
             engine = rules.engine.make(scenario.engine)
             return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 

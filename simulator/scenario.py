@@ -21,6 +21,7 @@ import networkx as nx
 from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
+from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine import ENGINES
 from simulator import mishaps, processing
 from simulator.faults import Fault, together
@@ -153,6 +154,7 @@ class Scenario:
     checks: tuple[str, ...] = CHECKS
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
+    forget_s: float = FORGET_S
 
     @property
     def graph(self) -> nx.Graph:
@@ -288,8 +290,24 @@ class _Reader:
             self._checks(),
             protocol.source_lead_max_s,
             protocol.publish_credit,
+            self._forget_s(heartbeat_s),
         )
         return made if table.faults is None else self._struck(made, table.faults)
+
+    def _forget_s(self, heartbeat_s: float) -> float:
+        """After how long brokers out of reach are forgotten; if it is said, not before all have
+        noticed that they are.
+        """
+        forget_s = self._table.protocol.forget_s
+        if forget_s is None:
+            return FORGET_S
+        least_s = OverlayConfig("any", heartbeat_s=heartbeat_s).least_forget_s
+        if forget_s < least_s:
+            raise ValueError(
+                f"protocol.forget_s: expected at least {least_s:g} seconds where heartbeat_s is "
+                f"{heartbeat_s:g}, found {forget_s:g}"
+            )
+        return forget_s
 
     def _struck(self, made: Scenario, table: mishaps.Mishaps) -> Scenario:
         """The scenario with the faults of ``[faults]`` too."""

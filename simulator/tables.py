@@ -108,6 +108,7 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     message_cost_us: float = 0.0
     byte_cost_ns: float = 0.0
     source_silence_max_s: float | None = None
+    forget_s: float | None = None
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     processing: str | None = None

@@ -3,11 +3,11 @@
 Law 1: alone it is a Node, and costs what a Node costs: no rounds, no plans, nothing kept for
 brokers that might be lost.
 
-Law 2: the first greeting makes it part of a network, with the strategy and the ordering that the
-greeting names, provided that nothing depends on it yet: neither rules nor sources. Its clients are
-sent away to come back, as after a broken link. Otherwise the greeting is refused: what a Node has
-begun does not move. A broker that is to have rules first and neighbours later is started as part
-of a network (``rexmq broker --strategy``).
+Law 2: the first greeting makes it part of a network, with the terms that the greeting names (its
+strategy, its ordering), provided that nothing depends on it yet: neither rules nor sources. Its
+clients are sent away to come back, as after a broken link. Otherwise the greeting is refused: what
+a Node has begun does not move. A broker that is to have rules first and neighbours later is started
+as part of a network (``rexmq broker --strategy``).
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from routing.config import NodeConfig, Ordering
+from routing.config import NodeConfig
 from routing.effects import Close, Effect, Log, Peer, Send
 from routing.errors import Refusal
 from routing.messages import Code, FromClient, Goodbye, LinkHello
-from routing.network.agreement.terms import read_terms
+from routing.network.agreement.terms import Terms, read_terms
 from routing.network.brokers.broker import Broker
 from routing.node import Node
 from rules.engine.engine import Detector
 
-Join = Callable[[NodeConfig, str, float], Broker]
-"""Makes the broker of a network that goes by this strategy, at this time in seconds."""
+Join = Callable[[NodeConfig, Terms, float], Broker]
+"""Makes a broker of a network with these terms, at this time in seconds."""
 
 
 class Solitary(Node):
@@ -92,26 +92,27 @@ class Solitary(Node):
 
     def _take_greeting(self, peer: Peer, hello: LinkHello) -> None:
         try:
-            name, ordering = read_terms(hello.terms)
+            terms = read_terms(hello.terms)
         except Refusal as refusal:
             self._refuse(peer, hello, str(refusal))
             return
         if len(self._deployments) or any(source.is_open for source in self._sources):
             reason = f"broker {self._config.name!r} has begun to work alone: start it as part of "
-            self._refuse(peer, hello, f"{reason}a network, with --strategy {name}")
+            self._refuse(peer, hello, f"{reason}a network, with --strategy {terms.strategy}")
         else:
-            self._become_broker(name, ordering).be_greeted(peer, hello, self._moment.now)
+            self._become_broker(terms).be_greeted(peer, hello, self._moment.now)
 
     def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
         self.emit(Send(peer, Goodbye(reason, Code.TERMS)))
         self.emit(Close(peer, reason))
         self.emit(Log("info", "link refused", {"neighbour": hello.name, "reason": reason}))
 
-    def _become_broker(self, name: str, ordering: Ordering) -> Broker:
+    def _become_broker(self, terms: Terms) -> Broker:
+        name, ordering = terms.strategy, terms.ordering
         self._log("info", "part of a network from now on", strategy=name, ordering=ordering.value)
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        broker = self._join(replace(self._config, ordering=ordering), name, self._moment.now)
+        broker = self._join(replace(self._config, ordering=ordering), terms, self._moment.now)
         broker.emit = self.emit
         self._broker = broker
         return broker

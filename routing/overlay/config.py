@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+FORGET_S = 3_600.0
+"""Seconds out of reach after which a broker is forgotten, unless the network chooses otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class OverlayConfig:
@@ -41,8 +44,9 @@ class OverlayConfig:
     link_delay_us: int = 1_000
     """The delay of a link that has not been told or measured, in microseconds. Measured ones are
     rounded up to multiples of it, so that chance does not choose the centre."""
-    forget_s: float = 3_600.0
-    """Seconds out of reach after which a broker is forgotten."""
+    forget_s: float = FORGET_S
+    """Seconds out of reach after which a broker is forgotten. Neighbours notice one another's
+    absence at different times: it is to be at least ``least_forget_s``."""
     neighbours_max: int = 256
     """Links at a time."""
     nodes_max: int = 10_000
@@ -53,8 +57,17 @@ class OverlayConfig:
         """Seconds out of reach after which others may have forgotten this broker: they may have
         missed it a little earlier than it missed them.
         """
-        margin_s = 2 * self.heartbeat_s * self.heartbeats_missed_max + self.settle_s
-        return max(self.forget_s - margin_s, self.forget_s / 2)
+        return max(self.forget_s - self._margin_s, self.forget_s / 2)
+
+    @property
+    def least_forget_s(self) -> float:
+        """The least ``forget_s`` of which one can say who may have forgotten whom."""
+        return 2 * self._margin_s
+
+    @property
+    def _margin_s(self) -> float:
+        """Seconds by which others may have missed this broker before it missed them, at most."""
+        return 2 * self.heartbeat_s * self.heartbeats_missed_max + self.settle_s
 
     def __post_init__(self) -> None:
         _require(bool(self.name), "name must not be empty")

@@ -19,7 +19,7 @@ which may not have known it before. Who is back in reach is told of again, thoug
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
 
@@ -36,8 +36,9 @@ class Floods:
         self._news: dict[str, dict[str, None]] = {}
         self._missed: dict[str, float] = {}
         """Since when a broker has been out of reach, in seconds."""
-        self._estranged: set[str] = set()
-        """Who may have forgotten this broker (Law 4); at most ``nodes_max``."""
+        self._estranged: dict[str, float] = {}
+        """Who may have forgotten this broker, and since when they were out of reach (Law 4); at
+        most ``nodes_max``."""
         self.revision = 0
         """Counts up with everything that is news here."""
         self.refused = 0
@@ -107,42 +108,45 @@ class Floods:
         back = {one: at for one, at in self._missed.items() if one in reachable}
         for name in back:
             del self._missed[name]
-        self.estrange(one for one, at in back.items() if now - at >= self._config.estranged_s)
+        estranged_s = self._config.estranged_s
+        self._estrange({one: at for one, at in back.items() if now - at >= estranged_s})
         for name in back:
             self._spread(name)
         for name in self._states.keys() - reachable:
             self._missed.setdefault(name, now)
-        gone = [one for one, at in self._missed.items() if at + self._config.forget_s <= now]
+        gone = {one: at for one, at in self._missed.items() if at + self._config.forget_s <= now}
         for name in gone:
             del self._states[name], self._missed[name]
             self.revision += 1
-        self.estrange(gone)
-        return gone
+        self._estrange(gone)
+        return list(gone)
 
     @property
     def forgets_at(self) -> float | None:
         """When somebody will have been out of reach for too long; None while all are there."""
         return min(self._missed.values()) + self._config.forget_s if self._missed else None
 
-    def be_away(self) -> None:
-        """All may have forgotten this broker, and one another beyond it: tell everything again,
-        though nothing is new.
+    def be_away(self, since: float) -> None:
+        """All may have forgotten this broker since then, and one another beyond it: tell everything
+        again, though nothing is new.
         """
-        self.estrange(one for one in self._states if one != self._config.name)
+        self._estrange({one: since for one in self._states if one != self._config.name})
         self._renew(self.own, self.own.version)
         for neighbour in self._news:
             self.join(neighbour)
 
-    def estrange(self, names: Iterable[str]) -> None:
-        """These may have forgotten this broker (Law 4)."""
+    def _estrange(self, missed: Mapping[str, float]) -> None:
+        """These may have forgotten this broker (Law 4), who were out of reach since then."""
         room = self._config.nodes_max - len(self._estranged)
-        self._estranged.update(islice(names, max(room, 0)))
+        for name, at in islice(missed.items(), max(room, 0)):
+            self._estranged[name] = min(at, self._estranged.get(name, at))
 
-    def meet(self, names: Iterable[str]) -> set[str]:
-        """Which of these may have forgotten this broker; they know it from now on."""
-        met = self._estranged.intersection(names)
-        self._estranged -= met
-        return met
+    def meet(self, names: Iterable[str]) -> dict[str, float]:
+        """Which of these may have forgotten this broker, and since when they were out of reach, in
+        seconds; they know it from now on.
+        """
+        met = [name for name in names if name in self._estranged]
+        return {name: self._estranged.pop(name) for name in met}
 
     def join(self, neighbour: str) -> None:
         """A link is up: the neighbour has everything to hear."""

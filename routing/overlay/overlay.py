@@ -121,11 +121,12 @@ class Overlay:
         that others may have forgotten it. It shows, for while neighbours are there something is to
         be done at every heartbeat.
         """
-        was_away = now - self._now >= self._estranged_s and bool(self._neighbours)
+        since = self._now
+        was_away = now - since >= self._estranged_s and bool(self._neighbours)
         self._now = now
         if was_away:
             self.has_moved = True
-            self._surroundings.be_away(now)
+            self._surroundings.be_away(since, now)
         return was_away
 
     def add_link(self, peer: Peer, now: float, delay_us: int | None = None) -> None:
@@ -233,8 +234,10 @@ class Overlay:
         effects, self.effects = self.effects, []
         return effects
 
-    def meet(self, names: Iterable[str]) -> set[str]:
-        """Which of these brokers, with whom this one goes on, may have forgotten it until now."""
+    def meet(self, names: Iterable[str]) -> dict[str, float]:
+        """Which of these brokers, with whom this one goes on, may have forgotten it until now, and
+        since when they were out of reach, in seconds.
+        """
         return self._surroundings.floods.meet(names)
 
     def take_moved(self) -> bool:

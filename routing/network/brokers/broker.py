@@ -31,7 +31,7 @@ from routing.messages import (
     Message,
     WhenFull,
 )
-from routing.network.agreement.terms import terms_of
+from routing.network.agreement.terms import Terms
 from routing.network.agreement.visitors import ELSEWHERE, Visitors
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -68,8 +68,8 @@ class Broker(Node):
 
     def __init__(self, setup: Setup) -> None:
         overlay, strategy = setup.overlay, type(setup.strategy)
-        terms = terms_of(setup.strategy.name, setup.config.ordering)
-        self.overlay = Overlay(replace(overlay, terms=terms), setup.now)
+        terms = Terms(setup.strategy.name, setup.config.ordering, overlay.forget_s)
+        self.overlay = Overlay(replace(overlay, terms=str(terms)), setup.now)
         self._strategy_name = setup.strategy.name
         self._has_trees = has_sink_trees(strategy)
         self._moved = Moved()

@@ -9,9 +9,10 @@ Law 2); not what is from before a rule holds, which is of an earlier version.
 Law 3: where parts of the network come together that had forgotten one another, the root's goes on
 as it is. It may be beyond what sources of the others have promised: those that have promised
 nothing new for so long are left out until they advertise again. What the others have brought
-meanwhile its rules do not see again, and the log says so. A root that has joined meanwhile is as
-one that had forgotten a broker; one that was away itself leaves out those of its own that the
-others were beyond.
+meanwhile its rules do not see again; nor do sinks of the others get what it found meanwhile beyond
+where they were by then. So each broker's log says what rules elsewhere may have gone on without. A
+root that has joined meanwhile is as one that had forgotten a broker; one that was away itself
+leaves out those of its own that the others were beyond.
 
 Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
 its clients may have been publishing before it forgot them (stations.publishers, Law 3).
@@ -19,7 +20,7 @@ its clients may have been publishing before it forgot them (stations.publishers,
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
@@ -76,19 +77,24 @@ class Following:
         if self._measuring is not None:
             self._measuring.follow(plan)
 
-    def _come_together(self, plan: Plan, met: Collection[str], before: Plan | None) -> None:
-        """Law 3. ``met``: those with whom this broker goes on, and who may have forgotten it."""
+    def _come_together(self, plan: Plan, met: Mapping[str, float], before: Plan | None) -> None:
+        """Law 3. ``met``: those with whom this broker goes on, who may have forgotten it, and since
+        when they were out of reach.
+        """
         ground = self._ground
         is_root = plan.root == ground.name
         is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
-        if plan.root not in met and is_known and not is_root:
-            return
+        has_come = not is_root and (plan.root in met or not is_known)
         since = ground.moment.now - ground.overlay.config.estranged_s
-        for source in [one for one in ground.sources if one.is_open and not one.home]:
+        apart_since = min(met.values())
+        for source in [one for one in ground.sources if not one.home]:
             is_silent = source.promised_at <= since
-            if is_silent and (not is_root or self._are_beyond(source)):
+            if not source.is_open:
+                if source.spoke_at >= apart_since and source.floors:
+                    self._warn_of_what_others_did_without(source, plan)
+            elif is_silent and (has_come or (is_root and self._are_beyond(source))):
                 ground.desk.leave_out(source)
-            elif not (is_silent or is_root):
+            elif not (is_silent and is_root):
                 self._warn_of_what_others_did_without(source, plan)
 
     def _expect_back(self, plan: Plan) -> None:
@@ -108,7 +114,8 @@ class Following:
 
     def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
         text = "rules of brokers that had forgotten this one may have gone on without a source"
-        up_to = time_or_none(max(source.promise, plan.front))
+        said = source.promise if source.is_open else source.front
+        up_to = time_or_none(max(TIME_MIN if said is None else said, plan.front))
         types = sorted(source.floors)
         self._ground.desk.log("warning", text, source=source.name, types=types, up_to=up_to)
 

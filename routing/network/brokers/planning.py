@@ -13,7 +13,8 @@ Law 3: what a broker's sources publish, or have published, stays its own: a sour
 moves no rule. One that joins may; then rules begin anew, and nothing is lost.
 
 Law 4: types that are published at brokers out of reach stay so: rules that need them are evaluated
-at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten. Types that
+at the root and wait, until the brokers are back or, ``forget_s`` later, forgotten: then rules go on
+without what was published there, and a type that nobody else publishes is given up. Types that
 were published at a broker that is back and has forgotten them, by sources that had closed, are
 given up: nobody else says that nothing more of them comes. Where some may have been open, since
 another broker was the root while they were, the broker that is back publishes the type still, and
@@ -44,6 +45,7 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
+from routing.serving.status import time_or_none
 
 Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
@@ -89,6 +91,7 @@ class Planning:
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, absent)
         due = self._due_in(found)
+        self._go_on_without(self._forgotten_in(found, homes, remembered), homes, absent, due)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
         self._detection.out_of_reach = dict(absent)
@@ -173,12 +176,50 @@ class Planning:
         """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);
         this broker may have been away longer than others, or have forgotten all.
         """
-        absent: dict[str, set[str]] = {}
+        elsewhere = self._known_elsewhere(found, homes)
+        return tuple(
+            (name, tuple(sorted(types)))
+            for name, types in sorted(elsewhere.items())
+            if name in remembered
+        )
+
+    def _forgotten_in(
+        self, found: Round, homes: Container[str], remembered: Container[str]
+    ) -> Homes:
+        """Who is not in the tree, and was forgotten since the last plan (Law 4)."""
+        elsewhere = self._known_elsewhere(found, homes)
+        return {name: types for name, types in elsewhere.items() if name not in remembered}
+
+    def _known_elsewhere(self, found: Round, homes: Container[str]) -> Homes:
+        elsewhere: Homes = {}
         for known in (self._agreed.known, *found.known):
             for name, types in known.homes:
-                if name not in homes and name in remembered:
-                    absent.setdefault(name, set()).update(types)
-        return tuple((name, tuple(sorted(types))) for name, types in sorted(absent.items()))
+                if name not in homes:
+                    elsewhere.setdefault(name, set()).update(types)
+        return elsewhere
+
+    def _go_on_without(
+        self, forgotten: Homes, homes: Homes, absent: Absent, due: Mapping[str, int]
+    ) -> None:
+        """Rules wait no longer for brokers that are forgotten (Law 4), and it is said from when on
+        they may lack what was published there.
+        """
+        gone = {one for types in forgotten.values() for one in types}
+        others = {one for types in homes.values() for one in types}
+        others.update(one for _, types in absent for one in types)
+        self._knowing.wait_no_longer(gone - others)
+        without = gone.intersection(self._ground.deployments.needed)
+        if without and not self._agreed.by_arrival:
+            needs = self._ground.deployments.needs
+            rules = [one.rule.name for one in self._ground.deployments.rules]
+            since = [due.get(one, TIME_MIN) for one in rules if not without.isdisjoint(needs(one))]
+            self._ground.desk.log(
+                "warning",
+                "rules go on without brokers that are forgotten",
+                brokers=sorted(forgotten),
+                types=sorted(without),
+                since=time_or_none(min(since)),
+            )
 
     def _do_what_was_asked(self, homes: Homes) -> None:
         if self._trees is not None:

@@ -9,6 +9,7 @@ from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close, Effect, Send
 from routing.messages import VERSION, Code, Confirmed, Goodbye, LinkHello, Message
 from routing.network import strategy
+from routing.network.agreement.terms import Terms
 from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.network.solitary import Solitary
@@ -18,9 +19,10 @@ from routing.session import Lost, Session
 TEMP = schema_of("Temp(room: string, value: float)")
 
 
-def join(config: NodeConfig, terms: str, now: float) -> Broker:
+def join(config: NodeConfig, terms: Terms, now: float) -> Broker:
     engine = rules.engine.make("naive")
-    return make_broker(config, OverlayConfig("alone", 9), engine, strategy.make(terms), now)
+    overlay = OverlayConfig("alone", 9, forget_s=terms.forget_s)
+    return make_broker(config, overlay, engine, strategy.make(terms.strategy), now)
 
 
 @pytest.fixture
@@ -111,9 +113,23 @@ def test_an_unknown_strategy_and_malformed_greetings_change_nothing(alone: Solit
     (goodbye,) = said(greet(alone, "centralized, chance"), b"b")
     assert isinstance(goodbye, Goodbye)
     assert goodbye.reason == "no ordering is called 'chance' here"
+    (goodbye,) = said(greet(alone, "centralized, watermark, forget_s soon"), b"b")
+    assert isinstance(goodbye, Goodbye)
+    expected = "expected forget_s and a number of seconds, found 'forget_s soon'"
+    assert goodbye.reason == expected
     alone.receive_frames(b"b", [b"RX\x01\x30garbage"], 1.0)
     assert Close in map(type, alone.take_effects())
     assert alone.broker is None
+
+
+def test_it_forgets_as_the_others_do(alone: Solitary) -> None:
+    terms = "centralized, watermark, forget_s 15.000"
+    (answer, *_) = [
+        one for one in said(greet(alone, terms), b"b") if isinstance(one, LinkHello) and one.answers
+    ]
+    assert answer.terms == terms
+    assert alone.broker is not None
+    assert alone.broker.overlay.config.forget_s == 15.0
 
 
 def test_alone_it_tells_that_it_is() -> None:

@@ -24,10 +24,10 @@ def test_who_was_out_of_reach_for_so_long_may_have_forgotten_this_one() -> None:
     floods.take("b", [LinkState("b", 1), LinkState("c", 1), LinkState("d", 1)])
     floods.forget({"a", "c"}, 0.0)
     floods.forget({"a", "c", "d"}, 3_000.0)
-    assert floods.meet(["b", "c", "d"]) == set()
+    assert floods.meet(["b", "c", "d"]) == {}
     floods.forget({"a", "b", "c", "d"}, 3_595.0)
-    assert floods.meet(["b", "c", "d"]) == {"b"}
-    assert floods.meet(["b", "c", "d"]) == set()
+    assert floods.meet(["b", "c", "d"]) == {"b": 0.0}
+    assert floods.meet(["b", "c", "d"]) == {}
 
 
 def test_neighbours_are_told_again_of_who_was_out_of_reach() -> None:
@@ -49,9 +49,9 @@ def test_a_broker_that_was_away_tells_everything_again() -> None:
     floods.take("b", [LinkState("b", 1), LinkState("c", 1)])
     list(floods.take_news())
     before = floods.own.version
-    floods.be_away()
+    floods.be_away(12.0)
     ((neighbour, states),) = floods.take_news()
     assert neighbour == "b"
     assert {one.origin for one in states} == {"a", "b", "c"}
     assert floods.own.version == before + 1
-    assert floods.meet(["b", "c"]) == {"b", "c"}
+    assert floods.meet(["b", "c"]) == {"b": 12.0, "c": 12.0}
