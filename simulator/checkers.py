@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -28,6 +29,7 @@ from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, differences
+from simulator.partings import Partings, forgotten_at
 from simulator.scenario import CHECKS
 
 REST_S = 60.0
@@ -58,9 +60,13 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     taken = list(_taken(experiment))
     oracle = Oracle(() if by_arrival else experiment.book.held, taken)
     losses = None if by_arrival else _losses(experiment)
+    partings = None if by_arrival else Partings(experiment)
+    without = _Without(experiment, taken, oracle)
     for name, sink in experiment.sinks.items():
         got = had(sink)
         expected = due(experiment, sink, oracle, got)
+        if partings:
+            expected = partings.expected(sink, partial(without.due, sink, got), got)
         if sink.is_away and outcome.settled and not sink.has_left:
             yield f"sink {name}: what it subscribes to is not in force again"
         if losses is not None:
@@ -75,6 +81,25 @@ def check_results(outcome: Outcome) -> Iterator[str]:
             lines = differences(_by_rule(experiment, expected), _by_rule(experiment, got))
         for line in (*lines, *misnumbered(experiment, sink, oracle)):
             yield f"sink {name}: {line}"
+
+
+class _Without:
+    """Oracles over what is published but by some sources, each made once."""
+
+    def __init__(self, experiment: Experiment, taken: Sequence[EventBatch], oracle: Oracle) -> None:
+        self._experiment = experiment
+        self._taken = taken
+        self._oracles: dict[frozenset[str], Oracle] = {frozenset(): oracle}
+
+    def due(self, sink: Sink, got: Answer, absent: frozenset[str]) -> Answer:
+        """What a sink is due of what is found without these sources."""
+        if absent not in self._oracles:
+            recordings = [one for _, one in self._experiment.recordings]
+            names = [one.name for one in recordings for _ in one.batches]
+            told = zip(names, self._taken, strict=True)
+            others = [batch for name, batch in told if name not in absent]
+            self._oracles[absent] = Oracle(self._experiment.book.held, others)
+        return due(self._experiment, sink, self._oracles[absent], got)
 
 
 def _begun_too_late(experiment: Experiment) -> Iterator[str]:
@@ -184,6 +209,7 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
     """From which moments on, for each reason that there is."""
     yield from (move.moment for move in source.moves[:1])
     yield from (one.moment for one in _forgetful(source.broker)[:1])
+    yield from forgotten_at(experiment, source)
     if experiment.comes_s(source.name) is not None:
         others = {
             one.name for other in experiment.sources if other is not source for one in other.types

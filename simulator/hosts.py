@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from matcher.model import TIME_MIN, EventBatch
 from routing import wire
-from routing.effects import Close, Effect, Peer, Send
+from routing.effects import Close, Effect, Log, Peer, Send
 from routing.network.brokers.broker import Broker
 from simulator.due import Due
 from simulator.lanes import Frames, Lane
@@ -41,7 +41,8 @@ class Machine(Protocol):
 class Driver:
     """One machine: its effects and its timer. ``send`` and ``close`` carry out the effects.
 
-    ``after`` is called when they are, and may use the machine in turn.
+    ``after`` is called when they are, and may use the machine in turn. ``note`` is given what the
+    machine writes into its log.
     """
 
     def __init__(
@@ -51,9 +52,11 @@ class Driver:
         send: Callable[[Peer, Frames], None],
         close: Callable[[Peer], None],
         after: Callable[[], None] | None = None,
+        note: Callable[[Log], None] | None = None,
     ) -> None:
         self._simulation = simulation
         self._machine = machine
+        self._note = note
         self._send = send
         self._close = close
         self._after = after
@@ -85,6 +88,8 @@ class Driver:
                 self._send(effect.peer, wire.encode(effect.message))
             elif isinstance(effect, Close):
                 self._close(effect.peer)
+            elif isinstance(effect, Log) and self._note is not None:
+                self._note(effect)
 
     def _fire(self, event: Due) -> None:
         armed = self._armed
@@ -226,6 +231,8 @@ class BrokerHost:
         self.clients: dict[Peer, Lane] = {}
         """By the client's address: the lane to it."""
         self.starts = 0
+        self.warnings: list[tuple[float, Log]] = []
+        """What it has warned of in its log, and when, in seconds."""
         self.failures: list[Failure] = []
         """Those at which it had clients, or something that clients had left with it."""
         self._simulation = simulation
@@ -267,8 +274,14 @@ class BrokerHost:
         self._drive()
 
     def _drive(self) -> None:
-        self._driver = Driver(self._simulation, self.broker, self._send, self._close)
+        self._driver = Driver(
+            self._simulation, self.broker, self._send, self._close, note=self._note
+        )
         self._driver.settle()
+
+    def _note(self, log: Log) -> None:
+        if log.level == "warning":
+            self.warnings.append((self._simulation.now, log))
 
     def _fail(self, *, forgets: bool) -> None:
         assert self.is_running

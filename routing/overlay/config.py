@@ -57,15 +57,15 @@ class OverlayConfig:
         """Seconds out of reach after which others may have forgotten this broker: they may have
         missed it a little earlier than it missed them.
         """
-        return max(self.forget_s - self._margin_s, self.forget_s / 2)
+        return max(self.forget_s - self.margin_s, self.forget_s / 2)
 
     @property
     def least_forget_s(self) -> float:
         """The least ``forget_s`` of which one can say who may have forgotten whom."""
-        return 2 * self._margin_s
+        return 2 * self.margin_s
 
     @property
-    def _margin_s(self) -> float:
+    def margin_s(self) -> float:
         """Seconds by which others may have missed this broker before it missed them, at most."""
         return 2 * self.heartbeat_s * self.heartbeats_missed_max + self.settle_s
 

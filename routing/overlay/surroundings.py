@@ -142,9 +142,9 @@ class Surroundings:
     # --- link states ---
 
     def be_away(self, since: float, now: float) -> None:
-        """Since then it was kept from its work for so long that all may have forgotten this broker, and the
-        tree of which it is the root. It leaves all trees, and concludes nothing before neighbours
-        that have lost it have had the time to greet it, lest it take itself for alone.
+        """It was kept from its work since then, so long that all may have forgotten this broker,
+        and the tree of which it is the root. It leaves all trees, and concludes nothing before
+        neighbours that have lost it have had the time to greet it, lest it take itself for alone.
         """
         self.floods.be_away(since)
         self.trees.drop(self._name)

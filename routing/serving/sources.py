@@ -27,6 +27,10 @@ FAR = 2**62
 is added to one overflows. A promise beyond FAR means that everything has been published."""
 
 
+PUBLISHED_MAX = 1_000
+"""Types of one source that are remembered when it has un-advertised them."""
+
+
 class Standing(enum.Enum):
     """What a source's promise counts for (Law 2)."""
 
@@ -40,6 +44,7 @@ class Standing(enum.Enum):
 class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
 
+    ``published`` has the types that it has ever advertised, ``PUBLISHED_MAX`` of them at most.
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
     yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
     is beyond it. ``promised_at`` and ``spoke_at`` are when it last promised something new, and
@@ -57,6 +62,7 @@ class Source:
     promise: int = TIME_MIN
     promised_at: float = 0.0
     floors: dict[str, int] = field(default_factory=dict)
+    published: set[str] = field(default_factory=set)
     goes_on: bool = False
     first: int | None = None
     front: int | None = None
@@ -86,6 +92,8 @@ class Source:
         """It publishes a type from now on, and nothing of it before ``floor``. One that goes on has
         published it all along: where that began stands.
         """
+        if len(self.published) < PUBLISHED_MAX:
+            self.published.add(type_name)
         if not (self.goes_on and type_name in self.floors):
             self.floors[type_name] = max(floor, self.floors.get(type_name, floor))
 

@@ -8,10 +8,11 @@ crashes: storeless), nothing may differ but for what may be lost with it (simula
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 
+from routing.overlay.config import OverlayConfig
 from simulator.faults import FAILURES
 from simulator.fuzzing.case import Case, Change, Fault, Sink, used
 from simulator.fuzzing.maker import Maker, changed, moment_s, seconds_of
@@ -26,6 +27,8 @@ VISITED = 0.5
 """The share of torn networks where sinks come and go while links are cut and brokers fail."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
+PARTING_HEARTBEAT_S = 1.0
+"""Of networks whose parts forget each other."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
 WAYS = 5
@@ -74,6 +77,58 @@ def made_torn(case: Case, random: Random) -> Case:
         heartbeat_s=TORN_HEARTBEAT_S,
         faults=(*others, *cuts),
     )
+
+
+def made_parting(case: Case, random: Random) -> Case:
+    """The case with a network that falls into two parts for so long that they forget each other.
+    All that could have a part see something else of the others, or later, is left out.
+    """
+    inner = [*_tree_in(case, random)]
+    split = random.choice(inner)
+    part = _side_of(split, [link for link in inner if link != split])
+    least_s = OverlayConfig("any", heartbeat_s=PARTING_HEARTBEAT_S).least_forget_s
+    forget_s = round(random.uniform(least_s, 2 * least_s), 3)
+    at_s = moment_s(random, seconds_of(case.events))
+    for_s = round(forget_s + random.choice((random.uniform(5.0, 20.0), 120.0)), 3)
+    cut = Fault(
+        "cut",
+        at_s,
+        for_s,
+        None,
+        tuple((one, other) for one, other, _ in case.links if (one in part) != (other in part)),
+    )
+    return replace(
+        case,
+        sinks=tuple(replace(sink, at_s=None, for_s=None) for sink in case.sinks),
+        coming=(),
+        changes=(),
+        ordering="watermark",
+        heartbeat_s=PARTING_HEARTBEAT_S,
+        forget_s=forget_s,
+        faults=(cut,),
+    )
+
+
+def _tree_in(case: Case, random: Random) -> Iterator[tuple[str, str]]:
+    """Links that connect all brokers, and no more than that."""
+    parts = {name: {name} for name in case.brokers}
+    for one, other, _ in random.sample(case.links, len(case.links)):
+        if parts[one] is not parts[other]:
+            parts[one] |= parts[other]
+            for name in parts[other]:
+                parts[name] = parts[one]
+            yield one, other
+
+
+def _side_of(split: tuple[str, str], links: Collection[tuple[str, str]]) -> set[str]:
+    """Who is connected with the first end of a link by the others."""
+    part, before = {split[0]}, 0
+    while len(part) > before:
+        before = len(part)
+        for link in links:
+            if not part.isdisjoint(link):
+                part.update(link)
+    return part
 
 
 def with_crashes(case: Case, random: Random) -> Case:

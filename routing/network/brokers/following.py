@@ -20,7 +20,7 @@ its clients may have been publishing before it forgot them (stations.publishers,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MIN
@@ -35,6 +35,9 @@ from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
 from routing.serving.sources import Source
 from routing.serving.status import time_or_none
+
+DID_WITHOUT = "rules of brokers that had forgotten this one may have gone on without a source"
+"""What a broker's log says of each of its sources then (Law 3)."""
 
 
 class Following:
@@ -86,11 +89,11 @@ class Following:
         is_known = before is not None and any(name == plan.root for name, _, _ in before.nodes)
         has_come = not is_root and (plan.root in met or not is_known)
         since = ground.moment.now - ground.overlay.config.estranged_s
-        apart_since = min(met.values())
+        apart_since = min(met.values()) - ground.overlay.config.margin_s
         for source in [one for one in ground.sources if not one.home]:
             is_silent = source.promised_at <= since
             if not source.is_open:
-                if source.spoke_at >= apart_since and source.floors:
+                if source.spoke_at >= apart_since and source.published:
                     self._warn_of_what_others_did_without(source, plan)
             elif is_silent and (has_come or (is_root and self._are_beyond(source))):
                 ground.desk.leave_out(source)
@@ -113,11 +116,11 @@ class Following:
         return any(source.mark(name) < marks.get(name, TIME_MIN) for name in source.floors)
 
     def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
-        text = "rules of brokers that had forgotten this one may have gone on without a source"
         said = source.promise if source.is_open else source.front
         up_to = time_or_none(max(TIME_MIN if said is None else said, plan.front))
-        types = sorted(source.floors)
-        self._ground.desk.log("warning", text, source=source.name, types=types, up_to=up_to)
+        types = sorted(source.published)
+        name = source.name
+        self._ground.desk.log("warning", DID_WITHOUT, source=name, types=types, up_to=up_to)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""

@@ -47,6 +47,8 @@ from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
 from routing.serving.status import time_or_none
 
+GO_ON_WITHOUT = "rules go on without brokers that are forgotten"
+"""What the root's log says then (Law 4)."""
 Homes: TypeAlias = dict[str, set[str]]
 """By broker, what is published there."""
 
@@ -215,7 +217,7 @@ class Planning:
             since = [due.get(one, TIME_MIN) for one in rules if not without.isdisjoint(needs(one))]
             self._ground.desk.log(
                 "warning",
-                "rules go on without brokers that are forgotten",
+                GO_ON_WITHOUT,
                 brokers=sorted(forgotten),
                 types=sorted(without),
                 since=time_or_none(min(since)),

@@ -1,0 +1,233 @@
+"""What sinks get where a network fell apart, and its parts have gone on without one another.
+
+They do so once they have forgotten each other (``forget_s``), and their brokers' logs say it: the
+root of a part that its rules go on, and without whom; and where parts are together again, each
+broker of each of its sources up to where others may have done without it.
+
+Law 1: between being cut off and being together again a part's composite events are what its rules
+find in the events of its own sources alone, as if there had never been others; before and after,
+what they find in all events. Of the time about either turn each may be found in one way or the
+other. Nothing else may differ: what no log has said is not missing.
+
+Law 2: a published event of which a log has said so may not have come to the other part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import networkx as nx
+
+from matcher.identity import RULE_SOURCE
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event
+from routing.effects import Log
+from routing.network.brokers.following import DID_WITHOUT
+from routing.network.brokers.planning import GO_ON_WITHOUT
+from rules.pattern import TIMER, Rule
+from simulator.clients import Sink, Source
+from simulator.oracle import Answer, delivered
+
+if TYPE_CHECKING:
+    from simulator.experiment import Experiment
+
+Found: TypeAlias = Callable[[frozenset[str]], Answer]
+"""What a sink is due of what is found without these sources."""
+TOGETHER_S = 15.0
+"""So long after a cut the parts are surely together again, and go by one plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A part of the network has done without the sources of another: those who were cut off at a
+    moment, in seconds.
+
+    In microseconds of event time: its rules did without them for sure from ``begun`` until
+    ``ending``, and no longer than until ``end``. ``lasts``: by type, up to where the part's own
+    sources had published it by then. A rule goes on no further than that: where those have closed,
+    too, it stays where it is.
+    """
+
+    part: frozenset[str]
+    sources: frozenset[str]
+    cut_s: float
+    begun: float
+    ending: float
+    end: float
+    lasts: Mapping[str, int] = field(hash=False)
+
+    def is_sure(self, needs: AbstractSet[str], time: int) -> bool:
+        """Whether a rule with these needs was evaluated at an instant without the sources."""
+        last = max((self.lasts[one] for one in needs if one in self.lasts), default=TIME_MIN)
+        return self.begun <= time < self.ending and time <= last
+
+    def may_be(self, reached: int, time: int) -> bool:
+        """Whether a rule may have been evaluated at an instant without the sources, for a sink that
+        had its composite events up to there when they were cut off.
+        """
+        return reached <= time < self.end
+
+
+class Partings:
+    """All of them. ``needs``: by rule, the types that it needs."""
+
+    def __init__(self, experiment: Experiment) -> None:
+        self._experiment = experiment
+        self._needs = _needs_of([one.rule for one in experiment.book.held])
+        self._all = [
+            self._parting(moment, frozenset(log.fields["brokers"]))
+            for _, moment, log in _told(experiment, GO_ON_WITHOUT)
+        ]
+        self._done_without = {
+            log.fields["source"]: (name, log.fields["up_to"])
+            for name, _, log in _told(experiment, DID_WITHOUT)
+        }
+
+    def __bool__(self) -> bool:
+        return bool(self._all or self._done_without)
+
+    def _parting(self, told_s: float, forgotten: frozenset[str]) -> Parting:
+        experiment = self._experiment
+        cut_s, healed_s = _cut(experiment, told_s)
+        sources = [one for one in experiment.sources if one.broker.name in forgotten]
+        way_s = 1.0 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
+        noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
+        ending, end = healed_s - way_s, healed_s + TOGETHER_S
+        up_to = [
+            log.fields["up_to"]
+            for name, moment, log in _told(experiment, DID_WITHOUT)
+            if name in forgotten and moment >= told_s
+        ]
+        return Parting(
+            frozenset(experiment.brokers) - forgotten,
+            frozenset(one.name for one in sources),
+            cut_s,
+            max([noticed_s * MICROSECONDS, *(one.said_by(cut_s) for one in sources)]),
+            ending * MICROSECONDS,
+            max([end * MICROSECONDS, *up_to]),
+            _lasts(experiment, forgotten, ending * MICROSECONDS),
+        )
+
+    def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
+        """What must have come to a sink, and what has come and might."""
+        own = [one for one in self._all if sink.broker.name in one.part]
+        reached = {one: _reached(sink, one.cut_s) for one in own}
+        answers = {absent: found(absent) for absent in _each(own)}
+        keys = {
+            absent: {_key(one) for one in answer.composite} for absent, answer in answers.items()
+        }
+
+        def ways(event: Event) -> tuple[frozenset[str], frozenset[str]]:
+            """Without whom it was found for sure, and perhaps."""
+            source, time = event.source, event.time
+            needs = self._needs[source.removeprefix(RULE_SOURCE)]
+            surely = [one for one in own if one.is_sure(needs, time)]
+            perhaps = [one for one in own if one.may_be(reached[one].get(source, TIME_MIN), time)]
+            return _sources(surely), _sources(perhaps)
+
+        def must(event: Event) -> bool:
+            least, most = ways(event)
+            return least == most and _key(event) in keys[least]
+
+        def might(event: Event) -> bool:
+            return any(_key(event) in keys[absent] for absent in ways(event) if absent in keys)
+
+        come = {_key(one) for one in got.composite}
+        each = {_key(one): one for answer in answers.values() for one in answer.composite}
+        missing = [one for one in each.values() if must(one) and _key(one) not in come]
+        composite = sorted([*filter(might, got.composite), *missing], key=lambda one: one.time)
+        return Answer(tuple(composite), self._published(sink, answers[frozenset()], got))
+
+    def _published(self, sink: Sink, whole: Answer, got: Answer) -> tuple[Event, ...]:
+        """Law 2."""
+        come = {_key(one) for one in got.published}
+
+        def may_lack(event: Event) -> bool:
+            home, up_to = self._done_without.get(event.source, ("", TIME_MIN))
+            return event.time <= up_to and _are_apart(self._experiment, home, sink.broker.name)
+
+        return tuple(one for one in whole.published if _key(one) in come or not may_lack(one))
+
+
+def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
+    """The moments at which others had gone on without a source's broker, which it was told of."""
+    for _, moment, log in _told(experiment, GO_ON_WITHOUT):
+        if source.broker.name in log.fields["brokers"]:
+            yield moment
+
+
+def _told(experiment: Experiment, text: str) -> Iterator[tuple[str, float, Log]]:
+    """What logs say in these words: whose, when, and what."""
+    for name, host in experiment.brokers.items():
+        for moment, log in host.warnings:
+            if log.text == text:
+                yield name, moment, log
+
+
+def _cut(experiment: Experiment, told_s: float) -> tuple[float, float]:
+    """From when to when links were cut last, by a moment."""
+    first = experiment.first_time
+    cuts = [one for one in experiment.scenario.faults if one.kind == "cut"]
+    spans = [(first + one.at_s, first + one.end_s) for one in cuts if first + one.at_s <= told_s]
+    return max(spans, default=(told_s, math.inf))
+
+
+def _are_apart(experiment: Experiment, one: str, other: str) -> bool:
+    """Whether two brokers were ever in different parts of the network."""
+    graph = experiment.scenario.graph
+    for fault in experiment.scenario.faults:
+        if fault.kind == "cut":
+            graph.remove_edges_from(fault.links)
+    return one in graph and not nx.has_path(graph, one, other)
+
+
+def _lasts(experiment: Experiment, forgotten: frozenset[str], ending: float) -> dict[str, int]:
+    """As in Parting; of Timer, which needs nobody, where clocks were."""
+    lasts = {TIMER.name: TIME_MAX if math.isinf(ending) else round(ending)}
+    for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
+        if source.broker.name not in forgotten:
+            for batch in recording.batches:
+                times = batch.time[batch.time < ending]
+                if len(times):
+                    name = batch.type.name
+                    lasts[name] = max(int(times.max()), lasts.get(name, TIME_MIN))
+    return lasts
+
+
+def _needs_of(rules: Sequence[Rule]) -> Mapping[str, AbstractSet[str]]:
+    """By rule, the types that it needs, through all rules below."""
+    uses: dict[str, set[str]] = {}
+    for rule in rules:
+        uses.setdefault(rule.defines.name, set()).update(one.name for one in rule.used_types)
+    graph = nx.DiGraph([(name, one) for name, used in uses.items() for one in used])
+    below = {name: {name, *nx.descendants(graph, name)} for name in graph}
+    return {
+        rule.name: set[str]().union(*(below[one.name] for one in rule.used_types)) for rule in rules
+    }
+
+
+def _reached(sink: Sink, moment: float) -> Mapping[str, int]:
+    """By source, up to where a sink had composite events at a moment; it need not have been told
+    that there were none after these.
+    """
+    came = delivered(one for one in sink.arrivals if one.moment < moment)
+    return {one.source: one.time for one in came.composite}
+
+
+def _each(own: Iterable[Parting]) -> set[frozenset[str]]:
+    """The sources that a sink may have done without together."""
+    together = {frozenset[str]()}
+    for parting in own:
+        together |= {one | parting.sources for one in together}
+    return together
+
+
+def _sources(apart: Iterable[Parting]) -> frozenset[str]:
+    return frozenset[str]().union(*(one.sources for one in apart))
+
+
+def _key(event: Event) -> tuple[str, str]:
+    return event.source, event.id
