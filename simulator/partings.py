@@ -15,19 +15,16 @@ Law 2: a published event of which a log has said so may not have come to the oth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import networkx as nx
 
-from matcher.identity import RULE_SOURCE
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event
+from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.effects import Log
 from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
-from rules.pattern import TIMER, Rule
 from simulator.clients import Sink, Source
 from simulator.oracle import Answer, delivered
 
@@ -46,9 +43,7 @@ class Parting:
     moment, in seconds.
 
     In microseconds of event time: its rules did without them for sure from ``begun`` until
-    ``ending``, and no longer than until ``end``. ``lasts``: by type, up to where the part's own
-    sources had published it by then. A rule goes on no further than that: where those have closed,
-    too, it stays where it is.
+    ``ending``, if they went on that far, and no longer than until ``end``.
     """
 
     part: frozenset[str]
@@ -57,12 +52,13 @@ class Parting:
     begun: float
     ending: float
     end: float
-    lasts: Mapping[str, int] = field(hash=False)
 
-    def is_sure(self, needs: AbstractSet[str], time: int) -> bool:
-        """Whether a rule with these needs was evaluated at an instant without the sources."""
-        last = max((self.lasts[one] for one in needs if one in self.lasts), default=TIME_MIN)
-        return self.begun <= time < self.ending and time <= last
+    def is_sure(self, last: int, time: int) -> bool:
+        """Whether a rule was evaluated at an instant without the sources, for a sink that it had
+        something for up to ``last`` while they were away. The sink need not have heard that there
+        was nothing after that: then it gets what there is in all events.
+        """
+        return self.begun <= time <= last and time < self.ending
 
     def may_be(self, reached: int, time: int) -> bool:
         """Whether a rule may have been evaluated at an instant without the sources, for a sink that
@@ -72,11 +68,10 @@ class Parting:
 
 
 class Partings:
-    """All of them. ``needs``: by rule, the types that it needs."""
+    """All of them."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
-        self._needs = _needs_of([one.rule for one in experiment.book.held])
         self._all = [
             self._parting(moment, frozenset(log.fields["brokers"]))
             for _, moment, log in _told(experiment, GO_ON_WITHOUT)
@@ -93,7 +88,7 @@ class Partings:
         experiment = self._experiment
         cut_s, healed_s = _cut(experiment, told_s)
         sources = [one for one in experiment.sources if one.broker.name in forgotten]
-        way_s = 1.0 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
+        way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
         noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
         ending, end = healed_s - way_s, healed_s + TOGETHER_S
         up_to = [
@@ -108,7 +103,6 @@ class Partings:
             max([noticed_s * MICROSECONDS, *(one.said_by(cut_s) for one in sources)]),
             ending * MICROSECONDS,
             max([end * MICROSECONDS, *up_to]),
-            _lasts(experiment, forgotten, ending * MICROSECONDS),
         )
 
     def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
@@ -116,6 +110,7 @@ class Partings:
         own = [one for one in self._all if sink.broker.name in one.part]
         reached = {one: _reached(sink, one.cut_s) for one in own}
         answers = {absent: found(absent) for absent in _each(own)}
+        last = {one: _last(answers[one.sources], one.ending) for one in own}
         keys = {
             absent: {_key(one) for one in answer.composite} for absent, answer in answers.items()
         }
@@ -123,8 +118,7 @@ class Partings:
         def ways(event: Event) -> tuple[frozenset[str], frozenset[str]]:
             """Without whom it was found for sure, and perhaps."""
             source, time = event.source, event.time
-            needs = self._needs[source.removeprefix(RULE_SOURCE)]
-            surely = [one for one in own if one.is_sure(needs, time)]
+            surely = [one for one in own if one.is_sure(last[one].get(source, TIME_MIN), time)]
             perhaps = [one for one in own if one.may_be(reached[one].get(source, TIME_MIN), time)]
             return _sources(surely), _sources(perhaps)
 
@@ -184,29 +178,9 @@ def _are_apart(experiment: Experiment, one: str, other: str) -> bool:
     return one in graph and not nx.has_path(graph, one, other)
 
 
-def _lasts(experiment: Experiment, forgotten: frozenset[str], ending: float) -> dict[str, int]:
-    """As in Parting; of Timer, which needs nobody, where clocks were."""
-    lasts = {TIMER.name: TIME_MAX if math.isinf(ending) else round(ending)}
-    for source, (_, recording) in zip(experiment.sources, experiment.recordings, strict=True):
-        if source.broker.name not in forgotten:
-            for batch in recording.batches:
-                times = batch.time[batch.time < ending]
-                if len(times):
-                    name = batch.type.name
-                    lasts[name] = max(int(times.max()), lasts.get(name, TIME_MIN))
-    return lasts
-
-
-def _needs_of(rules: Sequence[Rule]) -> Mapping[str, AbstractSet[str]]:
-    """By rule, the types that it needs, through all rules below."""
-    uses: dict[str, set[str]] = {}
-    for rule in rules:
-        uses.setdefault(rule.defines.name, set()).update(one.name for one in rule.used_types)
-    graph = nx.DiGraph([(name, one) for name, used in uses.items() for one in used])
-    below = {name: {name, *nx.descendants(graph, name)} for name in graph}
-    return {
-        rule.name: set[str]().union(*(below[one.name] for one in rule.used_types)) for rule in rules
-    }
+def _last(answer: Answer, ending: float) -> Mapping[str, int]:
+    """By source, the last of what is found before then."""
+    return {one.source: one.time for one in answer.composite if one.time < ending}
 
 
 def _reached(sink: Sink, moment: float) -> Mapping[str, int]:

@@ -27,8 +27,9 @@ VISITED = 0.5
 """The share of torn networks where sinks come and go while links are cut and brokers fail."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
-PARTING_HEARTBEAT_S = 1.0
-"""Of networks whose parts forget each other."""
+PARTING_HEARTBEAT_S, NEAR_MS = 0.2, 5.0
+"""Of networks whose parts forget each other, so that they do so while events come; and the longest
+delay of their links."""
 TORN_HEARTBEAT_S = 2.0
 """So short that a long cut is noticed."""
 WAYS = 5
@@ -88,8 +89,9 @@ def made_parting(case: Case, random: Random) -> Case:
     part = _side_of(split, [link for link in inner if link != split])
     least_s = OverlayConfig("any", heartbeat_s=PARTING_HEARTBEAT_S).least_forget_s
     forget_s = round(random.uniform(least_s, 2 * least_s), 3)
-    at_s = moment_s(random, seconds_of(case.events))
-    for_s = round(forget_s + random.choice((random.uniform(5.0, 20.0), 120.0)), 3)
+    half_s = seconds_of(case.events) / 2
+    at_s = moment_s(random, half_s)
+    for_s = round(forget_s + random.uniform(3.0, 3.0 + half_s), 3)
     cut = Fault(
         "cut",
         at_s,
@@ -99,12 +101,14 @@ def made_parting(case: Case, random: Random) -> Case:
     )
     return replace(
         case,
+        links=tuple((one, other, min(delay_ms, NEAR_MS)) for one, other, delay_ms in case.links),
         sinks=tuple(replace(sink, at_s=None, for_s=None) for sink in case.sinks),
         coming=(),
         changes=(),
         ordering="watermark",
         heartbeat_s=PARTING_HEARTBEAT_S,
         forget_s=forget_s,
+        message_cost_us=0.0,  # or some heartbeat would always be waiting for a processor
         faults=(cut,),
     )
 

@@ -92,13 +92,12 @@ class Following:
         apart_since = min(met.values()) - ground.overlay.config.margin_s
         for source in [one for one in ground.sources if not one.home]:
             is_silent = source.promised_at <= since
-            if not source.is_open:
-                if source.spoke_at >= apart_since and source.published:
-                    self._warn_of_what_others_did_without(source, plan)
-            elif is_silent and (has_come or (is_root and self._are_beyond(source))):
-                ground.desk.leave_out(source)
-            elif not (is_silent and is_root):
+            is_late = is_silent and (has_come or (is_root and self._are_beyond(source)))
+            is_open = source.is_open
+            if source.spoke_at >= apart_since or (is_open and not (is_late or is_root)):
                 self._warn_of_what_others_did_without(source, plan)
+            if is_open and is_late:
+                ground.desk.leave_out(source)
 
     def _expect_back(self, plan: Plan) -> None:
         """Law 4."""
@@ -118,9 +117,9 @@ class Following:
     def _warn_of_what_others_did_without(self, source: Source, plan: Plan) -> None:
         said = source.promise if source.is_open else source.front
         up_to = time_or_none(max(TIME_MIN if said is None else said, plan.front))
-        types = sorted(source.published)
-        name = source.name
-        self._ground.desk.log("warning", DID_WITHOUT, source=name, types=types, up_to=up_to)
+        if up_to is not None:
+            name, types = source.name, sorted(source.published)
+            self._ground.desk.log("warning", DID_WITHOUT, source=name, types=types, up_to=up_to)
 
     def _partners_in(self, plan: Plan) -> list[str]:
         """Take father and children of the plan for partners; gives the children."""

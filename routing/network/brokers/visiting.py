@@ -93,6 +93,15 @@ class Visiting:
             last = 0 if source is None else source.last_sequence
             ground.router.promise(name, FAR + min(last, FAR - 1))
 
+    def part_with_left_out(self, name: str) -> None:
+        """Elsewhere than at the root: a source here is about to advertise its types. If it has been
+        left out, others have been told that nothing more would come, and the root has to know.
+        """
+        source = self._ground.sources.find(name)
+        if source is not None and source.standing is Standing.LEFT_OUT:
+            self._ground.router.promise(name, FAR + min(source.last_sequence, FAR - 1))
+            self._ground.send_flows()
+
     def _tell_claimed(self, claimed: Claimed) -> None:
         for branch in self._ground.router.children:
             self._ground.send(branch.neighbour, claimed)
