@@ -29,7 +29,7 @@ from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
 from simulator.oracle import Answer, Oracle, differences
-from simulator.partings import Partings, forgotten_at
+from simulator.partings import Partings, forgotten_at, left_out_at
 from simulator.scenario import CHECKS
 
 REST_S = 60.0
@@ -210,6 +210,7 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
     yield from (move.moment for move in source.moves[:1])
     yield from (one.moment for one in _forgetful(source.broker)[:1])
     yield from forgotten_at(experiment, source)
+    yield from left_out_at(source)
     if experiment.comes_s(source.name) is not None:
         others = {
             one.name for other in experiment.sources if other is not source for one in other.types

@@ -25,6 +25,7 @@ from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.effects import Log
 from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
+from routing.serving.service import LEFT_OUT
 from simulator.clients import Sink, Source
 from simulator.oracle import Answer, delivered
 
@@ -90,7 +91,7 @@ class Partings:
         sources = [one for one in experiment.sources if one.broker.name in forgotten]
         way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
         noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
-        ending, end = healed_s - way_s, healed_s + TOGETHER_S
+        ending = healed_s - way_s
         up_to = [
             log.fields["up_to"]
             for name, moment, log in _told(experiment, DID_WITHOUT)
@@ -102,8 +103,20 @@ class Partings:
             cut_s,
             max([noticed_s * MICROSECONDS, *(one.said_by(cut_s) for one in sources)]),
             ending * MICROSECONDS,
-            max([end * MICROSECONDS, *up_to]),
+            max(up_to, default=self._end_untold(forgotten, cut_s, healed_s)),
         )
+
+    def _end_untold(self, forgotten: frozenset[str], cut_s: float, healed_s: float) -> float:
+        """Until when a part's rules may have done without others who do not say so: those who have
+        published something meanwhile would have said it.
+        """
+        recordings = zip(self._experiment.sources, self._experiment.recordings, strict=True)
+        silent = all(
+            recording.greatest_time < cut_s * MICROSECONDS
+            for source, (_, recording) in recordings
+            if source.broker.name in forgotten
+        )
+        return (healed_s + (TOGETHER_S if silent else 0.0)) * MICROSECONDS
 
     def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
         """What must have come to a sink, and what has come and might."""
@@ -150,6 +163,13 @@ def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
     """The moments at which others had gone on without a source's broker, which it was told of."""
     for _, moment, log in _told(experiment, GO_ON_WITHOUT):
         if source.broker.name in log.fields["brokers"]:
+            yield moment
+
+
+def left_out_at(source: Source) -> Iterator[float]:
+    """The moments at which its broker has left a source out, so that rules go on without it."""
+    for moment, log in source.broker.warnings:
+        if log.text == LEFT_OUT and log.fields["source"] == source.name:
             yield moment
 
 

@@ -59,6 +59,8 @@ from routing.serving.status import (
 )
 from rules.engine.engine import NOTHING, Detector
 
+LEFT_OUT = "source left out"
+"""What the log says of a source that rules wait for no longer."""
 NAMED_MAX = 20
 """Rules of a text that the log names; the others it counts."""
 CREDIT_MAX = 2**31 - 1
@@ -232,7 +234,7 @@ class Service:
         self._detection.leave_out(source)
         self._log(
             "warning",
-            "source left out",
+            LEFT_OUT,
             source=source.name,
             types=sorted(source.floors),
             nothing_since=time_or_none(source.promise),

@@ -120,7 +120,7 @@ def test_what_needs_both_waits_for_the_source_that_is_behind(written) -> None:
 
 
 def test_nothing_waits_for_a_silent_source_where_that_is_said(written) -> None:
-    """What it says afterwards is too late, and the checker names it."""
+    """What it says afterwards is too late, and results are those without it."""
     text = TWO + "[protocol]\nsource_silence_max_s = 15.0\nheartbeat_s = 1.0\n"
     temps, smokes = events("Temp", 10.0, 13.5), events("Smoke", 12.0, 14.0)
     path = written(text + skew(-20.0, 2.0, 30.0, "s1"), **{"s1.jsonl": temps, "s2.jsonl": smokes})
@@ -128,7 +128,10 @@ def test_nothing_waits_for_a_silent_source_where_that_is_said(written) -> None:
     fires = [(time, moment) for name, time, moment in came(outcome) if name == "Fire"]
     assert [time for time, _ in fires] == [12.0, 14.0]
     assert fires[1][1] < 33.0, "the Temp of 13.5 s comes at 33.5 s"
-    assert any("late" in line for line in check(outcome))
+    assert [one.code.value for one in outcome.experiment.sources[0].refusals] == ["late"]
+    assert check(outcome) == []
+    del outcome.experiment.brokers["b1"].warnings[:]
+    assert any("late" in line for line in check(outcome)), "nobody has said so"
 
 
 @pytest.mark.parametrize(("value", "fires"), [(0.0, 1), (-0.5, 1), (-1.5, 0), (0.5, 1)])

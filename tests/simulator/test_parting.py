@@ -1,0 +1,168 @@
+"""Networks that fall apart, and whose parts go on without one another (``forget_s``)."""
+
+import json
+from pathlib import Path
+
+import pytest
+from networks import run
+from simulator_text import events, overlay
+
+from routing.network import strategy
+from routing.network.brokers.following import DID_WITHOUT
+from routing.network.brokers.planning import GO_ON_WITHOUT
+from simulator.checkers import check
+from simulator.experiment import Outcome
+
+RULES = """event A(n: int)
+event B(n: int)
+rule r: define Z(n: int) from B() as b and each A() as a within 3 s from b where n = a.n
+rule q: define Y(n: int) from A() as a where n = a.n
+"""
+CUT_S, HEALED_S = 10.1, 40.1
+HOMES = {"sa": "b0", "sb": "b1", "sc": "b3"}
+TYPES = {"sa": "A", "sb": "B", "sc": "A"}
+
+
+def parted(
+    written, name: str, last: dict[str, int] | None = None, forget_s: float = 10.0
+) -> Outcome:
+    """b0 and b1 are cut off from b2 and b3 for half a minute. B is published at b1 alone.
+
+    ``last``: by source, the second of its last event.
+    """
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += f"[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\nforget_s = {forget_s}\n"
+    text += f'[[fault]]\nkind = "cut"\nat_s = {CUT_S}\nfor_s = {HEALED_S - CUT_S}\n'
+    text += 'links = [["b1", "b2"]]\n'
+    files = {}
+    for place, (source, broker) in enumerate(HOMES.items()):
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\n'
+        text += f'events = "{source}.jsonl"\n'
+        times = [second + place / 4 for second in range((last or {}).get(source, 60) + 1)]
+        files[f"{source}.jsonl"] = "".join(
+            json.dumps({"type": TYPES[source], "source": source, "time": t, "data": {"n": 1}})
+            + "\n"
+            for t in times
+        )
+    for broker in ("b0", "b1", "b2", "b3"):
+        text += f'[[sink]]\nname = "k-{broker}"\nbroker = "{broker}"\n'
+        text += 'subscribe = ["Z", "Y", "A"]\n'
+    text += overlay({"b0 b1": 5.0, "b1 b2": 5.0, "b2 b3": 5.0})
+    return run(written(text, RULES, **files))
+
+
+def came_while_apart(outcome: Outcome, sink: str, type_name: str) -> list[float]:
+    """The times of composite events of a type that came before the parts were together again."""
+    return [
+        event.time / 10**6
+        for one in outcome.experiment.sinks[sink].arrivals
+        if CUT_S < one.moment < HEALED_S
+        for batch in one.delivery.batches
+        for event in batch.events()
+        if event.type == type_name
+    ]
+
+
+def said(outcome: Outcome, text: str) -> dict[str, list[dict[str, object]]]:
+    """What brokers' logs say in these words, by broker."""
+    return {
+        name: [dict(log.fields) for _, log in host.warnings if log.text == text]
+        for name, host in outcome.experiment.brokers.items()
+        if any(log.text == text for _, log in host.warnings)
+    }
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_each_part_goes_on_with_what_it_has_and_says_so(written, name: str) -> None:
+    outcome = parted(written, name)
+    assert outcome.settled
+    assert check(outcome) == []
+    assert came_while_apart(outcome, "k-b0", "Z")[-1] > 38
+    assert came_while_apart(outcome, "k-b3", "Y")[-1] > 38
+    went_on = [fields for lines in said(outcome, GO_ON_WITHOUT).values() for fields in lines]
+    assert [(one["brokers"], one["types"]) for one in went_on] == [
+        (["b2", "b3"], ["A"]),
+        (["b0", "b1"], ["A", "B"]),
+    ]
+    lines = said(outcome, DID_WITHOUT)
+    assert {name: [one["source"] for one in own] for name, own in lines.items()} == {
+        broker: [source] for source, broker in HOMES.items()
+    }
+
+
+def test_unless_it_may_forget_nobody_goes_on(written) -> None:
+    outcome = parted(written, "distributed-st", forget_s=3_600.0)
+    assert check(outcome) == []
+    assert max(came_while_apart(outcome, "k-b0", "Z")) < CUT_S + 1
+    assert not said(outcome, GO_ON_WITHOUT)
+
+
+@pytest.mark.parametrize("name", ["centralized", "push-pull-mt"])
+def test_a_type_that_is_published_in_the_other_part_alone_is_given_up(written, name: str) -> None:
+    """A rule that needs it waited on, as for a type that nobody has published yet; and with it, for
+    the sake of order, what other rules had found.
+    """
+    outcome = parted(written, name)
+    assert not [time for time in came_while_apart(outcome, "k-b3", "Z") if time > 12]
+    found = came_while_apart(outcome, "k-b3", "Y")
+    assert [time for time in found if time > 12] == [12.5 + second for second in range(28)]
+
+
+def test_what_a_source_published_that_has_closed_meanwhile_is_said_too(written) -> None:
+    outcome = parted(written, "distributed-st", {"sc": 30})
+    assert check(outcome) == []
+    (fields,) = said(outcome, DID_WITHOUT)["b3"]
+    assert (fields["source"], fields["types"]) == ("sc", ["A"])
+    assert fields["up_to"] >= 30 * 10**6
+
+
+@pytest.mark.parametrize("text", [GO_ON_WITHOUT, DID_WITHOUT])
+def test_what_no_log_has_said_is_missing(written, text: str) -> None:
+    outcome = parted(written, "centralized")
+    for host in outcome.experiment.brokers.values():
+        host.warnings = [one for one in host.warnings if one[1].text != text]
+    assert any("missing" in line for line in check(outcome))
+
+
+def test_what_is_found_without_others_must_come(written) -> None:
+    outcome = parted(written, "centralized")
+    sink = outcome.experiment.sinks["k-b3"]
+    gone = next(one for one in sink.arrivals if 24 < one.moment < HEALED_S)
+    sink.arrivals.remove(gone)
+    assert any("missing" in line for line in check(outcome))
+
+
+SILENT = """event Temp(area: string, value: float)
+event Smoke(area: string)
+rule fire:
+define Fire(area: string)
+from Smoke(area = $a) and each Temp(area = $a) within 5 s from Smoke
+where area = Smoke.area
+"""
+
+
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_source_that_was_left_out_is_waited_for_again(written: Path, name: str) -> None:
+    """Trees of sinks had been told that nothing more would come of its type, and went on so."""
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 1.0\nsource_silence_max_s = 8.0\n"
+    for source, broker in (("s1", "b1"), ("s2", "b2")):
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\n'
+        text += f'events = "{source}.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "b2"\nsubscribe = ["Fire"]\n'
+    text += '[[fault]]\nkind = "skew"\nat_s = 2.0\nfor_s = 36.0\nvalue = -30.0\nsources = ["s1"]\n'
+    text += overlay({"b0 b2": 5.0, "b1 b2": 400.0})
+    temps = events("Temp", 1.0, 2.0, 12.0, 40.0, 60.0)
+    smokes = events("Smoke", 2.0, 5.0, 13.0, 30.0, 60.0, 61.0)
+    outcome = run(written(text, SILENT, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    assert check(outcome) == []
+    late, _ = outcome.experiment.sources
+    assert [one.code.value for one in late.refusals] == ["late", "late"]
+    (sink,) = outcome.experiment.sinks.values()
+    times = [
+        event.time // 10**6
+        for one in sink.arrivals
+        for batch in one.delivery.batches
+        for event in batch.events()
+    ]
+    assert times == [2, 2, 5, 5, 60, 61]
