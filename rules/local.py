@@ -30,6 +30,7 @@ from matcher.errors import BadEvent
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType, Value
 from matcher.rows import batch_of
 from matcher.times import time_of
+from rules.checking.dependencies import arrange
 from rules.engine import Detections, make
 from rules.errors import Problem, RuleErrors
 from rules.language import load
@@ -81,6 +82,8 @@ class Engine:
         if taken and not replace:
             problems = [Problem(f"a rule named {name} is already deployed") for name in taken]
             raise RuleErrors(problems, text)
+        kept = [rule for rule in self.rules if rule.name not in taken]
+        arrange([*kept, *checked.rules])  # or what it replaces would be gone when it is refused
         since = None if self._time == TIME_MIN else self._time + 1
         version = max((self._versions.get(rule.name, -1) + 1 for rule in checked.rules), default=0)
         for name in taken:

@@ -51,7 +51,8 @@ def check_rule(
     others = []
     for way in choices:
         other, _ = _RuleCheck(rule, types, report, way).run(name, kinds)
-        assert other is not None  # what is wrong with one way is wrong with all (Law 2 there)
+        if other is None:  # a type whose statement could not be read, which was reported
+            return None, defines
         others.append(other)
     return replace(first, alternatives=(first, *others)) if others else first, defines
 

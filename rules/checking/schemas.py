@@ -67,7 +67,12 @@ class Schemas:
         return name in self._drafts and name not in self.known and name not in self.lost
 
     def drafted(self, name: str) -> Mapping[str, Kind | None]:
-        """What is known of a type's attributes, in their order."""
+        """What is known of a type's attributes, in their order; once a rule has settled them, that
+        is the same for all rules of the type.
+        """
+        settled = self.known.get(name)
+        if settled is not None:
+            return {one.name: one.kind for one in settled.attributes}
         draft = self._drafts.get(name)
         return {} if draft is None else dict(draft.attributes)
 

@@ -18,7 +18,7 @@ Rule 3: nesting has a limit, because what is nested is later walked by recursion
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 
 from matcher.model import Kind
 from rules.errors import Problem, Span, did_you_mean
@@ -69,7 +69,7 @@ def tokenize(text: str) -> tuple[list[Token], list[Problem]]:
 
 def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:
     """A duration in microseconds, or what is wrong with it."""
-    amount = Decimal(number)
+    amount = _amount(number)
     if not amount and may_be_zero:
         return 0
     if amount and amount.adjusted() > 20:
@@ -86,6 +86,19 @@ def duration(number: str, unit: str, *, may_be_zero: bool = False) -> int | str:
     if microseconds != int(microseconds):
         return "a duration that is no whole number of microseconds"
     return int(microseconds)
+
+
+def _amount(number: str) -> Decimal:
+    """A number as it is written; one beyond all that Decimal has, as one that is far too large, or
+    too small.
+    """
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        digits, _, exponent = number.lower().partition("e")
+        if not digits.strip("0."):
+            return Decimal(0)
+        return Decimal("1e-99" if exponent.startswith("-") else "1e99")
 
 
 # --- words -----------------------------------------------------------------------------------

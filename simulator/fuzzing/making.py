@@ -7,8 +7,8 @@ are deployed, replaced and removed in mid-stream, by whichever broker, in restle
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
 under their names. In fickle ones sinks turn to other filters, and sources un-advertise their types
-for a while. In narrow ones sources may not run far ahead of one another. Some networks are torn
-(tearing).
+for a while. In narrow ones sources may not run far ahead of one another. Some networks are torn,
+or fall into parts that go on without each other (tearing).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from random import Random
 
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
-from simulator.fuzzing.tearing import made_storeless, torn
+from simulator.fuzzing.tearing import made_parting, made_storeless, torn
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
@@ -42,11 +42,16 @@ STORELESS = 0.03
 order by arrival."""
 
 
+PARTING = 0.04
+"""The share of networks whose parts forget each other, and go on so."""
+
+
 def random_case(seed: int, strategy: str) -> Case:
     """The case of a seed; of two strategies it is the same but for them."""
     random = Random(f"{seed}/narrow")
     made = _random_case(seed, strategy)
-    return made_narrow(made, random) if random.random() < NARROW else made
+    is_narrow = random.random() < NARROW and made.forget_s is None
+    return made_narrow(made, random) if is_narrow else made
 
 
 def _random_case(seed: int, strategy: str) -> Case:
@@ -66,6 +71,9 @@ def _random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/storeless")
             if random.random() < STORELESS:
                 return made_storeless(skewed, random)
+            random = Random(f"{seed}/parting")
+            if random.random() < PARTING:
+                return made_parting(case, random)
             random = Random(f"{seed}/moving")
             moving = made_moving(opened, random) if random.random() < MOVING else opened
             random = Random(f"{seed}/fickle")

@@ -2,7 +2,8 @@
 
 Links are cut until the network falls apart for a while, brokers without clients crash, and any stop
 and go on. Sinks come and go within moments of that; rules come, end and take the place of others
-meanwhile, asked for at brokers that never fail. Where a broker with clients fails (one that
+meanwhile, asked for at brokers that never fail. Or a network falls into two parts for so long that
+they forget each other. Where a broker with clients fails (one that
 crashes: storeless), nothing may differ but for what may be lost with it (simulator.losses).
 """
 

@@ -64,6 +64,18 @@ def test_replacing_a_rule_changes_its_ids():
     assert ids[0] != ids[1]
 
 
+def test_what_a_refused_text_was_to_replace_stays():
+    local = Engine(
+        "event A(x: int)\n"
+        "rule c: define C(x: int) from A() where x = A.x\n"
+        "rule d: define D(x: int) from C() where x = C.x\n"
+    )
+    with pytest.raises(RuleErrors, match="could never fire"):
+        local.deploy("rule c: define C(x: int) from D() where x = D.x", replace=True)
+    local.publish("A", time=1, x=1)
+    assert [event.type for event in local.finish()] == ["C", "D"]
+
+
 def test_refusals_name_what_is_wrong():
     local = Engine(RULES)
     with pytest.raises(RuleErrors, match="already deployed"):

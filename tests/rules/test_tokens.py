@@ -88,6 +88,9 @@ def test_an_unknown_kind_is_a_problem_and_a_token() -> None:
         ("0.9", "us", "a duration of less than a microsecond"),
         ("1.1", "us", "a duration that is no whole number of microseconds"),
         ("1e400000000", "h", "a duration that is too long"),
+        ("1e1000000000000000000", "h", "a duration that is too long"),
+        ("1.5e-9999999999999999999", "h", "a duration of less than a microsecond"),
+        ("0.0e1000000000000000000", "h", "a duration must be positive"),
     ],
 )
 def test_durations_are_exact_or_refused(number: str, unit: str, outcome: int | str) -> None:
