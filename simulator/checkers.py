@@ -210,7 +210,7 @@ def _may_be_late_from(experiment: Experiment, source: Source) -> Iterator[float]
     yield from (move.moment for move in source.moves[:1])
     yield from (one.moment for one in _forgetful(source.broker)[:1])
     yield from forgotten_at(experiment, source)
-    yield from left_out_at(source)
+    yield from left_out_at(experiment, source)
     if experiment.comes_s(source.name) is not None:
         others = {
             one.name for other in experiment.sources if other is not source for one in other.types

@@ -166,10 +166,10 @@ def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
             yield moment
 
 
-def left_out_at(source: Source) -> Iterator[float]:
-    """The moments at which its broker has left a source out, so that rules go on without it."""
-    for moment, log in source.broker.warnings:
-        if log.text == LEFT_OUT and log.fields["source"] == source.name:
+def left_out_at(experiment: Experiment, source: Source) -> Iterator[float]:
+    """The moments at which a broker has left a source out, so that rules go on without it."""
+    for _, moment, log in _told(experiment, LEFT_OUT):
+        if log.fields["source"] == source.name:
             yield moment
 
 

@@ -101,6 +101,7 @@ class Case:
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     forget_s: float | None = None
+    source_silence_max_s: float | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -141,7 +142,9 @@ class Case:
         lead_max_s, credit = self.source_lead_max_s, self.publish_credit
         yield "" if lead_max_s is None else f"source_lead_max_s = {lead_max_s}\n"
         yield "" if credit is None else f"publish_credit = {credit}\n"
-        yield "" if self.forget_s is None else f"forget_s = {self.forget_s}\n"
+        forget_s, silence_max_s = self.forget_s, self.source_silence_max_s
+        yield "" if forget_s is None else f"forget_s = {forget_s}\n"
+        yield "" if silence_max_s is None else f"source_silence_max_s = {silence_max_s}\n"
         for name in self.brokers:
             yield f"[[broker]]\nname = {_text(name)}\n"
         for one, other, delay_ms in self.links:

@@ -7,7 +7,8 @@ are deployed, replaced and removed in mid-stream, by whichever broker, in restle
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
 under their names. In fickle ones sinks turn to other filters, and sources un-advertise their types
-for a while. In narrow ones sources may not run far ahead of one another. Some networks are torn,
+for a while. In narrow ones sources may not run far ahead of one another, and in some
+others silent ones are left out. Some networks are torn,
 or fall into parts that go on without each other (tearing).
 """
 
@@ -24,6 +25,8 @@ from simulator.fuzzing.tearing import made_parting, made_storeless, torn
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
+SILENT_HEARTBEAT_S = 1.0
+"""Of networks where silent sources are left out: so often brokers look for them."""
 RESTLESS = 0.1
 """The share of networks whose rules change often."""
 OPEN = 0.25
@@ -37,6 +40,9 @@ TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
 NARROW = 0.1
 """The share of networks where sources may not run far ahead of others, and get little credit."""
+SILENT = 0.05
+"""The share of networks that are not torn where rules go on without silent sources, and some are.
+"""
 STORELESS = 0.03
 """The share of networks in which a broker with clients fails. Rules do not change there, nor is
 order by arrival."""
@@ -79,7 +85,10 @@ def _random_case(seed: int, strategy: str) -> Case:
             random = Random(f"{seed}/fickle")
             fickle = made_fickle(moving, random) if random.random() < FICKLE else moving
             random = Random(f"{seed}/restless")
-            return made_restless(fickle, random) if random.random() < RESTLESS else fickle
+            restless = made_restless(fickle, random) if random.random() < RESTLESS else fickle
+            random = Random(f"{seed}/silent")
+            is_silent = random.random() < SILENT and restless.ordering == "watermark"
+            return made_silent(restless, random) if is_silent else restless
     raise AssertionError
 
 
@@ -87,6 +96,30 @@ def made_narrow(case: Case, random: Random) -> Case:
     """The case with sources that wait for one another, and for credit."""
     lead_max_s = round(random.choice((0.3, 1.0, 5.0)) * random.uniform(0.5, 2.0), 3)
     return replace(case, source_lead_max_s=lead_max_s, publish_credit=random.randint(1, 8))
+
+
+def made_silent(case: Case, random: Random) -> Case:
+    """The case with sources that fall silent, since their clocks are behind, and rules that wait
+    for them for some seconds alone.
+    """
+    span_s, names = seconds_of(case.events), [name for name, _ in case.homes]
+    others = tuple(fault for fault in case.faults if fault.kind != "skew")
+    behind = tuple(
+        Fault(
+            "skew",
+            round(random.uniform(-5.0, span_s), 3),
+            round(random.uniform(1.0, 30.0), 3),
+            round(-random.uniform(2.0, AHEAD_MAX_S), 3),
+            sources=(name,),
+        )
+        for name in random.sample(names, random.randint(1, len(names)))
+    )
+    return replace(
+        case,
+        faults=(*others, *behind),
+        heartbeat_s=SILENT_HEARTBEAT_S,
+        source_silence_max_s=round(random.uniform(1.5, 8.0), 3),
+    )
 
 
 def made_open(case: Case, random: Random) -> Case:

@@ -189,11 +189,13 @@ class Requests:
         """Do what a client of another broker has asked, unless it is a source that has closed since
         and may be back, with other types.
         """
-        asked = due.asked
+        asked, number = due.asked, due.asked.request.request
         if self._visiting.goodbyes(asked) == due.goodbyes:
             return self._answer(asked)
-        refused = Refused(asked.request.request, Code.SILENT, "closed meanwhile")
-        return Answered(asked.path[:-1], asked.number, refused)
+        answer: Confirmed | Refused = Refused(number, Code.SILENT, "closed meanwhile")
+        if isinstance(asked.request, Unadvertise):
+            answer = Confirmed(number)  # with that it is done
+        return Answered(asked.path[:-1], asked.number, answer)
 
     def _do_own(self, peer: Peer, request: Asking) -> bool:
         """Do what an own client has asked; whether it was done."""

@@ -394,7 +394,11 @@ class Progress:
         """Up to when events have waited for types that rules here use, since it was last asked."""
         of, before, front = self._standings.of, self._awaited.items(), self.front
         waited = {name: until for name, until in before if of(name).here <= until}
-        self._awaited = {name: front for name in self._duties.used if of(name).here <= front}
+        self._awaited = {
+            name: front
+            for name in self._duties.used
+            if of(name).here <= front and not of(name).has_ended
+        }
         return waited
 
 
