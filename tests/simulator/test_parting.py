@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from networks import run
@@ -12,6 +13,9 @@ from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
 from simulator.checkers import check
 from simulator.experiment import Outcome
+from simulator.fuzzing.campaign import differences
+from simulator.fuzzing.maker import Maker
+from simulator.fuzzing.making import made_silent
 
 RULES = """event A(n: int)
 event B(n: int)
@@ -166,3 +170,10 @@ def test_a_source_that_was_left_out_is_waited_for_again(written: Path, name: str
         for event in batch.events()
     ]
     assert times == [2, 2, 5, 5, 60, 61]
+
+
+@pytest.mark.parametrize("seed", [18, 40, 50])
+def test_nobody_waits_for_sources_that_have_closed(seed: int) -> None:
+    """Brokers said so for ever, every half a heartbeat, and the network did not come to rest."""
+    case = Maker(Random(f"{seed}/0")).case(seed, "distributed-mt")
+    assert differences(made_silent(case, Random(f"{seed}/silent"))) == []

@@ -4,8 +4,6 @@ import pytest
 from brokers import SCHEMAS, Network
 
 from routing.conversation import State
-from routing.messages import Awaited
-from routing.network.brokers.awaiting import Awaiting
 
 FIRE = """
 rule fire: define Fire(room: string)
@@ -54,19 +52,6 @@ def test_one_for_which_nobody_waits_stays() -> None:
     network = furnished(FIRE, "Fire()")
     network.run(60)
     assert standing(network) == "live"
-
-
-def test_nobody_waits_for_sources_that_have_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what had come last brokers said so for ever, every half a heartbeat."""
-    network = furnished(FIRE, "Fire()")
-    network.publish("Smoke", 'Smoke@3("a")')
-    for name in ("Temp", "Smoke"):
-        network.clients.pop(name).close(network.mesh.now)
-    network.run(20)
-    said: list[Awaited] = []
-    monkeypatch.setattr(Awaiting, "_pass_on", lambda _, message: said.append(message))
-    network.run(20)
-    assert said == []
 
 
 def left_out() -> Network:
