@@ -40,6 +40,8 @@ _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 SECONDS_EXACT_IN_FLOAT = 2**32
 """Below it (the year 2106), a float times a million rounds to the microsecond that it names."""
 _WHOLE_SECONDS_MAX = TIME_MAX // MICROSECONDS
+_FOUND_MAX = 60
+"""Characters of a time that a message quotes; no good one is longer."""
 
 
 def time_of(value: object) -> int:
@@ -55,7 +57,7 @@ def time_of(value: object) -> int:
         case int():
             return _in_range(value * MICROSECONDS, value)
         case float():
-            return _of_seconds(Decimal(repr(value)), value)
+            return _of_seconds(Decimal(float.__repr__(value)), value)  # of numpy's floats too
         case Decimal():
             return _of_seconds(value, value)
         case datetime():
@@ -64,6 +66,20 @@ def time_of(value: object) -> int:
             return (value - EPOCH) // timedelta(microseconds=1)
         case _:
             raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
+
+
+def decimal_of(text: str) -> Decimal:
+    """The number that a text of JSON's grammar stands for, exactly.
+
+    Raises BadEvent for one that no decimal holds, as no time does either.
+    """
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond a decimal's, which no digits make up for
+        digits, _, exponent = text.lower().partition("e")
+        if not Decimal(digits):
+            return Decimal(0)
+        raise _finer(text) if exponent.startswith("-") else _beyond(text) from None
 
 
 def spoken(value: object) -> str:
@@ -147,7 +163,7 @@ def _of_text(text: str) -> int:
     match = _RFC_3339.fullmatch(text)
     if match is None:
         if _NUMBER.fullmatch(text):
-            return _of_seconds(Decimal(text), text)
+            return _of_seconds(decimal_of(text), text)
         raise BadEvent(f"time {text!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds")
     *date, fraction, sign, hours, minutes = match.groups()
     digits = (fraction or "").rstrip("0")
@@ -166,21 +182,38 @@ def _of_text(text: str) -> int:
 
 
 def _of_seconds(seconds: Decimal, found: object) -> int:
+    if seconds.is_zero():  # whatever its exponent
+        return 0
     if not seconds.is_finite() or seconds.adjusted() > 18:
-        raise BadEvent(f"time {found} is not a number of seconds that fits in 64 bits")
+        raise _beyond(found)
     try:
         scaled = _EXACT.scaleb(_EXACT.normalize(seconds), 6)
     except DecimalException:  # more digits than any time within range has
-        raise BadEvent(f"time {found} is finer than a microsecond") from None
+        raise _finer(found) from None
     if scaled != scaled.to_integral_value(context=_EXACT):
-        raise BadEvent(f"time {found} is finer than a microsecond")
+        raise _finer(found)
     return _in_range(int(scaled), found)
 
 
 def _in_range(time: int, found: object) -> int:
     if not TIME_MIN < time < TIME_MAX:
-        raise BadEvent(f"time {found} is not a number of seconds that fits in 64 bits")
+        raise _beyond(found)
     return time
+
+
+def _beyond(found: object) -> BadEvent:
+    return BadEvent(f"time {_quoted(found)} is not a number of seconds that fits in 64 bits")
+
+
+def _finer(found: object) -> BadEvent:
+    return BadEvent(f"time {_quoted(found)} is finer than a microsecond")
+
+
+def _quoted(found: object) -> str:
+    """A time as a message quotes it, however many digits it has."""
+    # Python refuses to print an int of some thousand digits, but no decimal.
+    text = str(Decimal(found) if isinstance(found, int) else found)
+    return text if len(text) <= _FOUND_MAX else f"{text[:_FOUND_MAX]}..."
 
 
 def _of_texts(texts: Sequence[str]) -> Int64s | None:

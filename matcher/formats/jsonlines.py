@@ -16,7 +16,6 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from operator import attrgetter
 from typing import Annotated, Any, BinaryIO, TypeAlias
 
@@ -36,7 +35,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
-from matcher.times import time_of, times_of
+from matcher.times import decimal_of, time_of, times_of
 
 CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
@@ -314,7 +313,7 @@ def _exact_time(raw: Raw | UnsetType) -> object:
     if raw is UNSET:
         raise BadEvent("no time")
     text = bytes(raw)
-    return Decimal(text.decode()) if text[:1] in b"-0123456789" else msgspec.json.decode(text)
+    return decimal_of(text.decode()) if text[:1] in b"-0123456789" else msgspec.json.decode(text)
 
 
 def _filled(given: list[int | UnsetType], otherwise: Int64s) -> Int64s:

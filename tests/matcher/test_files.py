@@ -208,6 +208,7 @@ CSV_BAD = [
     ("1,a,1,1.5,1", "attribute b: expected bool"),
     ("soon,a,1,1.5,true", "time 'soon'"),
     (",a,1,1.5,true", "time ''"),
+    ("1e99999999999999999999,a,1,1.5,true", "time 1e99999999999999999999 is not"),
     ("1,\udcff,1,1.5,true", "not UTF-8"),
 ]
 

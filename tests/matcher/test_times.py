@@ -39,6 +39,9 @@ FORMS = [
     (Decimal("9223372036854.775806"), 2**63 - 2),
     ("9223372036854.775806", 2**63 - 2),
     ("1.50e1", 15_000_000),
+    ("0e25", 0),
+    ("-0.0e-99999999999999999999", 0),
+    (np.float64(12.5), 12_500_000),
     (datetime(2013, 1, 1, 5, 17, tzinfo=UTC), 1_357_017_420_000_000),
     (datetime(2013, 1, 1, 0, 17, tzinfo=timezone(timedelta(hours=-5))), 1_357_017_420_000_000),
 ]
@@ -66,6 +69,10 @@ REFUSED = [
     (float("inf"), "fits"),
     (1e300, "fits"),
     (Decimal("1e999999999"), "fits"),
+    ("1e99999999999999999999", "fits"),
+    ("-1.5E+99999999999999999999", "fits"),
+    ("1e-99999999999999999999", "finer"),
+    ("1e-1999999999999999997", "finer"),
     (2**63, "fits"),
     ("9223372036854.775808", "fits"),
     (True, "found bool"),
@@ -89,6 +96,13 @@ def test_a_refused_form_is_refused_in_a_column_too(form: object, reason: str) ->
     assert times_of([form]) is None
     assert times_of(["2013-01-01T05:17:00Z", form]) is None
     assert times_of([1.5, form]) is None
+
+
+def test_a_message_quotes_no_more_of_a_time_than_a_line_holds() -> None:
+    for form in ("9" * 5000, "0." + "0" * 5000 + "1", 10**5000):
+        with pytest.raises(BadEvent) as caught:
+            time_of(form)
+        assert len(caught.value.reason) < 150
 
 
 def test_columns_take_the_common_forms_in_bulk() -> None:
