@@ -1,10 +1,11 @@
 """Reading events from CloudEvents JSON lines (tesla.md E3, E5).
 
 The file is read in chunks of whole lines. A chunk in which every line is one good event, nearly
-every chunk, is decoded in a few calls whatever its length: the envelopes first, then, type by
-type, the attributes (:mod:`matcher.formats.jsondata`). Where one of these steps refuses the chunk,
-that step alone is taken again line by line, which is slow and exact: it finds the bad events, gives
-each its place and its reason, and goes on with the others.
+every chunk, is decoded in a few calls whatever its length: the envelopes first, their times
+(:mod:`matcher.formats.jsontimes`) and then, type by type, the attributes
+(:mod:`matcher.formats.jsondata`). Where one of these steps refuses the chunk, that step alone is
+taken again line by line, which is slow and exact: it finds the bad events, gives each its place
+and its reason, and goes on with the others.
 
 What an event leaves out follows from its line: ``sequence`` is the line's number, ``id`` the
 sequence number, ``source`` the file's name. The extension attribute ``sequence`` carries the
@@ -26,6 +27,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from matcher.errors import BadEvent
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.jsondata import REFUSED, data_of, rows_of
+from matcher.formats.jsontimes import times_in
 from matcher.model import (
     Column,
     EventBatch,
@@ -45,13 +47,14 @@ LINE_BYTES_MAX = 64 * 2**20
 _Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 _NO_DATA = Raw(b"{}")
+_LINE_END = ord("\n")
 
 
 class _Envelope(Struct, gc=False):
-    """An event whose attributes are not looked at yet."""
+    """An event whose time and attributes are not looked at yet."""
 
     type: _Name
-    time: str | float | int
+    time: Raw
     source: _Name | UnsetType = UNSET
     id: _Name | int | UnsetType = UNSET
     sequence: _Sequence | UnsetType = UNSET
@@ -59,7 +62,7 @@ class _Envelope(Struct, gc=False):
 
 
 class _ExactEnvelope(_Envelope, gc=False):
-    """The same for one line at a time, with the digits of its time."""
+    """The same for one line at a time, which may lack its time."""
 
     time: Raw | UnsetType = UNSET  # type: ignore[assignment]
 
@@ -134,7 +137,7 @@ class _Reader:
         self._refused.clear()
         envelopes = _decoded(_ENVELOPES, chunk, end - first_line + 1)
         if envelopes is not None:
-            times = times_of(list(map(attrgetter("time"), envelopes)))
+            times = times_in(envelopes)
             if times is not None:
                 return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
         return self._line_by_line(chunk, first_line)
@@ -262,7 +265,7 @@ def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
         cut = block.rfind(b"\n") + 1 if block else 0
         if cut or not block:
             chunk, rest = rest + block[:cut], block[cut:]
-            end = line + chunk.count(b"\n")
+            end = line + int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _LINE_END))
             if chunk:
                 last = end - chunk.endswith(b"\n")
                 yield line, last, chunk.replace(b"\r\n", b"\n") if b"\r" in chunk else chunk
@@ -283,8 +286,11 @@ def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes, lines: int) -> li
     line starts and ends with its braces, and there are as many values as lines, no value can
     straddle a line's end: ``}`` then ``{`` with no comma between is no JSON.
     """
-    whole = chunk.startswith(b"{") and chunk.endswith((b"}\n", b"}"))
-    if not whole or chunk.count(b"}\n{") != lines - 1:
+    if not chunk.startswith(b"{") or not chunk.endswith((b"}\n", b"}")):
+        return None
+    text = np.frombuffer(chunk, np.uint8)
+    ends = np.flatnonzero(text[:-1] == _LINE_END)
+    if (text.take(ends - 1) != ord("}")).any() or (text.take(ends + 1) != ord("{")).any():
         return None
     try:
         values = decoder.decode_lines(chunk)

@@ -76,6 +76,65 @@ def test_the_first_bad_event_of_the_file_is_the_one_that_is_raised() -> None:
         assert caught.value.place == "f:2"
 
 
+FINER = [
+    "1.00000000000000001",
+    "0.10000000000000000555",
+    "4294967295.0000001",
+    "-1356998400.12345601",
+    "1e-400",
+    "-1E-99999999999999999999",
+    "0." + "0" * 5000 + "1",
+    "0." + "0" * 400 + "10",
+    "100000000000000001e-17",
+    "1000000000000000.01e-15",
+    "1.0000000000000000001e0",
+]
+"""Numbers whose nearest floats name microseconds."""
+
+
+@pytest.mark.parametrize("time", FINER, ids=[time[:24] for time in FINER])
+def test_finer_digits_are_refused_whatever_the_other_lines(time: str) -> None:
+    line = GOOD.replace('"time": 1', f'"time": {time}')
+    for others in (GOOD, "\n" + GOOD, GOOD.replace('"time": 1', '"time": "1970-01-01T00:00:00Z"')):
+        with pytest.raises(BadEvent, match="finer than a microsecond") as caught:
+            jsonlines.read_text(others + line, "f")
+        assert caught.value.place == f"f:{others.count(chr(10)) + 1}"
+    escaped = line.replace('"time"', r'"t\u0069me"')
+    with pytest.raises(BadEvent, match="finer than a microsecond"):
+        jsonlines.read_text(GOOD + escaped, "f")
+
+
+def test_digits_that_are_zeros_are_not_finer() -> None:
+    for time in ("1.00000000000000000000", "0.0e-99999999999999999999", "10000000000000000000e-19"):
+        text = GOOD + GOOD.replace('"time": 1', f'"time": {time}')
+        [batch] = jsonlines.read_text(text, "f")
+        assert batch.time.tolist() == [1_000_000, 0 if time.startswith("0") else 1_000_000]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_times_near_a_microsecond_are_read_in_bulk_as_line_by_line(seed: int) -> None:
+    """Any digits, in any form: one more line, of no event, makes every line be read by itself."""
+    chance = random.Random(seed)
+    for _ in range(300):
+        whole = chance.choice(
+            ["0", "1", "-7", str(chance.randrange(10 ** chance.randrange(1, 11)))]
+        )
+        zeros, ones = (
+            "0" * chance.randrange(20),
+            str(chance.randrange(10 ** chance.randrange(1, 9))),
+        )
+        time = f"{whole}.{chance.choice([ones, zeros, zeros + ones, ones + zeros + ones])}0"
+        time = chance.choice([time, time + f"e{chance.randrange(-330, 8)}", whole])
+        line = GOOD.replace('"time": 1', f'"time": {time}')
+        found = []
+        for text in (line, line + "x"):
+            intake = Intake(skip_bad=True)
+            batches = jsonlines.read_text(text, intake=intake)
+            del intake.bad["not an event: JSON is malformed: invalid character (byte 0)"]
+            found.append(([batch.time.tolist() for batch in batches], intake.bad))
+        assert found[0] == found[1], time
+
+
 def test_bytes_that_are_not_utf8_are_bad() -> None:
     text = GOOD.encode() + GOOD.replace("a1", "\xff").encode("latin-1")
     with pytest.raises(BadEvent, match="x:2: "):
