@@ -108,7 +108,10 @@ _READERS: Mapping[Kind, Callable[[Attribute, pa.Array, BadRows], Column]] = {
 
 
 def strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
-    """A text column, nulls being empty; rows that are not UTF-8 are added to ``bad``."""
+    """A text column, nulls being empty; rows that are not UTF-8 are added to ``bad``.
+
+    A dictionary holds no nulls.
+    """
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).fill_null("").dictionary_encode()
     try:
@@ -117,7 +120,7 @@ def strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
         broken, texts = _decoded(column.cast(pa.binary()).to_pylist())
         bad.append((broken, f"{what}: text that is not UTF-8"))
         return StringColumn.from_strings(texts)
-    if None in values or len(set(values)) != len(values):  # Arrow allows what StringColumn bars
+    if len(set(values)) != len(values):  # Arrow allows what StringColumn bars
         return StringColumn.from_strings([text or "" for text in column.to_pylist()])
     codes = _filled(column.indices, 0).to_numpy().astype(np.int32, copy=False)
     return StringColumn(codes, values if len(column) == 0 or values else ("",))

@@ -113,6 +113,7 @@ BAD = [
     ("b", [True, None, True], "attribute b: expected bool, found null"),
     ("s", ["a", None, "c"], "attribute s: expected string, found null"),
     ("s", pa.array(["a", None, "c"]).dictionary_encode(), "expected string, found null"),
+    ("s", pa.DictionaryArray.from_arrays([0, 1, 0], ["a", None]), "expected string, found null"),
     ("s", pa.array([b"a", b"\xff", b"c"]).view(pa.string()), "attribute s: text that is not UTF-8"),
 ]  # fmt: skip
 
@@ -197,6 +198,18 @@ def test_dictionaries_that_arrow_allows_are_made_proper() -> None:
     column = batch.column("s")
     assert isinstance(column, StringColumn)
     assert (column.tolist(), column.values) == (["a", "a", "b"], ("a", "b"))
+
+
+def test_nulls_in_dictionaries_are_nulls_of_the_rows_that_name_them() -> None:
+    def texts(*codes: int) -> pa.Array:
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), ["a", None, "b"])
+
+    batch = read(table(source=texts(0, 1, 2), id=texts(2, 0, 1), s=texts(0, 2, 0)))
+    assert batch.ids.source.tolist() == ["a", "temps", "b"]
+    assert batch.ids.printed() == ["b", "a", "3"]
+    assert batch.column("s").tolist() == ["a", "b", "a"]
+    several = pa.chunked_array([texts(0), pa.array(["c", "d"]).dictionary_encode()])
+    assert read(table(s=several)).column("s").tolist() == ["a", "c", "d"]
 
 
 def test_other_arrow_types_are_taken_for_their_kind() -> None:
