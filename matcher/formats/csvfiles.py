@@ -29,6 +29,7 @@ from matcher.formats.tabular import (
     TIME,
     TYPE,
     arrow_schema,
+    check_distinct,
     from_arrow,
     named_type,
     to_arrow,
@@ -126,8 +127,7 @@ def _pieces(stream: BinaryIO, file: str) -> Iterator[tuple[list[str], int, list[
         names = next(reader, [TIME])
         if TIME not in names:
             raise SchemaError(f"{file}: no column 'time' in the first line, that of the names")
-        if len(set(names)) < len(names):
-            raise SchemaError(f"{file}: two columns have the same name: {', '.join(names)}")
+        check_distinct(names, file)
         filled = filter(None, reader)
         while rows := list(itertools.islice(filled, ROWS)):
             yield names, row, rows

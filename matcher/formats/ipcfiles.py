@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.tabular import arrow_schema, to_arrow
+from matcher.formats.tabular import arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
 _MAGIC = b"ARROW1\0\0"
@@ -24,14 +24,14 @@ def read(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Chunk]:
     """The events of each piece of the file."""
-    return pieces.read(_pieces(stream), place, intake, type_name)
+    return pieces.read(_pieces(stream, place.file), place, intake, type_name)
 
 
 def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
     """The times of each piece; ``intake`` learns the schema."""
-    return pieces.glances(_learning(_pieces(stream), place, intake, type_name))
+    return pieces.glances(_learning(_pieces(stream, place.file), place, intake, type_name))
 
 
 class Writer:
@@ -63,10 +63,11 @@ def _learning(
         yield piece
 
 
-def _pieces(stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+def _pieces(stream: BinaryIO, file: str) -> Iterator[pa.RecordBatch]:
     start = stream.read(len(_MAGIC))
     source = stream if start == _MAGIC else _Resumed(start, stream)
     with pa.ipc.open_stream(source) as reader:
+        check_distinct(reader.schema.names, file)
         for piece in reader:
             for first in range(0, piece.num_rows, pieces.ROWS):
                 yield piece.slice(first, pieces.ROWS)

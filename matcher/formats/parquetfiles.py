@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.tabular import ID, TIME, arrow_schema, to_arrow
+from matcher.formats.tabular import ID, TIME, arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
 
@@ -22,17 +22,17 @@ def read(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Chunk]:
     """The events of each piece of the file, which must allow seeking."""
-    return pieces.read(_pieces(stream), place, intake, type_name)
+    return pieces.read(_pieces(stream, place.file), place, intake, type_name)
 
 
 def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
     """The times of each piece; ``intake`` learns the schema."""
-    for piece in itertools.islice(_pieces(stream), 1):
+    for piece in itertools.islice(_pieces(stream, place.file), 1):
         pieces.learn(piece, place, intake, type_name)
     stream.seek(0)
-    yield from pieces.glances(_pieces(stream, [TIME]))
+    yield from pieces.glances(_pieces(stream, place.file, [TIME]))
 
 
 class Writer:
@@ -54,8 +54,11 @@ class Writer:
         self._writer.close()
 
 
-def _pieces(stream: BinaryIO, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+def _pieces(
+    stream: BinaryIO, file: str, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     schema = pq.read_schema(stream)
+    check_distinct(schema.names, file)
     stream.seek(0)
     names = [name for name in schema.names if columns is None or name in columns]
     # Ids differ from row to row, and texts of times nearly so: no dictionary helps there.
@@ -64,5 +67,5 @@ def _pieces(stream: BinaryIO, columns: Sequence[str] | None = None) -> Iterator[
         for name in names
         if name not in (ID, TIME) and pa.types.is_string(schema.field(name).type)
     ]
-    with pq.ParquetFile(stream, read_dictionary=texts) as file:
-        yield from file.iter_batches(pieces.ROWS, columns=names, use_threads=False)
+    with pq.ParquetFile(stream, read_dictionary=texts) as table:
+        yield from table.iter_batches(pieces.ROWS, columns=names, use_threads=False)

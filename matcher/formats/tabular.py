@@ -11,7 +11,7 @@ are found bad there are raised or skipped together (tesla.md E5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,10 +135,11 @@ def from_arrow(
     ``type_name`` names the type; without it the ``type`` column does, with one value in all rows.
     With it, a ``type`` column is an attribute, or names the same type.
     ``bad`` holds rows that the caller has found bad. Raises BadEvent unless ``intake`` skips
-    them, and SchemaError when no type is named or a type that must be inferred has a column that
-    no kind holds.
+    them, and SchemaError when no type is named, two columns share a name or a type that must be
+    inferred has a column that no kind holds.
     """
     names = table.schema.names
+    check_distinct(names, place.file)
     columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
     name = type_name or named_type(columns.get(TYPE), place.file)
     reserved = RESERVED if type_name is None else RESERVED[1:]
@@ -155,7 +156,7 @@ def from_arrow(
         for attribute in event_type.attributes
     )
     numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
-    ids = _ids(columns, numbers, place.source, bad)
+    ids = _ids(columns, numbers, place, bad)
     batch = _good_rows(EventBatch(event_type, time, ids, values), numbers, bad, place.file, intake)
     intake.surplus += len(batch) * len(set(attributes) - set(event_type.names))
     return batch
@@ -194,17 +195,17 @@ def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> E
     return EventType(name, tuple(attributes))
 
 
-def _ids(
-    columns: Mapping[str, pa.Array], numbers: Int64s, default_source: str, bad: BadRows
-) -> EventIds:
-    sequence = _sequence(columns[SEQUENCE], numbers, bad) if SEQUENCE in columns else numbers
-    source = StringColumn.constant(default_source, len(numbers))
+def _ids(columns: Mapping[str, pa.Array], numbers: Int64s, place: Place, bad: BadRows) -> EventIds:
+    sequence = numbers
+    if SEQUENCE in columns:
+        sequence = _sequence(columns[SEQUENCE], numbers, place.file, bad)
+    source = StringColumn.constant(place.source, len(numbers))
     if SOURCE in columns and not pa.types.is_null(columns[SOURCE].type):
-        given = _text_column(SOURCE, columns[SOURCE])
-        source = strings_of(given.fill_null(default_source), SOURCE, bad)
+        given = _text_column(SOURCE, columns[SOURCE], place.file)
+        source = strings_of(given.fill_null(place.source), SOURCE, bad)
     if ID not in columns or pa.types.is_null(columns[ID].type):
         return EventIds(source, sequence)
-    texts = _text_column(ID, columns[ID])
+    texts = _text_column(ID, columns[ID], place.file)
     decimals = pa.array(sequence).cast(pa.string())
     if texts.null_count:
         texts = pc.coalesce(texts, decimals)
@@ -213,20 +214,26 @@ def _ids(
     return EventIds(source, sequence, id_texts(strings_of(texts, ID, bad).tolist(), sequence))
 
 
-def _sequence(column: pa.Array, rows: Int64s, bad: BadRows) -> Int64s:
+def _sequence(column: pa.Array, rows: Int64s, file: str, bad: BadRows) -> Int64s:
     if not pa.types.is_integer(column.type):
-        raise SchemaError(f"column {SEQUENCE} is of type {column.type}; expected integers")
+        raise SchemaError(f"{file}: column {SEQUENCE} is of type {column.type}; expected integers")
     attribute = Attribute(SEQUENCE, Kind.INT)
     filled = pc.coalesce(column, pa.array(rows)) if column.null_count else column
     return ints_of(attribute, filled, bad)
 
 
-def _text_column(name: str, column: pa.Array) -> pa.Array:
+def _text_column(name: str, column: pa.Array, file: str) -> pa.Array:
     kind = kind_of(column.type)
     if kind not in (Kind.STRING, Kind.INT):
-        raise SchemaError(f"column {name} is of type {column.type}; expected text")
+        raise SchemaError(f"{file}: column {name} is of type {column.type}; expected text")
     texts = column.cast(pa.string())
     return pc.if_else(pc.equal(texts, ""), None, texts)  # what is empty is left out
+
+
+def check_distinct(names: Sequence[str], file: str) -> None:
+    """SchemaError when two columns have the same name."""
+    if len(set(names)) < len(names):
+        raise SchemaError(f"{file}: two columns have the same name: {', '.join(names)}")
 
 
 def named_type(column: pa.Array | None, file: str) -> str:

@@ -5,6 +5,8 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from matcher.errors import BadEvent, EventError, SchemaError
@@ -241,6 +243,38 @@ def test_csv_itself_may_be_wrong(tmp_path: Path) -> None:
     path.write_text("time,a,a\n1,2,3\n")
     with pytest.raises(SchemaError, match="same name"):
         events_in(EventFile(path, "t", "T"))
+
+
+def table_written(path: Path, table: pa.Table) -> EventFile:
+    """A file of a table that no batch of events is written as."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table)
+    return EventFile(path, "t", "T")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+def test_two_columns_of_one_name_are_refused(ending: str, tmp_path: Path) -> None:
+    names, one = ["time", "p", "p"], pa.array([1])
+    for rows in (0, 1):
+        table = pa.table([one, one, pa.array(["a"])], names=names).slice(0, rows)
+        file = table_written(tmp_path / f"t{ending}", table)
+        for look in (file.read, file.scan):
+            with pytest.raises(SchemaError, match=rf"t{ending}: two .* same name: time, p, p"):
+                list(look(Intake()))
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow"])
+@pytest.mark.parametrize("name", ["source", "sequence", "id"])
+def test_what_is_wrong_with_a_column_is_said_with_the_file(
+    name: str, ending: str, tmp_path: Path
+) -> None:
+    file = table_written(tmp_path / f"t{ending}", pa.table({"time": [1], name: [1.5]}))
+    for look in (file.read, file.scan):
+        with pytest.raises(SchemaError, match=rf"t{ending}: column {name} is of type double"):
+            list(look(Intake()))
 
 
 def test_two_types_in_one_table_are_refused(

@@ -168,6 +168,11 @@ def test_the_type_is_named_by_column_or_option() -> None:
         read(pa.table({"time": [1, 2], "type": ["A", "B"]}))
 
 
+def test_two_columns_of_one_name_are_refused() -> None:
+    with pytest.raises(SchemaError, match=r"temps.parquet: two columns have the same name: .*x, x"):
+        read(pa.table([["T"], [1], [1], [2]], names=["type", "time", "x", "x"]))
+
+
 def test_a_column_that_names_another_type_than_the_option_is_refused() -> None:
     known = Intake({"A": EventType.of("A", x="int")})
     same = pa.table({"time": [1, 2], "type": ["A", None], "x": [1, 2]})
