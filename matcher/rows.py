@@ -58,7 +58,7 @@ def value_of(attribute: Attribute, value: object) -> Value:
         )
     match value:
         case str():
-            return _text(attribute, value)
+            return _text(f"attribute {attribute.name}", value)
         case bool():
             return value
         case int() if attribute.kind is Kind.INT:
@@ -128,6 +128,7 @@ def batch_of(
         times = _row_times(rows)
     if ids is None and rows and event_type.index("id") is None and all("id" in row for row in rows):
         ids = [str(row["id"]) for row in rows]
+    _check_names(source, ids or ())
     sequence = np.arange(first_sequence, first_sequence + len(rows), dtype=np.int64)
     return EventBatch(
         event_type,
@@ -160,6 +161,17 @@ def id_texts(ids: Sequence[str] | None, sequence: Int64s) -> StringColumn | None
     if ids[0] == str(sequence[0]) and list(ids) == list(map(str, sequence.tolist())):
         return None
     return StringColumn.from_strings(ids)
+
+
+def _check_names(source: str, ids: Sequence[str]) -> None:
+    """BadEvent for a source or an id that UTF-8 cannot hold (E1)."""
+    try:
+        "".join((source, *ids)).encode()
+    except UnicodeEncodeError:
+        _text("source", source)
+        for place, text in enumerate(ids):
+            _at_row(place, _text, "id", text)
+        raise
 
 
 def _row_times(rows: Sequence[Mapping[str, Any]]) -> Int64s:
@@ -204,11 +216,11 @@ def _whole_column(kind: Kind, values: Sequence[Any]) -> Column | None:
     return None if kind is Kind.FLOAT and not np.isfinite(numbers).all() else numbers
 
 
-def _text(attribute: Attribute, value: str) -> str:
+def _text(what: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise BadEvent(f"attribute {attribute.name}: text that UTF-8 cannot hold") from None
+        raise BadEvent(f"{what}: text that UTF-8 cannot hold") from None
     return value
 
 

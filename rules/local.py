@@ -146,14 +146,19 @@ class Engine:
             if type is None:
                 raise ValueError("rows need the name of their type: push(rows, type=...)")
             number = self._sequences.get(SOURCE, 0)
-            self._sequences[SOURCE] = number + len(events)
             events = batch_of(self.schema(type), events, source=SOURCE, first_sequence=number + 1)
+            self._sequences[SOURCE] = number + len(events)
         self._detector.push(events)
         if len(events):
             self._time = max(self._time, int(events.time.max()))
 
     def advance(self, mark: int) -> Detections:
-        """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow."""
+        """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow.
+
+        Raises ValueError for a mark beyond 64 bits, and changes nothing then.
+        """
+        if not TIME_MIN <= mark <= TIME_MAX:
+            raise ValueError(f"mark {mark} is beyond 64 bits")
         return self._detector.advance(mark)
 
     def finish(self) -> list[Event]:

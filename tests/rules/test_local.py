@@ -91,3 +91,23 @@ def test_refusals_name_what_is_wrong():
         local.push([{"time": 1, "x": 1}])
     with pytest.raises(KeyError):
         local.remove("none")
+
+
+@pytest.mark.parametrize("engine", ["auto", "naive"])
+def test_what_is_refused_changes_nothing(engine):
+    local = Engine(RULES, engine=engine)
+    local.publish("B", time=1, x=1)
+    with pytest.raises(BadEvent, match="finer than a microsecond"):
+        local.publish("A", time="1e-99999999999999999999", x=1)
+    with pytest.raises(BadEvent, match="fits in 64 bits"):
+        local.publish("A", time="1e99999999999999999999", x=1)
+    for name in ("id", "source"):
+        with pytest.raises(BadEvent, match=f"{name}: text that UTF-8 cannot hold"):
+            local.publish("A", time=2, x=1, **{name: "\ud800"})
+    with pytest.raises(BadEvent, match="row 2: id: text"):
+        local.push([{"time": 2, "x": 1, "id": "a"}, {"time": 2, "x": 1, "id": "\ud800"}], type="A")
+    for mark in (2**63, 2**70, -(2**70)):
+        with pytest.raises(ValueError, match=f"mark {mark} is beyond 64 bits"):
+            local.advance(mark)
+    local.publish("A", time=2, x=1)
+    assert [event.cause for event in local.finish()] == [("2", "1")]
