@@ -368,12 +368,19 @@ class Experiment:
             config = replace(config, lead_max_s=scenario.source_lead_max_s)
         if scenario.publish_credit is not None:
             config = replace(config, publish_credit=scenario.publish_credit)
+        if scenario.delivery_events_max is not None:
+            config = replace(config, delivery_events_max=scenario.delivery_events_max)
 
         def make(now: float) -> Broker:
             life = 1 + round((now - self.simulation.start) * MICROSECONDS)
             overlay = OverlayConfig(
-                name, life, heartbeat_s=scenario.heartbeat_s, forget_s=scenario.forget_s
+                name,
+                life,
+                heartbeat_s=scenario.heartbeat_s,
+                forget_s=scenario.forget_s,
             )
+            if scenario.window_max is not None:
+                overlay = replace(overlay, window_max=scenario.window_max)
             engine = rules.engine.make(scenario.engine)
             return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 

@@ -155,6 +155,8 @@ class Scenario:
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     forget_s: float = FORGET_S
+    window_max: int | None = None
+    delivery_events_max: int | None = None
 
     @property
     def graph(self) -> nx.Graph:
@@ -254,6 +256,8 @@ class _Reader:
         _positive("protocol.source_silence_max_s", protocol.source_silence_max_s)
         _positive("protocol.source_lead_max_s", protocol.source_lead_max_s)
         _positive("protocol.publish_credit", protocol.publish_credit)
+        _positive("protocol.window_max", protocol.window_max)
+        _positive("protocol.delivery_events_max", protocol.delivery_events_max)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
         _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
         brokers, links = self._network()
@@ -291,6 +295,8 @@ class _Reader:
             protocol.source_lead_max_s,
             protocol.publish_credit,
             self._forget_s(heartbeat_s),
+            protocol.window_max,
+            protocol.delivery_events_max,
         )
         return made if table.faults is None else self._struck(made, table.faults)
 

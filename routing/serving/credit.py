@@ -105,7 +105,6 @@ class PublishCredit:
             if source.withheld is None:
                 del self._waiting[source.name]
                 events = self._config.publish_credit - source.outstanding
-                source.outstanding += events
                 granted.append(Grant(source, events))
         return granted
 

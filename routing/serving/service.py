@@ -320,6 +320,7 @@ class Service:
         if self._credit.waiting and not self._is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
+                grant.source.take_credit(grant.events, self._moment.now)
                 self._send(grant.source.peer, Credit(grant.events))
 
     def _is_held(self) -> bool:

@@ -105,6 +105,17 @@ class Source:
         self.promised_at = now
         return True
 
+    @property
+    def may_speak(self) -> bool:
+        """Whether it could publish: one that is linked and has no credit is kept from it here."""
+        return self.standing is not Standing.LIVE or self.outstanding > 0
+
+    def take_credit(self, events: int, now: float) -> None:
+        """It may publish so many events more. It was not silent while it could not."""
+        if not self.may_speak:
+            self.spoke_at = now
+        self.outstanding += events
+
     def note(self, first: int, front: int) -> None:
         """Note the event times of what was accepted."""
         if self.first is None or self.front is None:
@@ -171,7 +182,7 @@ class Sources:
         return [
             source
             for source in self._sources.values()
-            if source.is_open and now - source.spoke_at >= silence_max_s
+            if source.is_open and source.may_speak and now - source.spoke_at >= silence_max_s
         ]
 
     def _make_room(self) -> None:

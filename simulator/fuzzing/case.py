@@ -102,6 +102,8 @@ class Case:
     publish_credit: int | None = None
     forget_s: float | None = None
     source_silence_max_s: float | None = None
+    window_max: int | None = None
+    delivery_events_max: int | None = None
 
     @property
     def is_sound(self) -> bool:
@@ -142,6 +144,9 @@ class Case:
         lead_max_s, credit = self.source_lead_max_s, self.publish_credit
         yield "" if lead_max_s is None else f"source_lead_max_s = {lead_max_s}\n"
         yield "" if credit is None else f"publish_credit = {credit}\n"
+        window_max, delivery_max = self.window_max, self.delivery_events_max
+        yield "" if window_max is None else f"window_max = {window_max}\n"
+        yield "" if delivery_max is None else f"delivery_events_max = {delivery_max}\n"
         forget_s, silence_max_s = self.forget_s, self.source_silence_max_s
         yield "" if forget_s is None else f"forget_s = {forget_s}\n"
         yield "" if silence_max_s is None else f"source_silence_max_s = {silence_max_s}\n"

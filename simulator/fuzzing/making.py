@@ -93,9 +93,17 @@ def _random_case(seed: int, strategy: str) -> Case:
 
 
 def made_narrow(case: Case, random: Random) -> Case:
-    """The case with sources that wait for one another, and for credit."""
+    """The case with sources that wait for one another, and for credit; with few messages under way
+    on a link, and few events in a delivery.
+    """
     lead_max_s = round(random.choice((0.3, 1.0, 5.0)) * random.uniform(0.5, 2.0), 3)
-    return replace(case, source_lead_max_s=lead_max_s, publish_credit=random.randint(1, 8))
+    return replace(
+        case,
+        source_lead_max_s=lead_max_s,
+        publish_credit=random.randint(1, 8),
+        window_max=random.choice((1, 2, 4, 8)),
+        delivery_events_max=random.choice((1, 2, 5)),
+    )
 
 
 def made_silent(case: Case, random: Random) -> Case:

@@ -15,7 +15,7 @@ from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.fuzzing.campaign import differences
 from simulator.fuzzing.maker import Maker
-from simulator.fuzzing.making import made_silent
+from simulator.fuzzing.making import made_silent, random_case
 
 RULES = """event A(n: int)
 event B(n: int)
@@ -177,3 +177,8 @@ def test_nobody_waits_for_sources_that_have_closed(seed: int) -> None:
     """Brokers said so for ever, every half a heartbeat, and the network did not come to rest."""
     case = Maker(Random(f"{seed}/0")).case(seed, "distributed-mt")
     assert differences(made_silent(case, Random(f"{seed}/silent"))) == []
+
+
+def test_a_source_that_has_no_credit_is_not_silent() -> None:
+    """It was left out while its broker kept it from publishing, and got no credit any more."""
+    assert differences(random_case(660252, "adaptive")) == []
