@@ -101,7 +101,7 @@ def made_narrow(case: Case, random: Random) -> Case:
         case,
         source_lead_max_s=lead_max_s,
         publish_credit=random.randint(1, 8),
-        window_max=random.choice((1, 2, 4, 8)),
+        window_max=random.choice((4, 8, 16)),
         delivery_events_max=random.choice((1, 2, 5)),
     )
 
