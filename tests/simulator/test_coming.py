@@ -4,7 +4,7 @@ import json
 
 import pytest
 from networks import run
-from simulator_text import SMALL, TWO, events, overlay
+from simulator_text import RULES, SMALL, TWO, events, overlay
 
 from routing.messages import Code
 from routing.network import strategy
@@ -53,6 +53,28 @@ def test_a_rule_that_waits_for_a_type_keeps_all_for_a_sink_that_comes(written, n
     assert outcome.settled
     assert check(outcome) == []
     assert came(outcome)[0] == ("Fire", 31.0)
+
+
+@pytest.mark.parametrize("closed", ["Temp", "both"])
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_sink_that_comes_gets_nothing_of_before(written, name: str, closed: str) -> None:
+    """With trees of sinks, where nobody had wanted the rule, it got all since the first of the
+    sources had closed.
+    """
+    text = f'strategy = "{name}"\n{coming(TWO, "k1", 40.5)}'
+    text = text.replace('"Fire(temp > 45)", "Temp()"', '"Fire"')
+    smokes = range(12, 60 if closed == "Temp" else 31)
+    text += '[[source]]\nname = "s3"\nbroker = "b1"\nevents = "s3.jsonl"\n'
+    files = {
+        "s1.jsonl": events("Temp", 10.0, 14.0),
+        "s2.jsonl": events("Smoke", *map(float, smokes)),
+        "s3.jsonl": events("Other", 10.0, 60.0),
+    }
+    rules = RULES + "event Other(area: string)\n"
+    outcome = run(written(text, rules, **files))
+    assert outcome.settled
+    assert check(outcome) == []
+    assert [time for _, time in came(outcome)] == [time for time in smokes if time > 50.5]
 
 
 @pytest.mark.parametrize("name", strategy.names())

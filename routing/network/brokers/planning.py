@@ -43,6 +43,7 @@ from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
+from routing.network.recovery.dues import concluded
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
 from routing.serving.status import time_or_none
@@ -234,10 +235,10 @@ class Planning:
 
     def _due_in(self, found: Round) -> dict[str, int]:
         """From when on rules have to give their composite events once more."""
-        due = {}
+        due, said = {}, concluded(found.due)
         for one in self._ground.deployments.rules:
             name = one.rule.name
-            tables = found.due, self._detection.committed
+            tables = said, self._detection.committed
             bounds = [table[name] for table in tables if name in table]
             if bounds:
                 due[name] = max(bounds)

@@ -16,6 +16,7 @@ from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.needs import Needs
+from routing.network.recovery.dues import concluded
 
 
 class Surveying:
@@ -82,7 +83,8 @@ class Surveying:
         self._tally = None
         said = tally.said()
         if self._router.is_root:
-            self._commit(Committed(said.number, said.due))
+            due = tuple(sorted(concluded(dict(said.due)).items()))
+            self._commit(Committed(said.number, due))
             if self._measuring is not None:
                 self._measuring.weigh(tally)
         elif self._router.father is not None:

@@ -24,6 +24,7 @@ import numpy as np
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, Bools, EventBatch, Int64s
 from routing.delivery.joining import Joined
+from routing.messages.values import NAME_MAX
 from routing.order import greatest_time
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
@@ -45,6 +46,28 @@ def _reach(rule: Rule) -> int:
 @lru_cache(maxsize=8)
 def _arranged(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return arrange(rules).rules
+
+
+_CLOSED = "\0"
+"""Before the name of a rule in dues: what is said there counts if nobody says anything else."""
+
+
+def closed_at(rule: str, time: int) -> tuple[str, int]:
+    """A due of a rule of whose types nothing more comes here, and up to where it had come: that is
+    how far the rule is where nobody has any type that is still published. The least of them is of
+    the type that came last.
+    """
+    if len(rule) + len(_CLOSED) > NAME_MAX:
+        return rule, time  # due from earlier than need be
+    return _CLOSED + rule, -max(time, -TIME_MAX)
+
+
+def concluded(due: Mapping[str, int]) -> dict[str, int]:
+    """The dues that have been put together, of all brokers."""
+    closed = {
+        name.removeprefix(_CLOSED): -time for name, time in due.items() if name.startswith(_CLOSED)
+    }
+    return closed | {name: time for name, time in due.items() if not name.startswith(_CLOSED)}
 
 
 def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:

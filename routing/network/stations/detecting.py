@@ -11,8 +11,10 @@ however far the single one, which may evaluate them for the sake of others, has 
 type is routed they are to be found once more from there on (brokers.trees, Law 7).
 
 Law 4: a rule that is evaluated nowhere is due from where the sources of this broker have promised
-to be: who subscribes later gets its composite events from there on. But if it waits for a type that
-nobody publishes or has published, it is due from the beginning: it has not come anywhere.
+to be: who subscribes later gets its composite events from there on. Types whose sources have closed
+count only where nobody publishes any of the others, since rules go on without them. But if it waits
+for a type that nobody publishes or has published, it is due from the beginning: it has not come
+anywhere.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
 from routing.messages import SinkTree
-from routing.network.recovery.dues import chosen
+from routing.network.recovery.dues import chosen, closed_at
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.grove import Grove
 from routing.network.stations.processing import Generation, Processing
@@ -127,17 +129,23 @@ class SinkTreesDetection(DividedDetection):
                 yield name, TIME_MIN
             else:
                 for needed in self._deployments.needs(name).intersection(published):
-                    yield name, self._said_of(needed)
+                    mark = self.publishers.marks.get(needed, TIME_MIN)
+                    is_closed = mark == CLOSED
+                    yield (
+                        closed_at(name, self._beyond_closed(needed)) if is_closed else (name, mark)
+                    )
+
+    def _beyond_closed(self, name: str) -> int:
+        """Where sources begin that come back to a type whose own sources have closed, unless others
+        have come further: beyond its last event here.
+        """
+        mark, front = self.station.type_marks.get(name, TIME_MIN), self._advertisements.front(name)
+        return mark if front is None else max(mark, front + 1)
 
     def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
         """As DividedDetection."""
         super().hear_awaited(types, now, until)
         self.grove.touch_users([name for name, _ in types])
-
-    def _said_of(self, name: str) -> int:
-        """What own sources have promised of a type, or had when the last of them closed."""
-        mark = self.publishers.marks.get(name, TIME_MIN)
-        return mark if mark != CLOSED else self.station.type_marks.get(name, TIME_MIN)
 
     def _front_of(self, name: str) -> int:
         fronts = (tree.station.front for tree in self.trees.values() if name in tree.used)
