@@ -23,12 +23,12 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
-from simulator.dues import due, had, misnumbered
+from simulator.dues import due, misnumbered
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
 from simulator.losses import Losses
-from simulator.oracle import Answer, Oracle, differences
+from simulator.oracle import Answer, Oracle, delivered, differences
 from simulator.partings import Partings, forgotten_at, left_out_at
 from simulator.scenario import CHECKS
 
@@ -63,7 +63,7 @@ def check_results(outcome: Outcome) -> Iterator[str]:
     partings = None if by_arrival else Partings(experiment)
     without = _Without(experiment, taken, oracle)
     for name, sink in experiment.sinks.items():
-        got = had(sink)
+        got = delivered(sink.arrivals)
         expected = due(experiment, sink, oracle, got)
         if partings:
             expected = partings.expected(sink, partial(without.due, sink, got), got)

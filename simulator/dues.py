@@ -1,10 +1,8 @@
 """What a sink is due of what the oracle finds: it may come late, turn to other things, or leave.
 
 Law 1: what is published, or found, before a subscription is in force may come or not; and so may
-what is under way when it is given up. All between is due.
-
-What comes before it is due may come to each subscription: with trees of sinks, one that begins anew
-where sources have closed may bring again what another of the same sink's had brought.
+what is under way when it is given up. All between is due. However often a sink turns, nothing comes
+twice; and where nothing goes wrong nothing comes that is from long before it was asked for.
 
 Law 2: an event bears the numbers of the subscriptions that it satisfies, of those that it is due
 for; of others that it satisfies only while they are asked for or given up.
@@ -19,34 +17,13 @@ from typing import TYPE_CHECKING, TypeAlias
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, Event, EventBatch
 from simulator.clients import Sink, Wish
-from simulator.oracle import Answer, Oracle, delivered, in_order
+from simulator.oracle import Answer, Oracle, delivered
 
 if TYPE_CHECKING:
     from simulator.experiment import Experiment
 
 Keys: TypeAlias = Set[tuple[str, str]]
 """Sources and ids of events."""
-
-
-def had(sink: Sink) -> Answer:
-    """What has come to it; once, what has come to several subscriptions one after another."""
-    return Answer.of(_had_by_each(sink)) if _turns(sink) else delivered(sink.arrivals)
-
-
-def _had_by_each(sink: Sink) -> Iterator[Event]:
-    seen: dict[tuple[str, str], set[int]] = {}
-    for one in sink.arrivals:
-        numbers_of = {
-            (event.source, event.id): set(numbers)
-            for batch, numbers in zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
-            for event in batch.events()
-        }
-        for event in in_order(one.delivery):
-            key = event.source, event.id
-            before = seen.setdefault(key, set())
-            if not before or before & numbers_of[key]:
-                yield event
-            before |= numbers_of[key]
 
 
 def due(experiment: Experiment, sink: Sink, oracle: Oracle, got: Answer) -> Answer:
@@ -62,6 +39,7 @@ def due(experiment: Experiment, sink: Sink, oracle: Oracle, got: Answer) -> Answ
 def misnumbered(experiment: Experiment, sink: Sink, oracle: Oracle) -> Iterator[str]:
     """The first delivery that is against Law 2."""
     by_wish = _due_by_wish(experiment, sink, oracle) if _turns(sink) else {}
+    way_s, all_speak_s = _way_s(experiment), _all_speak_s(experiment)
     for one in sink.arrivals:
         pairs = zip(one.delivery.batches, one.delivery.subscriptions, strict=True)
         for batch, told in pairs:
@@ -70,7 +48,10 @@ def misnumbered(experiment: Experiment, sink: Sink, oracle: Oracle) -> Iterator[
             for number, wish in sink.wishes.items():
                 mask = oracle.mask(batch, wish.text)
                 if number in numbers:
-                    may_be = wish.asked_at <= one.moment <= wish.ended_at and bool(mask.all())
+                    is_asked = wish.asked_at <= one.moment <= wish.ended_at
+                    since_s = wish.asked_at - way_s
+                    is_new = since_s < all_speak_s or batch.time.min() >= since_s * MICROSECONDS
+                    may_be = is_asked and bool(mask.all()) and bool(is_new)
                 else:
                     must = _must(batch, by_wish.get(number))
                     may_be = one.moment > wish.left_at or not any(mask[place] for place in must)
@@ -158,6 +139,15 @@ def _way_s(experiment: Experiment) -> float:
     if scenario.faults or any(costs) or is_narrow or is_restless:
         return math.inf
     return 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
+
+
+def _all_speak_s(experiment: Experiment) -> float:
+    """From when on no rule waits for a source that has said nothing yet; inf where some come late,
+    and bring what is long past.
+    """
+    if any(experiment.comes_s(source.name) is not None for source in experiment.sources):
+        return math.inf
+    return max((one.least_time for _, one in experiment.recordings), default=0) / MICROSECONDS
 
 
 def _begins(experiment: Experiment, confirmed_at: float) -> Mapping[str, float]:
