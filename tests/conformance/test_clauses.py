@@ -9,7 +9,7 @@ from timeline import SOURCE, detect, history, push, written
 
 import rules
 from matcher.identity import composite_key, event_key, printed, rule_key
-from matcher.model import MICROSECONDS, TIME_MAX, EventBatch, EventIds, StringColumn
+from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventIds, StringColumn
 from matcher.rows import batch_of
 from rules.engine.engine import Detector
 from rules.errors import RuleErrors
@@ -98,6 +98,35 @@ def test_s1_both_ends_of_a_window_are_included(engine: str):
     text = "define Out() from A() and each C() within 5 s from A"
     events = 'C@0.999999(1) C2=C@1(1) C3=C@6(1) C@6.000001(1) A=A@6(1, 1, "")'
     assert found(engine, text, events) == ["Out@6() <- A C2", "Out@6() <- A C3"]
+
+
+def at_times(engine: str, text: str, **times: int) -> list[str]:
+    """What rules find of one event of each type, with these times in microseconds."""
+    detector, ruleset = deployed(engine, text)
+    for name, time in times.items():
+        row = dict.fromkeys(ruleset.schemas[name].names, 1)
+        row = {key: "" if key == "s" else value for key, value in row.items()}
+        detector.push(batch_of(ruleset.schemas[name], [row], source=name, times=[time]))
+    return [f"{one.type} {' '.join(one.cause_full)}" for one in detector.advance(TIME_MAX).events()]
+
+
+@pytest.mark.parametrize("policy", ["each", "last", "first"])
+def test_s1_a_window_may_begin_before_all_times(engine: str, policy: str):
+    text = f"define Out() from A() and {policy} B() within 5 s from A"
+    assert at_times(engine, text, B=TIME_MIN, A=TIME_MIN + 700_000) == ["Out A#1 B#1"]
+    assert at_times(engine, text, B=TIME_MIN, A=TIME_MIN + 5_000_001) == []
+    text = "define Out() from A() and not B() within 5 s from A"
+    assert at_times(engine, text, B=TIME_MIN, A=TIME_MIN + 700_000) == []
+
+
+def test_s1_windows_of_a_chain_may_reach_beyond_all_times_together(engine: str):
+    text = """define Out() from A() and each B() within 4611686018427387904 us from A
+              and 1-first C() within 3074457345618258432 us from B"""
+    late, day = -2_049_638_230_412_172_288, 86_400 * MICROSECONDS
+    middle = late - 4_611_686_018_427_387_904
+    assert at_times(engine, text, C=TIME_MIN + day, B=middle, A=late) == ["Out A#1 B#1 C#1"]
+    assert at_times(engine, text, C=TIME_MIN, B=middle, A=late) == ["Out A#1 B#1 C#1"]
+    assert at_times(engine, text, C=TIME_MIN, B=middle - 1, A=late) == []
 
 
 def test_s1_the_events_of_a_match_are_distinct(engine: str):

@@ -39,9 +39,9 @@ from rules.engine.kernels.memory import (
     row_offset,
     sweep,
 )
-from rules.engine.kernels.spans import bounds, list_of
+from rules.engine.kernels.spans import back_from, bounds, list_of
 
-TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
+TIME_GREATEST = 2**63 - 1
 
 
 @kernel
@@ -95,10 +95,7 @@ def next_instant(state: int, record, time: int, until: int) -> int:  # type: ign
         number = find_list(state, one.arrivals, 0, 0)
         if number < 0:
             continue
-        least = until - one.reach
-        if least > until:
-            least = TIME_LEAST
-        entry = find_time(state, number, max(time, least))
+        entry = find_time(state, number, max(time, back_from(until, one.reach)))
         arrivals = arrays.lists(state)[number]
         if entry < arrivals.length:
             word = first_entry(arrivals) + entry * ENTRY_WORDS

@@ -31,12 +31,11 @@ from rules.engine.kernels.layout import (
 )
 from rules.engine.kernels.memory import comes_before, find_time, row_offset
 from rules.engine.kernels.ranges import is_far, last_in_range, next_in_range
-from rules.engine.kernels.spans import bounds, earliest, end_of_span, latest, list_of
+from rules.engine.kernels.spans import bounds, earliest, end_of, end_of_span, list_of
 from rules.planning.plan import StepKind
 
 SELECT, NEGATE, TIMED = int(StepKind.SELECT), int(StepKind.NEGATE), int(StepKind.TIMED)
 TEST, LET, AGGREGATE = int(StepKind.TEST), int(StepKind.LET), int(StepKind.AGGREGATE)
-TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
 
 @part
@@ -260,7 +259,7 @@ def perform(state: int, place: int, since: int, events: int) -> bool:
         arrays.slots_defined(state)[step.slot] = True
         return True
     time = arrays.heap(state)[arrays.frame(state)[step.event + 1] + ROW_TIME]
-    return earliest(state, step, since) <= time <= latest(state, step)
+    return earliest(state, step, since) <= time < end_of(state, step)
 
 
 @kernel

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from rules.engine.kernels.compiled import kernel
+from rules.engine.kernels.spans import back_from
 
-TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
+TIME_GREATEST = 2**63 - 1
 
 
 @kernel
@@ -23,9 +24,9 @@ def look_back(  # type: ignore[no-untyped-def]
         if hold.rule >= 0:
             rule = rules[hold.rule]
             look = min(until, max(rule.floor, groups[rule.group].mark))
-            # No farther back than a time can be; and a rule sees nothing before it holds (S15).
-            look = TIME_LEAST if look < TIME_LEAST + hold.reach else look - hold.reach
-            by_access[hold.access] = min(by_access[hold.access], max(look, rule.since))
+            # A rule sees nothing before it holds (S15).
+            look = max(back_from(look, hold.reach), rule.since)
+            by_access[hold.access] = min(by_access[hold.access], look)
     for number in range(len(places)):
         if places[number].source >= 0:
             rule = rules[number]

@@ -15,7 +15,7 @@ from rules.engine.kernels.memory import find_time
 from rules.planning.plan import StepKind
 
 NEGATE = int(StepKind.NEGATE)
-TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
+TIME_LEAST = -(2**63)
 
 
 @kernel
@@ -76,18 +76,29 @@ def earliest(state: int, step, since: int) -> int:  # type: ignore[no-untyped-de
             time += 1  # a negation between two events leaves the earlier one's instant out (S6)
     else:
         late = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME]
-        time = late - step.duration
-        if time > late:
-            time = TIME_LEAST
+        time = back_from(late, step.duration)
     return max(time, since)
 
 
 @part
-def latest(state: int, step) -> int:  # type: ignore[no-untyped-def]
-    """The late end of a step's span, included; before the terminator if it is strict (S12)."""
-    time = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME]
+def back_from(late: int, duration: int) -> int:
+    """The instant so long before another one, or the first that there is.
+
+    Compiled code takes it that sums never leave their 64 bits, so nothing shows afterwards that
+    one has: it must not be made.
+    """
+    return max(late, TIME_LEAST + duration) - duration
+
+
+@part
+def end_of(state: int, step) -> int:  # type: ignore[no-untyped-def]
+    """The late end of a step's span, excluded: no later than the terminator if it is strict (S12).
+
+    No event of a match is as late as TIME_GREATEST: that instant is never over.
+    """
+    time = arrays.heap(state)[arrays.frame(state)[step.anchor + 1] + ROW_TIME] + 1
     if step.strict:
-        time = min(time, arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME] - 1)
+        time = min(time, arrays.heap(state)[arrays.frame(state)[1] + ROW_TIME])
     return time
 
 
@@ -101,7 +112,4 @@ def bounds(state: int, step, number: int, since: int) -> tuple[int, int]:  # typ
 @part
 def end_of_span(state: int, step, number: int) -> int:  # type: ignore[no-untyped-def]
     """How many entries of a list are not later than a step's span."""
-    late = latest(state, step)
-    if late == TIME_GREATEST:
-        return arrays.lists(state)[number].length
-    return find_time(state, number, late + 1)
+    return find_time(state, number, end_of(state, step))

@@ -33,8 +33,8 @@ from rules.engine.kernels.layout import (
     STRAIGHT_VALUES,
 )
 from rules.engine.kernels.memory import find_time, row_offset
+from rules.engine.kernels.spans import back_from
 
-TIME_LEAST = -(2**63)
 NEAR = 4
 """So many entries are looked at one by one before a binary search."""
 
@@ -88,10 +88,7 @@ def last_event(state: int, words, place: int, event: int, since: int) -> int:  #
     if number < 0:
         return -1
     late = heap[frame[words[place + 2]] + ROW_TIME]
-    early = late - words[place + 3]
-    if early > late:
-        early = TIME_LEAST
-    early = max(early, since)
+    early = max(back_from(late, words[place + 3]), since)
     entries = arrays.lists(state)[number]
     if entries.length == 0:
         return -1
