@@ -74,6 +74,7 @@ class Pending:
 
     def _use(self, arrays: Arrays) -> None:
         self._arrays = arrays
+        arrays["asked"] = self._writer.asked
         self._shown: tuple[AnyArray | None, ...] = (None,) * 4
         self._counters = arrays.counters
         self._counters[layout.LEAST], self._counters[layout.GREATEST] = TIME_MAX, TIME_MIN

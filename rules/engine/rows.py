@@ -7,12 +7,14 @@ numbers of sources are local to an engine.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from matcher.identity import RULE_SOURCE, source_hash
+from matcher.identity import source_hash
 from matcher.model import AnyArray, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
 from rules.engine.interner import Interner, Texts
@@ -31,7 +33,9 @@ class Sources:
     """Numbers for the names of sources, with their hashes and their places in E4.
 
     The sources of composite events are apart from others, and ordered by their rules' places.
-    Composite events of other engines bear their places as sequence numbers, whatever their source.
+    Composite events of other engines bear their places as sequence numbers, whatever their source;
+    primitive events may have a source of the same name. So other sources have ranks below 0, by
+    which kernels tell both kinds of composite events apart (layout.RANK_ELSEWHERE).
     """
 
     def __init__(self) -> None:
@@ -98,9 +102,8 @@ class Sources:
 
     def _rank(self) -> None:
         # The byte order of UTF-8 is the order of code points, which Python's str has.
-        for rank, name in enumerate(sorted(self._numbers)):
-            is_rule = name.startswith(RULE_SOURCE)
-            self.ranks[self._numbers[name]] = 0 if is_rule else rank
+        for rank, name in enumerate(sorted(self._numbers), -len(self._numbers)):
+            self.ranks[self._numbers[name]] = rank
 
 
 def row_of(batch: EventBatch) -> Row | None:
@@ -127,13 +130,22 @@ class Parcel(NamedTuple):
     held: Sequence[AnyArray]
 
 
+_ANSWER = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
 class RowWriter:
-    """Batches as parcels. Owner of the texts of ids and of the numbers of sources."""
+    """Batches as parcels. Owner of the texts of ids and of the numbers of sources.
+
+    ``asked`` tells kernels whom to ask which of two ids is less.
+    """
 
     def __init__(self, strings: Interner) -> None:
         self.strings = strings
         self.texts = Texts()
         self.sources = Sources()
+        self._answer = _ANSWER(partial(is_lesser_id, self.texts))
+        address = ctypes.cast(self._answer, ctypes.c_void_p).value
+        self.asked: Int64s = np.array([address], np.int64)
 
     def parcel(self, type_number: int, batch: EventBatch, seen: Int64s | None) -> Parcel:
         """The events of a batch, none of which repeats any known by ``seen``: the numbers by which
@@ -185,3 +197,13 @@ class RowWriter:
         texts = ids.text.compact()
         keys = keys_of(ids.source, texts)
         return 0, self.texts.codes(texts.values)[texts.codes], keys.view(np.int64)
+
+
+def is_lesser_id(texts: Texts, one: int, other: int, sequence: int) -> bool:
+    """Whether one id is less than another, by code point: what E4 leaves open of two events that
+    have one source and ``sequence``. Ids are given as ROW_ID says them.
+    """
+    first, second = (
+        str(sequence) if id_ == ID_IS_SEQUENCE else texts.text(id_) for id_ in (one, other)
+    )
+    return first < second

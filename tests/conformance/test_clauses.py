@@ -75,6 +75,79 @@ def test_e4_simultaneous_events_go_by_source_in_bytes_and_then_by_number(engine:
     assert [event.data["x"] for event in detector.advance(TIME_MAX).events()] == [1]
 
 
+def last_of(engine: str, text: str, terminator: str, *batches: EventBatch) -> list[int]:
+    """What a rule finds at the instant 5 of all these, and of a terminator that comes last."""
+    detector, ruleset = deployed(engine, text)
+    for batch in batches:
+        detector.push(batch)
+    push(detector, history(f'{terminator}@0.000005(0, 0, "")', ruleset), ruleset)
+    return [event.data["x"] for event in detector.advance(TIME_MAX).events()]
+
+
+def simultaneous(type_: str, x: int, *, source: str, id_: str | None, sequence: int) -> EventBatch:
+    ids = None if id_ is None else [id_]
+    schema, values = rules.load(TYPES).schemas[type_], {"x": x, "v": 0.0, "s": ""}
+    row = {name: values[name] for name in schema.names}
+    return batch_of(schema, [row], source=source, first_sequence=sequence, times=[5], ids=ids)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("x", "y"), ("10", "9"), ("a", "\u00e9"), (None, "x"), ("-1", None)]
+)
+def test_e4_the_id_settles_what_source_and_number_leave_open(
+    engine: str, one: str | None, other: str | None
+):
+    text = "define Out(x) from A() and last C() within 1 s from A where x = C.x"
+    first = simultaneous("C", 1, source="s", id_=one, sequence=7)
+    second = simultaneous("C", 2, source="s", id_=other, sequence=7)
+    assert last_of(engine, text, "A", first, second) == [2]
+    assert last_of(engine, text, "A", second, first) == [2]
+
+
+def test_e4_the_id_settles_it_among_events_of_either_type(engine: str):
+    text = "define Out(x) from A() and last B() or C() as e within 1 s from A where x = e.x"
+    for first, second in (("B", "C"), ("C", "B")):
+        lesser = simultaneous(first, 1, source="s", id_="x", sequence=7)
+        greater = simultaneous(second, 2, source="s", id_="y", sequence=7)
+        assert last_of(engine, text, "A", lesser, greater) == [2]
+        assert last_of(engine, text, "A", greater, lesser) == [2]
+
+
+def test_e4_the_id_settles_it_among_terminators(engine: str):
+    text = "define Out(x) from C() and last A() within 1 s from C where x = C.x"
+    first = simultaneous("C", 1, source="s", id_="x", sequence=7)
+    second = simultaneous("C", 2, source="s", id_="y", sequence=7)
+    assert last_of(engine, text, "A", second, first) == [1, 2]
+
+
+def test_e4_the_sources_of_rules_are_names_like_others_for_primitive_events(engine: str):
+    text = "define Out(x) from A() and last C() within 1 s from A where x = C.x"
+    warm = simultaneous("C", 2, source="rexmq/rule/warm", id_="y", sequence=1)
+    hot = simultaneous("C", 1, source="rexmq/rule/hot", id_="x", sequence=2)
+    assert last_of(engine, text, "A", warm, hot) == [2]
+    assert last_of(engine, text, "A", hot, warm) == [2]
+    later = simultaneous("C", 3, source="s", id_="x", sequence=0)
+    assert last_of(engine, text, "A", later, warm) == [3]
+    earlier = simultaneous("C", 4, source="a", id_="z", sequence=9)
+    assert last_of(engine, text, "A", warm, earlier) == [2]
+
+
+def test_e4_composite_events_of_other_engines_come_before_those_of_rules_here(engine: str):
+    detector, ruleset = deployed(
+        engine,
+        """define Own(x) from C() where x = C.x
+           define Out(x) from A() and last Own() or B() as e within 1 s from A where x = e.x""",
+    )
+    source, digest = StringColumn.constant("rexmq/rule/B", 1), np.ones((1, 2), np.uint64)
+    ids = EventIds(source, np.array([3]), None, digest)
+    values = np.array([1]), np.array([0.0]), StringColumn.from_strings([""])
+    detector.push(EventBatch(ruleset.schemas["B"], np.array([5]), ids, values))
+    detector.push(simultaneous("C", 2, source="s", id_=None, sequence=1))
+    push(detector, history('A@0.000005(0, 0, "")', ruleset), ruleset)
+    found = [one.data["x"] for one in detector.advance(TIME_MAX).events() if one.type == "Out"]
+    assert found == [2]
+
+
 def test_e4_composite_events_stand_by_rule_and_then_by_causes(engine: str):
     text = """
     define Second() from Timer(S >= 0) and each C() within 9 s from Timer

@@ -76,8 +76,9 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "queue": layout.TRIGGER,  # in order
     "deferred": layout.DEFERRED_TRIGGER,
     "consumed": layout.CONSUMED_EVENT,
-    "source_ranks": _I,  # by source number: place in byte order
+    "source_ranks": _I,  # by source number: place in E4, see layout.RANK_ELSEWHERE
     "source_hashes": _I,
+    "asked": _I,  # the address of the host's answer to which of two ids is less
     "strings": _I,  # begin and end of each string code in ``string_bytes``
     "string_bytes": np.dtype(np.uint8),
     # Scratch of the evaluation of one terminator.
@@ -211,6 +212,21 @@ def _view(dtype: npt.DTypeLike) -> Any:
     return array
 
 
+@intrinsic
+def ask(
+    _context: Any, _address: Any, _first: Any, _second: Any, _third: Any
+) -> tuple[Signature, Any]:
+    """What the function at an address says of three words; it takes the interpreter's lock."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        form = ir.FunctionType(word, [word, word, word])
+        function = builder.inttoptr(arguments[0], form.as_pointer())
+        return builder.call(function, arguments[1:])
+
+    return numba_types.int64(*(numba_types.int64,) * 4), generate
+
+
 words_at = _view(np.int64)
 """``length`` int64 words at an address."""
 codes_at = _view(np.int32)
@@ -267,6 +283,7 @@ deferred = _accessor("deferred")
 consumed = _accessor("consumed")
 source_ranks = _accessor("source_ranks")
 source_hashes = _accessor("source_hashes")
+asked = _accessor("asked")
 strings = _accessor("strings")
 string_bytes = _accessor("string_bytes")
 frame = _accessor("frame")

@@ -34,6 +34,9 @@ ID_IS_SEQUENCE = -1
 """In ``ROW_ID``: the id is the sequence number; otherwise the code of the id's text, or:"""
 ID_IS_DIGEST = -2
 """In ``ROW_ID``: the id is the key."""
+RANK_ELSEWHERE = -1
+"""The rank of the composite events of other engines, whatever their source; those of this engine's
+rules have theirs from 0 on, and all others, which primitive events come from, below 0."""
 
 ENTRY_WORDS = 2
 

@@ -23,6 +23,7 @@ from rules.engine.kernels.layout import (
     ID_IS_DIGEST,
     LINE_WORDS,
     LISTS_TOP,
+    RANK_ELSEWHERE,
     ROW_ID,
     ROW_SEQUENCE,
     ROW_SOURCE,
@@ -51,18 +52,38 @@ def precedes(state: int, type_number: int, one: int, other: int) -> bool:
 @kernel
 def comes_before(state: int, first: int, second: int) -> bool:
     """Whether the row at one offset comes before that at another, of the same instant (E4)."""
-    heap = arrays.heap(state)
-    first_composite = heap[first + ROW_ID] == ID_IS_DIGEST
-    second_composite = heap[second + ROW_ID] == ID_IS_DIGEST
-    if first_composite != second_composite:
-        return second_composite
-    first_rank = arrays.source_ranks(state)[heap[first + ROW_SOURCE]]
-    second_rank = arrays.source_ranks(state)[heap[second + ROW_SOURCE]]
+    return is_earlier(state, arrays.heap(state), first, second)
+
+
+@part
+def is_earlier(state: int, words, first: int, second: int) -> bool:  # type: ignore[no-untyped-def]
+    """Whether the row that begins at one of ``words`` comes before that at another, of the same
+    instant and no tick (E4).
+    """
+    is_composite = words[first + ROW_ID] == ID_IS_DIGEST
+    if is_composite != (words[second + ROW_ID] == ID_IS_DIGEST):
+        return not is_composite
+    first_rank = arrays.source_ranks(state)[words[first + ROW_SOURCE]]
+    second_rank = arrays.source_ranks(state)[words[second + ROW_SOURCE]]
+    if is_composite:  # those of other engines are alike, and before those of this one's rules
+        first_rank, second_rank = max(first_rank, RANK_ELSEWHERE), max(second_rank, RANK_ELSEWHERE)
     if first_rank != second_rank:
         return first_rank < second_rank
     # Composite events of one rule come in the order of their causes and bear no numbers; those of
     # other engines come as they like, and bear their places.
-    return heap[first + ROW_SEQUENCE] < heap[second + ROW_SEQUENCE]
+    if words[first + ROW_SEQUENCE] == words[second + ROW_SEQUENCE] and not is_composite:
+        return has_lesser_id(state, words, first, second)
+    return words[first + ROW_SEQUENCE] < words[second + ROW_SEQUENCE]
+
+
+@kernel
+def has_lesser_id(state: int, words, first: int, second: int) -> bool:  # type: ignore[no-untyped-def]
+    """Whether an event's id comes before another's, when both have one source and one number.
+
+    Texts of ids are not where kernels can read them, and this is rare: the host is asked.
+    """
+    one, other, number = words[first + ROW_ID], words[second + ROW_ID], words[first + ROW_SEQUENCE]
+    return one != other and arrays.ask(arrays.asked(state)[0], one, other, number) != 0
 
 
 @kernel

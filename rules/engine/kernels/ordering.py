@@ -18,16 +18,13 @@ from rules.engine.kernels.layout import (
     ENTERED,
     FLOOR,
     GROW_ARRIVALS,
-    ID_IS_DIGEST,
     LOOKED,
-    ROW_ID,
-    ROW_SEQUENCE,
-    ROW_SOURCE,
     UNTIL,
     WAITING_FIRST,
     WAITING_LATE,
     WAITING_TOP,
 )
+from rules.engine.kernels.memory import is_earlier
 
 TIME_LEAST, TIME_GREATEST = -(2**63), 2**63 - 1
 
@@ -150,19 +147,10 @@ def is_after(state: int, one, other) -> bool:  # type: ignore[no-untyped-def]
 @kernel
 def is_after_in_instant(state: int, one, other) -> bool:  # type: ignore[no-untyped-def]
     """Whether an event comes after another one of the same instant (E4)."""
-    inbox, ranks, types = arrays.inbox(state), arrays.source_ranks(state), arrays.types(state)
-    first, second = one.offset, other.offset
+    types = arrays.types(state)
     if types[one.type].ticks != types[other.type].ticks:
         return types[other.type].ticks != 0
-    first_composite = inbox[first + ROW_ID] == ID_IS_DIGEST
-    second_composite = inbox[second + ROW_ID] == ID_IS_DIGEST
-    if first_composite != second_composite:
-        return first_composite
-    first_rank = ranks[inbox[first + ROW_SOURCE]]
-    second_rank = ranks[inbox[second + ROW_SOURCE]]
-    if first_rank != second_rank:
-        return first_rank > second_rank
-    return inbox[first + ROW_SEQUENCE] > inbox[second + ROW_SEQUENCE]
+    return is_earlier(state, arrays.inbox(state), other.offset, one.offset)
 
 
 @kernel
