@@ -157,13 +157,16 @@ class _Models:
 
     def states(self) -> tuple[StatePlan, ...]:
         """The states; those whose events a state links to stand before it."""
-        return tuple(self._state(event) for event in sorted(self.inner, key=self._height))
+        heights = self._heights()
+        return tuple(self._state(event) for event in sorted(self.inner, key=heights.__getitem__))
 
-    def _height(self, event: int) -> int:
-        """How many states there are below, along the longest sequence."""
-        return 1 + max(
-            (self._height(one) for one in self._anchored[event] if one in self.inner), default=0
-        )
+    def _heights(self) -> Mapping[int, int]:
+        """For each state, of how many the longest sequence up to it is."""
+        heights = dict[int, int]()
+        for event in reversed(self.inner):  # the text names an event before those anchored on it
+            below = (heights[one] for one in self._anchored[event] if one in heights)
+            heights[event] = 1 + max(below, default=0)
+        return heights
 
     def _state(self, event: int) -> StatePlan:
         step = self._selections[event]

@@ -40,6 +40,12 @@ def test_states_are_the_events_that_others_are_anchored_on_the_earliest_first():
     assert [state.arrivals.reach for state in found.states] == [2_000_000, 1_000_000]
 
 
+def test_a_chain_may_be_of_any_length():
+    clauses = [f"last B() as b{n} within 1 s from b{n - 1}" for n in range(1, 1500)]
+    found = made(f"define X() from A() as b0 and {' and '.join(clauses)}")
+    assert [state.event for state in found.states] == list(range(1498, 0, -1))
+
+
 def test_evaluation_looks_among_instances_and_links():
     found = made("""define X() from A(p = $p) as a and each B(p = $p) as b within 1 s from a
         and last C(v > 1) as c within 1 s from b""")
