@@ -30,6 +30,8 @@ from rules.terms import TERMINATOR, And, AttributeOf, Comparison, Expression, Li
 _ALONE = "its events are the whole pattern; let another rule use what this one defines"
 RANK_MAX = 2**31 - 1
 """The greatest k of ``k-first`` and ``k-last``."""
+TOGETHER_MAX = 64
+"""So many events may come together: the rule is looked for from each of them as the latest."""
 
 
 def check_rule(
@@ -110,6 +112,12 @@ class _RuleCheck:
         if not isinstance(opening, ast.Together):
             read, *_ = self._event(opening, None, "")
             return read.type, read.conditions
+        if len(opening.events) > TOGETHER_MAX:
+            self.report(
+                f"all is of {len(opening.events)} events, more than {TOGETHER_MAX}",
+                opening.events[TOGETHER_MAX].span,
+                "let rules of their own find some of them, and another rule use what these define",
+            )
         first, *others = opening.events
         read, *_ = self._event(first, None, "one of all")
         for event in others:

@@ -418,6 +418,18 @@ def test_selected_conditions_of_a_rule_are_canonical_text() -> None:
 # --- beyond the thesis ---------------------------------------------------------------------------
 
 
+def test_so_many_events_may_come_together() -> None:
+    def text(count: int) -> str:
+        events = ",\n".join(f"Temp() as t{number}" for number in range(1, count + 1))
+        return f"define A() from all {events} within 1 s"
+
+    assert len(rule_of(text(64)).event_names) == 64
+    (line,) = message_of(SCHEMAS + text(66)).splitlines()[:1]
+    assert line.endswith(":1: all is of 66 events, more than 64")
+    place = int(line.split(":")[1])
+    assert (SCHEMAS + text(66)).splitlines()[place - 1] == "Temp() as t65,"
+
+
 def test_events_that_come_together_are_selected_and_have_no_anchor() -> None:
     rule = rule_of(
         "define A() from all Smoke($a) as s, Rain(area = $a) as r within 1 min and s.level > 1"
