@@ -379,3 +379,14 @@ rule both: define Both() from all One() as e0, Temp() as e1 within 1 s
     outcome = run(written(text, rules, **files))
     assert check(outcome) == []
     assert [one.code for one in outcome.experiment.sources[0].refusals] == [Code.LATE]
+
+
+@pytest.mark.parametrize("name", ["distributed-st", "distributed-mt"])
+def test_nor_does_one_that_wants_what_goes_by_the_clock_alone(written, name: str) -> None:
+    text = f'strategy = "{name}"\n{coming(TWO, "k1", 20.5)}'
+    text = text.replace('"Fire(temp > 45)", "Temp()"', '"Tick"')
+    rules = RULES + "rule tick: define Tick() from Timer()\n"
+    files = {"s1.jsonl": events("Temp", 10.0, 40.0), "s2.jsonl": events("Smoke", 12.0)}
+    outcome = run(written(text, rules, **files))
+    assert check(outcome) == []
+    assert min(time for _, time in came(outcome)) == 31

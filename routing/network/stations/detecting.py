@@ -14,7 +14,7 @@ Law 4: a rule that is evaluated nowhere is due from where the sources of this br
 to be: who subscribes later gets its composite events from there on. Types whose sources have closed
 count only where nobody publishes any of the others, since rules go on without them. But if it waits
 for a type that nobody publishes or has published, it is due from the beginning: it has not come
-anywhere.
+anywhere. One that goes by the clock alone is due from where that is, at the root.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ class SinkTreesDetection(DividedDetection):
         """The trees, and which of them have news."""
         self._clock: int | None = None
         """The mark of Timer when trees were last told it."""
+        self._now = 0.0
+        """When it last advanced, in seconds."""
         self._begun: frozenset[str] = frozenset()
         """The roots of the trees that have begun with the last plan."""
         self._kinds = Kinds(frozenset(), frozenset())
@@ -125,8 +127,11 @@ class SinkTreesDetection(DividedDetection):
         for name in self.idle:
             if self._deployments.find(name) is None:
                 continue
+            clock = self._time(self._now) if self._router.is_root else None
             if name in self._waiting:
                 yield name, TIME_MIN
+            elif clock is not None and self._deployments.needs(name) == {TIMER.name}:
+                yield name, clock
             else:
                 for needed in self._deployments.needs(name).intersection(published):
                     mark = self.publishers.marks.get(needed, TIME_MIN)
@@ -284,6 +289,7 @@ class SinkTreesDetection(DividedDetection):
 
     def advance(self, now: float) -> Detections | None:
         """What was detected for this broker's sinks, here and elsewhere (Law 3)."""
+        self._now = now
         routed = super().advance(now)
         found = [] if routed is None else [self._only_routed(routed)]
         before, self._clock = self._clock, self._time(now)
