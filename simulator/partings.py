@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,6 +28,7 @@ from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
 from routing.serving.service import LEFT_OUT
 from simulator.clients import Sink, Source
+from simulator.faults import FAILURES, Fault
 from simulator.oracle import Answer, delivered
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Partings:
 
     def _parting(self, told_s: float, forgotten: frozenset[str]) -> Parting:
         experiment = self._experiment
-        cut_s, healed_s = _cut(experiment, told_s)
+        cut_s, healed_s = _cut(experiment, told_s, forgotten)
         sources = [one for one in experiment.sources if one.broker.name in forgotten]
         way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
         noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
@@ -181,12 +183,20 @@ def _told(experiment: Experiment, text: str) -> Iterator[tuple[str, float, Log]]
                 yield name, moment, log
 
 
-def _cut(experiment: Experiment, told_s: float) -> tuple[float, float]:
-    """From when to when links were cut last, by a moment."""
+def _cut(experiment: Experiment, told_s: float, forgotten: frozenset[str]) -> tuple[float, float]:
+    """From when to when these brokers were cut off last by a moment, or did not run."""
     first = experiment.first_time
-    cuts = [one for one in experiment.scenario.faults if one.kind == "cut"]
-    spans = [(first + one.at_s, first + one.end_s) for one in cuts if first + one.at_s <= told_s]
+    spans = [
+        (first + one.at_s, first + one.end_s)
+        for one in experiment.scenario.faults
+        if first + one.at_s <= told_s and (one.kind == "cut" or _fails(one, forgotten))
+    ]
     return max(spans, default=(told_s, math.inf))
+
+
+def _fails(fault: Fault, names: AbstractSet[str]) -> bool:
+    """Whether any of these brokers fails."""
+    return fault.kind in FAILURES and not names.isdisjoint(fault.brokers or names)
 
 
 def _are_apart(experiment: Experiment, one: str, other: str) -> bool:
@@ -195,6 +205,8 @@ def _are_apart(experiment: Experiment, one: str, other: str) -> bool:
     for fault in experiment.scenario.faults:
         if fault.kind == "cut":
             graph.remove_edges_from(fault.links)
+        elif _fails(fault, {one, other}):
+            return True
     return one in graph and not nx.has_path(graph, one, other)
 
 

@@ -3,7 +3,7 @@
 Links are cut until the network falls apart for a while, brokers without clients crash, and any stop
 and go on. Sinks come and go within moments of that; rules come, end and take the place of others
 meanwhile, asked for at brokers that never fail. Or a network falls into two parts for so long that
-they forget each other. Where a broker with clients fails (one that
+they forget each other, or a broker is away for so long. Where a broker with clients fails (one that
 crashes: storeless), nothing may differ but for what may be lost with it (simulator.losses).
 """
 
@@ -28,6 +28,8 @@ VISITED = 0.5
 """The share of torn networks where sinks come and go while links are cut and brokers fail."""
 LONG = 0.5
 """The share of torn networks that are so for longer than all events take."""
+AWAY = 0.25
+"""The share of networks that fall apart where that is a broker that stops."""
 PARTING_HEARTBEAT_S, NEAR_MS = 0.2, 5.0
 """Of networks whose parts forget each other, so that they do so while events come; and the longest
 delay of their links."""
@@ -82,8 +84,9 @@ def made_torn(case: Case, random: Random) -> Case:
 
 
 def made_parting(case: Case, random: Random) -> Case:
-    """The case with a network that falls into two parts for so long that they forget each other.
-    All that could have a part see something else of the others, or later, is left out.
+    """The case with a network that falls into two parts for so long that they forget each other, or
+    with a broker that stops for so long. All that could have a part see something else of the
+    others, or later, is left out.
     """
     inner = [*_tree_in(case, random)]
     split = random.choice(inner)
@@ -93,13 +96,10 @@ def made_parting(case: Case, random: Random) -> Case:
     half_s = seconds_of(case.events) / 2
     at_s = moment_s(random, half_s)
     for_s = round(forget_s + random.uniform(3.0, 3.0 + half_s), 3)
-    cut = Fault(
-        "cut",
-        at_s,
-        for_s,
-        None,
-        tuple((one, other) for one, other, _ in case.links if (one in part) != (other in part)),
-    )
+    apart = tuple((one, other) for one, other, _ in case.links if (one in part) != (other in part))
+    fault = Fault("cut", at_s, for_s, None, apart)
+    if random.random() < AWAY:
+        fault = Fault("stop", at_s, for_s, None, brokers=(random.choice(case.brokers),))
     return replace(
         case,
         links=tuple((one, other, min(delay_ms, NEAR_MS)) for one, other, delay_ms in case.links),
@@ -110,7 +110,7 @@ def made_parting(case: Case, random: Random) -> Case:
         heartbeat_s=PARTING_HEARTBEAT_S,
         forget_s=forget_s,
         message_cost_us=0.0,  # or some heartbeat would always be waiting for a processor
-        faults=(cut,),
+        faults=(fault,),
     )
 
 
