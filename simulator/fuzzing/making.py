@@ -79,7 +79,8 @@ def _random_case(seed: int, strategy: str) -> Case:
                 return made_storeless(skewed, random)
             random = Random(f"{seed}/parting")
             if random.random() < PARTING:
-                return made_parting(case, random)
+                made = made_parting(case, random)
+                return made_turning(made, random) if random.random() < FICKLE else made
             random = Random(f"{seed}/moving")
             moving = made_moving(opened, random) if random.random() < MOVING else opened
             random = Random(f"{seed}/fickle")
