@@ -6,6 +6,7 @@ clock, chance and trace; ``lanes`` carry bytes; ``hosts`` drive the protocols an
 uses them; ``processing`` is what messages cost them; ``topology`` and ``faults`` (``mishaps`` draws
 some) are what is done to them; ``scenario`` is the file that says so, ``experiment`` runs it, in
 large pages of memory (``paging``). ``oracle`` and ``checkers`` say whether the results are right,
-for which ``dues``, ``losses`` and ``partings`` say what a sink may lack; ``watching`` and ``agreement`` whether
-brokers are as they must be meanwhile; ``report``, ``figures`` and ``drawing`` tell of it.
+for which ``dues``, ``losses`` and ``partings`` say what a sink may lack; ``watching`` and
+``agreement`` whether brokers are as they must be meanwhile; ``report``, ``figures`` and ``drawing``
+tell of it.
 """
