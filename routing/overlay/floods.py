@@ -141,10 +141,15 @@ class Floods:
         for name, at in islice(missed.items(), max(room, 0)):
             self._estranged[name] = min(at, self._estranged.get(name, at))
 
-    def meet(self, names: Iterable[str]) -> dict[str, float]:
+    def meet(self, names: Collection[str], now: float) -> dict[str, float]:
         """Which of these may have forgotten this broker, and since when they were out of reach, in
-        seconds; they know it from now on.
+        seconds; they know it from now on. A plan may come before it has been concluded that they
+        are back.
         """
+        missed = {name: self._missed[name] for name in names if name in self._missed}
+        since = now - self._config.estranged_s
+        self._estrange({name: at for name, at in missed.items() if at <= since})
+        self._missed.update(dict.fromkeys(missed, now))
         met = [name for name in names if name in self._estranged]
         return {name: self._estranged.pop(name) for name in met}
 

@@ -10,7 +10,7 @@ Drive it like a Node: ``receive`` what came over links between brokers, ``lose``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from routing import wire
@@ -234,11 +234,11 @@ class Overlay:
         effects, self.effects = self.effects, []
         return effects
 
-    def meet(self, names: Iterable[str]) -> dict[str, float]:
+    def meet(self, names: Collection[str]) -> dict[str, float]:
         """Which of these brokers, with whom this one goes on, may have forgotten it until now, and
         since when they were out of reach, in seconds.
         """
-        return self._surroundings.floods.meet(names)
+        return self._surroundings.floods.meet(names, self._now)
 
     def take_moved(self) -> bool:
         """Whether trees or neighbours may be others than when this was last asked."""

@@ -191,7 +191,9 @@ class Surroundings:
         self.settle_at = None
         self.part = parts_of(self.floods)[self._name]
         for name in self.floods.forget(self.part.nodes, now):
-            self.trees.drop(name)
+            tree = self.trees.find(name)
+            if tree is not None and tree.orphan:  # else it is anew, and was faster than its words
+                self.trees.drop(name)
             self._broken.pop(name, None)
         self.forget_at = self.floods.forgets_at
         if self.floods.has_news:

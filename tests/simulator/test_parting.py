@@ -182,3 +182,30 @@ def test_nobody_waits_for_sources_that_have_closed(seed: int) -> None:
 def test_a_source_that_has_no_credit_is_not_silent() -> None:
     """It was left out while its broker kept it from publishing, and got no credit any more."""
     assert differences(random_case(660252, "adaptive")) == []
+
+
+@pytest.mark.parametrize("for_s", [11.5, 11.7, 11.9])
+@pytest.mark.parametrize("name", ["centralized", "distributed-mt"])
+def test_links_that_heal_just_as_others_forget(written, name: str, for_s: float) -> None:
+    """A broker dropped the tree that had come anew as it forgot its root, and had two fathers: the
+    network stood still for ever. And who goes by a plan before it has seen that others are back did
+    not say what these had done without.
+    """
+    sources = {"sa": ("A", 0), "sb": ("B", 1), "sc": ("A", 3), "sd": ("A", 4), "se": ("B", 2)}
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 0.5\nlead_s = 20.0\nforget_s = 10.0\n"
+    text += f'[[fault]]\nkind = "cut"\nat_s = {CUT_S}\nfor_s = {for_s}\n'
+    text += 'links = [["b0", "b1"], ["b3", "b4"]]\n'
+    files = {}
+    for source, (type_name, place) in sources.items():
+        text += f'[[source]]\nname = "{source}"\nbroker = "b{place}"\n'
+        text += f'events = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = "".join(
+            json.dumps({"type": type_name, "source": source, "time": time, "data": {"n": 1}}) + "\n"
+            for time in (second + place / 5 for second in range(40))
+        )
+    for place in range(5):
+        text += f'[[sink]]\nname = "k{place}"\nbroker = "b{place}"\nsubscribe = ["Z", "Y"]\n'
+    ring = {"b0 b1": 5.0, "b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 5.0, "b0 b4": 5.0}
+    outcome = run(written(text + overlay(ring), RULES, **files))
+    assert check(outcome) == []

@@ -69,7 +69,7 @@ class Following:
         self._surveying.begin_anew()
         before = self._agreed.plan
         self._agreed.follow(plan)
-        met = self._ground.overlay.meet(name for name, _, _ in plan.nodes)
+        met = self._ground.overlay.meet([name for name, _, _ in plan.nodes])
         if met and not self._agreed.by_arrival:
             self._come_together(plan, met, before)
         self._expect_back(plan)

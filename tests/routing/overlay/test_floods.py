@@ -24,10 +24,21 @@ def test_who_was_out_of_reach_for_so_long_may_have_forgotten_this_one() -> None:
     floods.take("b", [LinkState("b", 1), LinkState("c", 1), LinkState("d", 1)])
     floods.forget({"a", "c"}, 0.0)
     floods.forget({"a", "c", "d"}, 3_000.0)
-    assert floods.meet(["b", "c", "d"]) == {}
+    assert floods.meet(["c", "d"], 3_000.0) == {}
     floods.forget({"a", "b", "c", "d"}, 3_595.0)
-    assert floods.meet(["b", "c", "d"]) == {"b": 0.0}
-    assert floods.meet(["b", "c", "d"]) == {}
+    assert floods.meet(["b", "c", "d"], 3_595.0) == {"b": 0.0}
+    assert floods.meet(["b", "c", "d"], 3_595.0) == {}
+
+
+def test_who_is_met_before_it_was_seen_to_be_back_may_have_forgotten_this_one() -> None:
+    floods = Floods(OverlayConfig("a"))
+    floods.take("b", [LinkState("b", 1), LinkState("c", 1)])
+    floods.forget({"a", "c"}, 10.0)
+    assert floods.meet(["b", "c"], 2_000.0) == {}
+    floods.forget({"a"}, 2_100.0)
+    assert floods.meet(["b", "c"], 5_690.0) == {"b": 2_000.0}
+    floods.forget({"a", "b", "c"}, 5_691.0)
+    assert floods.meet(["b", "c"], 5_700.0) == {}
 
 
 def test_neighbours_are_told_again_of_who_was_out_of_reach() -> None:
@@ -54,4 +65,4 @@ def test_a_broker_that_was_away_tells_everything_again() -> None:
     assert neighbour == "b"
     assert {one.origin for one in states} == {"a", "b", "c"}
     assert floods.own.version == before + 1
-    assert floods.meet(["b", "c"]) == {"b": 12.0, "c": 12.0}
+    assert floods.meet(["b", "c"], 3_612.0) == {"b": 12.0, "c": 12.0}
