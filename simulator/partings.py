@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -75,37 +74,39 @@ class Partings:
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
+        self._way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
         self._all = [
-            self._parting(moment, frozenset(log.fields["brokers"]))
-            for _, moment, log in _told(experiment, GO_ON_WITHOUT)
+            self._parting(name, moment, frozenset(log.fields["brokers"]))
+            for name, moment, log in _told(experiment, GO_ON_WITHOUT)
         ]
-        self._done_without = {
-            log.fields["source"]: (name, log.fields["up_to"])
-            for name, _, log in _told(experiment, DID_WITHOUT)
-        }
+        self._done_without: dict[str, list[tuple[str, float, int]]] = {}
+        """By source: its broker, when that said that others had done without it, and up to when."""
+        for name, moment, log in _told(experiment, DID_WITHOUT):
+            said = self._done_without.setdefault(log.fields["source"], [])
+            said.append((name, moment, log.fields["up_to"]))
 
     def __bool__(self) -> bool:
         return bool(self._all or self._done_without)
 
-    def _parting(self, told_s: float, forgotten: frozenset[str]) -> Parting:
-        experiment = self._experiment
-        cut_s, healed_s = _cut(experiment, told_s, forgotten)
+    def _parting(self, root: str, told_s: float, forgotten: frozenset[str]) -> Parting:
+        experiment, way_s = self._experiment, self._way_s
+        part = frozenset(nx.node_connected_component(_graph_at(experiment, told_s), root))
+        part -= forgotten
+        cut_s, healed_s = _cut(experiment, told_s, part, forgotten)
         sources = [one for one in experiment.sources if one.broker.name in forgotten]
-        way_s = 0.5 + 10 * sum(link.quality.delay_s for link in experiment.scenario.links)
         noticed_s = cut_s + way_s + 4 * experiment.scenario.heartbeat_s
         ending = healed_s - way_s
-        up_to = [
-            log.fields["up_to"]
-            for name, moment, log in _told(experiment, DID_WITHOUT)
-            if name in forgotten and moment >= told_s
-        ]
+        up_to: dict[str, int] = {}  # by source, what is said of it first
+        for name, moment, log in _told(experiment, DID_WITHOUT):
+            if name in forgotten and moment >= told_s:
+                up_to.setdefault(log.fields["source"], log.fields["up_to"])
         return Parting(
-            frozenset(experiment.brokers) - forgotten,
+            part,
             frozenset(one.name for one in sources),
             cut_s,
             max([noticed_s * MICROSECONDS, *(one.said_by(cut_s) for one in sources)]),
             ending * MICROSECONDS,
-            max(up_to, default=self._end_untold(forgotten, cut_s, healed_s)),
+            max(up_to.values(), default=self._end_untold(forgotten, cut_s, healed_s)),
         )
 
     def _end_untold(self, forgotten: frozenset[str], cut_s: float, healed_s: float) -> float:
@@ -123,8 +124,8 @@ class Partings:
     def expected(self, sink: Sink, found: Found, got: Answer) -> Answer:
         """What must have come to a sink, and what has come and might."""
         own = [one for one in self._all if sink.broker.name in one.part]
-        reached = {one: _reached(sink, one.cut_s) for one in own}
         answers = {absent: found(absent) for absent in _each(own)}
+        reached = {one: self._reached(sink, one.cut_s, answers[frozenset()]) for one in own}
         last = {one: _last(answers[one.sources], one.ending) for one in own}
         keys = {
             absent: {_key(one) for one in answer.composite} for absent, answer in answers.items()
@@ -154,11 +155,43 @@ class Partings:
         """Law 2."""
         come = {_key(one) for one in got.published}
 
+        spans = {
+            source: [
+                (self._apart_since(home, sink.broker.name, told_s), up_to)
+                for home, told_s, up_to in said
+            ]
+            for source, said in self._done_without.items()
+        }
+
         def may_lack(event: Event) -> bool:
-            home, up_to = self._done_without.get(event.source, ("", TIME_MIN))
-            return event.time <= up_to and _are_apart(self._experiment, home, sink.broker.name)
+            return any(since <= event.time <= up_to for since, up_to in spans.get(event.source, ()))
 
         return tuple(one for one in whole.published if _key(one) in come or not may_lack(one))
+
+    def _apart_since(self, one: str, other: str, told_s: float) -> float:
+        """Since when two brokers were in different parts that were together again by a moment, in
+        microseconds of what is published; inf if they never were.
+        """
+        experiment = self._experiment
+        since_s, began_s = math.inf, None
+        for moment in _turns(experiment, told_s):
+            graph = _graph_at(experiment, moment)
+            is_apart = not (one in graph and other in graph and nx.has_path(graph, one, other))
+            if is_apart and began_s is None:
+                since_s = moment
+            began_s = since_s if is_apart else None
+        return (since_s - self._way_s) * MICROSECONDS
+
+    def _reached(self, sink: Sink, moment: float, whole: Answer) -> Mapping[str, int]:
+        """By source, up to where a sink had composite events at a moment; it need not have been
+        told that there were none after these. Where rules may have waited for sources that had said
+        nothing yet, what came by then says it.
+        """
+        recordings = [one for _, one in self._experiment.recordings]
+        if all(one.least_time < (moment - self._way_s) * MICROSECONDS for one in recordings):
+            return _last(whole, (moment - self._way_s) * MICROSECONDS)
+        came = delivered(one for one in sink.arrivals if one.moment < moment)
+        return {one.source: one.time for one in came.composite}
 
 
 def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
@@ -183,44 +216,58 @@ def _told(experiment: Experiment, text: str) -> Iterator[tuple[str, float, Log]]
                 yield name, moment, log
 
 
-def _cut(experiment: Experiment, told_s: float, forgotten: frozenset[str]) -> tuple[float, float]:
-    """From when to when these brokers were cut off last by a moment, or did not run."""
+def _turns(experiment: Experiment, until_s: float) -> list[float]:
+    """The moments at which faults begin or end, up to one."""
     first = experiment.first_time
-    spans = [
-        (first + one.at_s, first + one.end_s)
-        for one in experiment.scenario.faults
-        if first + one.at_s <= told_s and (one.kind == "cut" or _fails(one, forgotten))
-    ]
-    return max(spans, default=(told_s, math.inf))
+    faults = experiment.scenario.faults
+    return sorted(
+        moment
+        for fault in faults
+        for moment in (first + fault.at_s, first + fault.end_s)
+        if moment <= until_s
+    )
 
 
-def _fails(fault: Fault, names: AbstractSet[str]) -> bool:
-    """Whether any of these brokers fails."""
-    return fault.kind in FAILURES and not names.isdisjoint(fault.brokers or names)
-
-
-def _are_apart(experiment: Experiment, one: str, other: str) -> bool:
-    """Whether two brokers were ever in different parts of the network."""
+def _graph_at(experiment: Experiment, moment: float) -> nx.Graph:
+    """The brokers that run at a moment, and the links that are not cut."""
     graph = experiment.scenario.graph
     for fault in experiment.scenario.faults:
-        if fault.kind == "cut":
-            graph.remove_edges_from(fault.links)
-        elif _fails(fault, {one, other}):
-            return True
-    return one in graph and not nx.has_path(graph, one, other)
+        if 0 <= moment - experiment.first_time - fault.at_s < fault.end_s - fault.at_s:
+            if fault.kind == "cut":
+                graph.remove_edges_from(fault.links or list(graph.edges))
+            elif fault.kind in FAILURES:
+                graph.remove_nodes_from(fault.brokers or list(graph))
+    return graph
+
+
+def _cut(
+    experiment: Experiment, told_s: float, part: frozenset[str], forgotten: frozenset[str]
+) -> tuple[float, float]:
+    """From when to when these brokers were cut off from that part, or did not run, as they were
+    shortly before a moment.
+    """
+    first = experiment.first_time
+    spans = [
+        (first + fault.at_s, first + fault.end_s)
+        for fault in experiment.scenario.faults
+        if first + fault.at_s <= told_s <= first + fault.end_s + TOGETHER_S
+        and _separates(fault, part, forgotten)
+    ]
+    begins, ends = [begin for begin, _ in spans], [end for _, end in spans]
+    return max(begins, default=told_s), min(ends, default=math.inf)
+
+
+def _separates(fault: Fault, part: frozenset[str], forgotten: frozenset[str]) -> bool:
+    if fault.kind in FAILURES:
+        return not forgotten.isdisjoint(fault.brokers or forgotten)
+    return fault.kind == "cut" and (
+        not fault.links or any((one in part) != (other in part) for one, other in fault.links)
+    )
 
 
 def _last(answer: Answer, ending: float) -> Mapping[str, int]:
     """By source, the last of what is found before then."""
     return {one.source: one.time for one in answer.composite if one.time < ending}
-
-
-def _reached(sink: Sink, moment: float) -> Mapping[str, int]:
-    """By source, up to where a sink had composite events at a moment; it need not have been told
-    that there were none after these.
-    """
-    came = delivered(one for one in sink.arrivals if one.moment < moment)
-    return {one.source: one.time for one in came.composite}
 
 
 def _each(own: Iterable[Parting]) -> set[frozenset[str]]:

@@ -128,12 +128,16 @@ def test_what_no_log_has_said_is_missing(written, text: str) -> None:
     assert any("missing" in line for line in check(outcome))
 
 
-def test_what_is_found_without_others_must_come(written) -> None:
+@pytest.mark.parametrize(("since", "until"), [(1.0, 8.0), (24.0, HEALED_S), (45.0, 50.0)])
+def test_what_is_found_before_and_without_others_and_after_must_come(
+    written, since: float, until: float
+) -> None:
     outcome = parted(written, "centralized")
     sink = outcome.experiment.sinks["k-b3"]
-    gone = next(one for one in sink.arrivals if 24 < one.moment < HEALED_S)
-    sink.arrivals.remove(gone)
-    assert any("missing" in line for line in check(outcome))
+    sink.arrivals[:] = [one for one in sink.arrivals if not since < one.moment < until]
+    lines = check(outcome)
+    for kind in ("Y of", "A of"):
+        assert any(f"missing: {kind}" in line for line in lines), kind
 
 
 SILENT = """event Temp(area: string, value: float)
