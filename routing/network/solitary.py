@@ -23,6 +23,7 @@ from routing.messages import Code, FromClient, Goodbye, LinkHello
 from routing.network.agreement.terms import Terms, read_terms
 from routing.network.brokers.broker import Broker
 from routing.node import Node
+from routing.overlay.config import FORGET_S, OverlayConfig
 from rules.engine.engine import Detector
 
 Join = Callable[[NodeConfig, Terms, float], Broker]
@@ -93,6 +94,7 @@ class Solitary(Node):
     def _take_greeting(self, peer: Peer, hello: LinkHello) -> None:
         try:
             terms = read_terms(hello.terms)
+            self._check(terms)
         except Refusal as refusal:
             self._refuse(peer, hello, str(refusal))
             return
@@ -102,6 +104,16 @@ class Solitary(Node):
         else:
             self._become_broker(terms).be_greeted(peer, hello, self._moment.now)
 
+    def _check(self, terms: Terms) -> None:
+        """Refusal where the others would forget this broker before it has noticed their absence."""
+        heartbeat_s, missed = self._config.heartbeat_s, self._config.heartbeats_missed_max
+        own = OverlayConfig("any", heartbeat_s=heartbeat_s, heartbeats_missed_max=missed)
+        if terms.forget_s != FORGET_S and terms.forget_s < own.least_forget_s:
+            reason = f"broker {self._config.name!r} needs a forget_s of {own.least_forget_s:g} s"
+            raise Refusal(
+                Code.TERMS, f"{reason} at least, with its heartbeats of {heartbeat_s:g} s"
+            )
+
     def _refuse(self, peer: Peer, hello: LinkHello, reason: str) -> None:
         self.emit(Send(peer, Goodbye(reason, Code.TERMS)))
         self.emit(Close(peer, reason))
@@ -109,7 +121,8 @@ class Solitary(Node):
 
     def _become_broker(self, terms: Terms) -> Broker:
         name, ordering = terms.strategy, terms.ordering
-        self._log("info", "part of a network from now on", strategy=name, ordering=ordering.value)
+        facts = {"strategy": name, "ordering": ordering.value, "forget_s": terms.forget_s}
+        self._log("info", "part of a network from now on", **facts)
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
         broker = self._join(replace(self._config, ordering=ordering), terms, self._moment.now)

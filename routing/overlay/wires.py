@@ -23,7 +23,7 @@ from routing.effects import Peer
 from routing.errors import ProtocolError
 from routing.messages import VERSION, Code, LinkHello
 from routing.overlay.channel import Channel
-from routing.overlay.config import OverlayConfig
+from routing.overlay.config import FORGET_S, OverlayConfig
 
 LINKS_MAX = 4
 """Links that one neighbour has made to this broker and that are listened to, the last ones."""
@@ -119,7 +119,9 @@ class Wires:
             raise ProtocolError(Code.NAME_TAKEN, f"this broker is named {hello.name!r} itself")
         if hello.terms != config.terms:
             reason = f"broker {hello.name!r} has {hello.terms!r}, but {config.name!r} has "
-            raise ProtocolError(Code.TERMS, f"{reason}{config.terms!r}")
+            differ = ("forget_s" in hello.terms) != ("forget_s" in config.terms)
+            unsaid = f" (a forget_s of {FORGET_S:g} s goes without saying)" if differ else ""
+            raise ProtocolError(Code.TERMS, f"{reason}{config.terms!r}{unsaid}")
 
     def _open(self, peer: Peer, now: float) -> Channel:
         self._make_room()

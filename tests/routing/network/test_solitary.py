@@ -132,6 +132,15 @@ def test_it_forgets_as_the_others_do(alone: Solitary) -> None:
     assert alone.broker.overlay.config.forget_s == 15.0
 
 
+def test_others_that_would_forget_it_too_soon_are_refused() -> None:
+    config = NodeConfig(name="alone", wall_clock=False, heartbeat_s=10.0)
+    alone = Solitary(config, rules.engine.make("naive"), join, 0.0)
+    (goodbye,) = said(greet(alone, "centralized, watermark, forget_s 15.000"), b"b")
+    assert isinstance(goodbye, Goodbye)
+    expected = "broker 'alone' needs a forget_s of 121 s at least, with its heartbeats of 10 s"
+    assert goodbye.reason == expected
+
+
 def test_alone_it_tells_that_it_is() -> None:
     alone = Solitary(NodeConfig(name="x"), rules.engine.make("naive"), join, 0.0)
     network = alone.status(0.0)["network"]
