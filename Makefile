@@ -36,6 +36,8 @@ test-compiled: compiled
 		--deselect tests/routing/network/test_broker.py::test_a_want_that_was_lost_is_told_again \
 		--deselect tests/routing/network/test_broker.py::test_what_is_told_in_between_does_not_put_off_telling_again \
 		--deselect tests/routing/network/test_grove.py \
+		--deselect tests/routing/network/test_holding.py \
+		--deselect tests/routing/overlay/test_channel.py::test_a_slow_link_is_not_made_slower_by_what_is_sent_again \
 		--deselect tests/routing/network/test_lingering.py \
 		--deselect tests/routing/network/test_outlook.py::test_nothing_is_found_before_an_outlook \
 		--deselect tests/routing/partition/test_pulling.py::test_what_has_changed_is_what_looking_at_everything_finds
