@@ -136,13 +136,12 @@ def _check_forgetting(configuration: Configuration) -> None:
     """ConfigurationError where brokers would forget others before all have noticed their absence;
     what is as it is without being said is taken.
     """
-    forget_s = configuration.forget_s
-    least_s = configuration.overlay(1, forget_s).least_forget_s
-    if forget_s < least_s and forget_s != FORGET_S:
-        given = configuration.values["heartbeat_s"], configuration.values["heartbeats_missed_max"]
+    own = configuration.overlay(1, configuration.forget_s)
+    if own.forgets_too_soon:
         raise ConfigurationError(
-            f"forget_s: expected at least {least_s:g} seconds where heartbeat_s is {given[0]:g} "
-            f"and heartbeats_missed_max {given[1]}, found {forget_s:g}"
+            f"forget_s: expected at least {own.least_forget_s:g} seconds where heartbeat_s is "
+            f"{own.heartbeat_s:g} and heartbeats_missed_max {own.heartbeats_missed_max}, "
+            f"found {own.forget_s:g}"
         )
 
 

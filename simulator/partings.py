@@ -154,7 +154,6 @@ class Partings:
     def _published(self, sink: Sink, whole: Answer, got: Answer) -> tuple[Event, ...]:
         """Law 2."""
         come = {_key(one) for one in got.published}
-
         spans = {
             source: [
                 (self._apart_since(home, sink.broker.name, told_s), up_to)
@@ -173,13 +172,13 @@ class Partings:
         microseconds of what is published; inf if they never were.
         """
         experiment = self._experiment
-        since_s, began_s = math.inf, None
+        since_s, was_apart = math.inf, False
         for moment in _turns(experiment, told_s):
             graph = _graph_at(experiment, moment)
             is_apart = not (one in graph and other in graph and nx.has_path(graph, one, other))
-            if is_apart and began_s is None:
+            if is_apart and not was_apart:
                 since_s = moment
-            began_s = since_s if is_apart else None
+            was_apart = is_apart
         return (since_s - self._way_s) * MICROSECONDS
 
     def _reached(self, sink: Sink, moment: float, whole: Answer) -> Mapping[str, int]:

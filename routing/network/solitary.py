@@ -23,7 +23,7 @@ from routing.messages import Code, FromClient, Goodbye, LinkHello
 from routing.network.agreement.terms import Terms, read_terms
 from routing.network.brokers.broker import Broker
 from routing.node import Node
-from routing.overlay.config import FORGET_S, OverlayConfig
+from routing.overlay.config import OverlayConfig
 from rules.engine.engine import Detector
 
 Join = Callable[[NodeConfig, Terms, float], Broker]
@@ -107,8 +107,13 @@ class Solitary(Node):
     def _check(self, terms: Terms) -> None:
         """Refusal where the others would forget this broker before it has noticed their absence."""
         heartbeat_s, missed = self._config.heartbeat_s, self._config.heartbeats_missed_max
-        own = OverlayConfig("any", heartbeat_s=heartbeat_s, heartbeats_missed_max=missed)
-        if terms.forget_s != FORGET_S and terms.forget_s < own.least_forget_s:
+        own = OverlayConfig(
+            self._config.name,
+            heartbeat_s=heartbeat_s,
+            heartbeats_missed_max=missed,
+            forget_s=terms.forget_s,
+        )
+        if own.forgets_too_soon:
             reason = f"broker {self._config.name!r} needs a forget_s of {own.least_forget_s:g} s"
             raise Refusal(
                 Code.TERMS, f"{reason} at least, with its heartbeats of {heartbeat_s:g} s"

@@ -65,6 +65,11 @@ class OverlayConfig:
         return 2 * self.margin_s
 
     @property
+    def forgets_too_soon(self) -> bool:
+        """Whether ``forget_s`` was chosen, and is less than that."""
+        return self.forget_s != FORGET_S and self.forget_s < self.least_forget_s
+
+    @property
     def margin_s(self) -> float:
         """Seconds by which others may have missed this broker before it missed them, at most."""
         return 2 * self.heartbeat_s * self.heartbeats_missed_max + self.settle_s

@@ -17,6 +17,16 @@ HEARTBEAT_S = 20.0
 LEAD_S = 60.0
 """So long that the slowest network is ready when the first event comes."""
 
+_CHOSEN = (
+    "source_lead_max_s",
+    "publish_credit",
+    "window_max",
+    "delivery_events_max",
+    "forget_s",
+    "source_silence_max_s",
+)
+"""Keys of ``[protocol]`` that some cases have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Then:
@@ -141,15 +151,9 @@ class Case:
         yield f'rules = "rules.tesla"\n[protocol]\nheartbeat_s = {self.heartbeat_s}\n'
         yield f"lead_s = {LEAD_S}\n"
         yield f"message_cost_us = {self.message_cost_us}\n"
-        lead_max_s, credit = self.source_lead_max_s, self.publish_credit
-        yield "" if lead_max_s is None else f"source_lead_max_s = {lead_max_s}\n"
-        yield "" if credit is None else f"publish_credit = {credit}\n"
-        window_max, delivery_max = self.window_max, self.delivery_events_max
-        yield "" if window_max is None else f"window_max = {window_max}\n"
-        yield "" if delivery_max is None else f"delivery_events_max = {delivery_max}\n"
-        forget_s, silence_max_s = self.forget_s, self.source_silence_max_s
-        yield "" if forget_s is None else f"forget_s = {forget_s}\n"
-        yield "" if silence_max_s is None else f"source_silence_max_s = {silence_max_s}\n"
+        for name in _CHOSEN:
+            value = getattr(self, name)
+            yield "" if value is None else f"{name} = {value}\n"
         for name in self.brokers:
             yield f"[[broker]]\nname = {_text(name)}\n"
         for one, other, delay_ms in self.links:

@@ -7,9 +7,9 @@ are deployed, replaced and removed in mid-stream, by whichever broker, in restle
 before the change before is through; some networks order by arrival. In open networks sources and
 sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
 under their names. In fickle ones sinks turn to other filters, and sources un-advertise their types
-for a while. In narrow ones sources may not run far ahead of one another, and in some
-others silent ones are left out. Some networks are torn,
-or fall into parts that go on without each other (tearing).
+for a while. In narrow ones sources may not run far ahead of one another, and in some others silent
+ones are left out. Some networks are torn, or fall into parts that go on without each other
+(tearing).
 """
 
 from __future__ import annotations

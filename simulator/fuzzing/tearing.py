@@ -9,9 +9,11 @@ crashes: storeless), nothing may differ but for what may be lost with it (simula
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from random import Random
+
+import networkx as nx
 
 from routing.overlay.config import OverlayConfig
 from simulator.faults import FAILURES
@@ -88,9 +90,7 @@ def made_parting(case: Case, random: Random) -> Case:
     with a broker that stops for so long. All that could have a part see something else of the
     others, or later, is left out.
     """
-    inner = [*_tree_in(case, random)]
-    split = random.choice(inner)
-    part = _side_of(split, [link for link in inner if link != split])
+    part = _side_of_a_cut(case, random)
     least_s = OverlayConfig("any", heartbeat_s=PARTING_HEARTBEAT_S).least_forget_s
     forget_s = round(random.uniform(least_s, 2 * least_s), 3)
     half_s = seconds_of(case.events) / 2
@@ -114,26 +114,15 @@ def made_parting(case: Case, random: Random) -> Case:
     )
 
 
-def _tree_in(case: Case, random: Random) -> Iterator[tuple[str, str]]:
-    """Links that connect all brokers, and no more than that."""
-    parts = {name: {name} for name in case.brokers}
-    for one, other, _ in random.sample(case.links, len(case.links)):
-        if parts[one] is not parts[other]:
-            parts[one] |= parts[other]
-            for name in parts[other]:
-                parts[name] = parts[one]
-            yield one, other
-
-
-def _side_of(split: tuple[str, str], links: Collection[tuple[str, str]]) -> set[str]:
-    """Who is connected with the first end of a link by the others."""
-    part, before = {split[0]}, 0
-    while len(part) > before:
-        before = len(part)
-        for link in links:
-            if not part.isdisjoint(link):
-                part.update(link)
-    return part
+def _side_of_a_cut(case: Case, random: Random) -> set[str]:
+    """One of two parts of the network, both of which stay connected by themselves."""
+    graph = nx.Graph()
+    for rank, (one, other, _) in enumerate(random.sample(case.links, len(case.links))):
+        graph.add_edge(one, other, weight=rank)
+    inner = nx.Graph(links := list(nx.minimum_spanning_edges(graph, data=False)))
+    one, other = random.choice(links)
+    inner.remove_edge(one, other)
+    return set(nx.node_connected_component(inner, one))
 
 
 def with_crashes(case: Case, random: Random) -> Case:

@@ -1,6 +1,7 @@
 """Networks that fall apart, and whose parts go on without one another (``forget_s``)."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
@@ -27,6 +28,14 @@ HOMES = {"sa": "b0", "sb": "b1", "sc": "b3"}
 TYPES = {"sa": "A", "sb": "B", "sc": "A"}
 
 
+def published(type_name: str, source: str, times: Iterable[float]) -> str:
+    """The lines of a file of such events."""
+    events = (
+        {"type": type_name, "source": source, "time": time, "data": {"n": 1}} for time in times
+    )
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
 def parted(
     written, name: str, last: dict[str, int] | None = None, forget_s: float = 10.0
 ) -> Outcome:
@@ -43,11 +52,7 @@ def parted(
         text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\n'
         text += f'events = "{source}.jsonl"\n'
         times = [second + place / 4 for second in range((last or {}).get(source, 60) + 1)]
-        files[f"{source}.jsonl"] = "".join(
-            json.dumps({"type": TYPES[source], "source": source, "time": t, "data": {"n": 1}})
-            + "\n"
-            for t in times
-        )
+        files[f"{source}.jsonl"] = published(TYPES[source], source, times)
     for broker in ("b0", "b1", "b2", "b3"):
         text += f'[[sink]]\nname = "k-{broker}"\nbroker = "{broker}"\n'
         text += 'subscribe = ["Z", "Y", "A"]\n'
@@ -204,10 +209,8 @@ def test_links_that_heal_just_as_others_forget(written, name: str, for_s: float)
     for source, (type_name, place) in sources.items():
         text += f'[[source]]\nname = "{source}"\nbroker = "b{place}"\n'
         text += f'events = "{source}.jsonl"\n'
-        files[f"{source}.jsonl"] = "".join(
-            json.dumps({"type": type_name, "source": source, "time": time, "data": {"n": 1}}) + "\n"
-            for time in (second + place / 5 for second in range(40))
-        )
+        times = [second + place / 5 for second in range(40)]
+        files[f"{source}.jsonl"] = published(type_name, source, times)
     for place in range(5):
         text += f'[[sink]]\nname = "k{place}"\nbroker = "b{place}"\nsubscribe = ["Z", "Y"]\n'
     ring = {"b0 b1": 5.0, "b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 5.0, "b0 b4": 5.0}

@@ -1,5 +1,6 @@
 """A broker that is back without its memory: whom the others wait for, and how long."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -25,32 +26,32 @@ where area=Smoke.area
 """
 
 
+def crashing(
+    name: str,
+    links: Mapping[str, float],
+    homes: Mapping[str, tuple[str, str]],
+    at_sink: str,
+    broker: str,
+    at_s: float,
+    lasts_s: float,
+) -> str:
+    """A scenario in which a broker crashes. ``homes``: by source, its broker and its file."""
+    head, _ = SMALL.split("[[broker]]", 1)
+    text = f'{head}strategy = "{name}"\n{overlay(links)}'
+    for source, (home, file) in homes.items():
+        text += f'[[source]]\nname = "{source}"\nbroker = "{home}"\nevents = "{file}.jsonl"\n'
+    text += f'[[sink]]\nname = "k1"\nbroker = "{at_sink}"\nsubscribe = ["Fire()"]\n'
+    text += f'[[fault]]\nkind = "crash"\nat_s = {at_s}\nfor_s = {lasts_s}\n'
+    return text + f'brokers = ["{broker}"]\n'
+
+
 def outage(written, name: str, broker: str, lasts_s: float, *, stays: bool = True) -> Path:
     """Temps at ``broker``, which crashes from 13 s on, and a Smoke just before each at another. If
     the source does not stay, it has closed by then.
     """
     at_smokes, at_sink = [one for one in ("b1", "b2", "b3", "b4") if one != broker][:2]
-    head, _ = SMALL.split("[[broker]]", 1)
-    text = f"""{head}strategy = "{name}"
-{overlay(RING)}
-[[source]]
-name = "s1"
-broker = "{broker}"
-events = "temps.jsonl"
-[[source]]
-name = "s2"
-broker = "{at_smokes}"
-events = "smokes.jsonl"
-[[sink]]
-name = "k1"
-broker = "{at_sink}"
-subscribe = ["Fire()"]
-[[fault]]
-kind = "crash"
-at_s = {13 - SMOKES[0]}
-for_s = {lasts_s}
-brokers = ["{broker}"]
-"""
+    homes = {"s1": (broker, "temps"), "s2": (at_smokes, "smokes")}
+    text = crashing(name, RING, homes, at_sink, broker, 13 - SMOKES[0], lasts_s)
     temps = [one for one in TEMPS if stays or one < 8]
     files = {"temps.jsonl": events("Temp", *temps), "smokes.jsonl": events("Smoke", *SMOKES)}
     path: Path = written(text, RULES if stays else CALM, **files)
@@ -108,31 +109,8 @@ def test_a_broker_that_is_back_before_anybody_has_missed_it(
     clients had published was known no more, and not given up: rules waited for it for ever.
     """
     links = {"b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 50.0, "b4 b1": 50.0, "b2 b4": 50.0}
-    head, _ = SMALL.split("[[broker]]", 1)
-    text = f"""{head}strategy = "{name}"
-{overlay(links)}
-[[source]]
-name = "s1"
-broker = "b3"
-events = "temps.jsonl"
-[[source]]
-name = "s2"
-broker = "b4"
-events = "smokes.jsonl"
-[[source]]
-name = "s3"
-broker = "b3"
-events = "others.jsonl"
-[[sink]]
-name = "k1"
-broker = "b1"
-subscribe = ["Fire()"]
-[[fault]]
-kind = "crash"
-at_s = {at_s}
-for_s = {lasts_s}
-brokers = ["b3"]
-"""
+    homes = {"s1": ("b3", "temps"), "s2": ("b4", "smokes"), "s3": ("b3", "others")}
+    text = crashing(name, links, homes, "b1", "b3", at_s, lasts_s)
     odd = """
 event Other(area: string)
 rule odd: define Odd() from Other() and last Smoke() within 9 s from Other

@@ -87,14 +87,20 @@ class Planning:
         homes: Homes = {name: set(types) for name, _, types in found.nodes}
         remembered = {state.origin for state in self._ground.overlay.states}
         self._visiting.forget(remembered | homes.keys())
-        absent = self._out_of_reach(found, homes, remembered)
+        elsewhere = self._known_elsewhere(found, homes)
+        absent = tuple(
+            (name, tuple(sorted(types)))
+            for name, types in sorted(elsewhere.items())
+            if name in remembered
+        )
+        forgotten = {name: types for name, types in elsewhere.items() if name not in remembered}
         if self._trees is not None:
             self._trees.hold_dues(found, absent)
         self._learn(found, homes)
         if found.pause.introduce and not agreed.by_arrival:
             self._raise_closed(found, homes, absent)
         due = self._due_in(found)
-        self._go_on_without(self._forgotten_in(found, homes, remembered), homes, absent, due)
+        self._go_on_without(forgotten, homes, absent, due)
         self._lingering.let_go(due, is_whole=not absent)
         before_that = self._ground.deployments.rules
         self._detection.out_of_reach = dict(absent)
@@ -173,27 +179,10 @@ class Planning:
                 bound = min(bounds) if bounds else max(come, default=TIME_MIN)
                 marks[name] = max(bound, marks.get(name, TIME_MIN))
 
-    def _out_of_reach(
-        self, found: Round, homes: Container[str], remembered: Container[str]
-    ) -> Absent:
+    def _known_elsewhere(self, found: Round, homes: Container[str]) -> Homes:
         """Who belongs to the network as far as anybody here knows, and is not in the tree (Law 4);
         this broker may have been away longer than others, or have forgotten all.
         """
-        elsewhere = self._known_elsewhere(found, homes)
-        return tuple(
-            (name, tuple(sorted(types)))
-            for name, types in sorted(elsewhere.items())
-            if name in remembered
-        )
-
-    def _forgotten_in(
-        self, found: Round, homes: Container[str], remembered: Container[str]
-    ) -> Homes:
-        """Who is not in the tree, and was forgotten since the last plan (Law 4)."""
-        elsewhere = self._known_elsewhere(found, homes)
-        return {name: types for name, types in elsewhere.items() if name not in remembered}
-
-    def _known_elsewhere(self, found: Round, homes: Container[str]) -> Homes:
         elsewhere: Homes = {}
         for known in (self._agreed.known, *found.known):
             for name, types in known.homes:

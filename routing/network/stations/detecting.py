@@ -124,10 +124,10 @@ class SinkTreesDetection(DividedDetection):
                 if not own.has_ended(name):
                     yield name, own.mark_of(name)
         published = self.publishers.types
+        clock = self._time(self._now) if self._router.is_root else None
         for name in self.idle:
             if self._deployments.find(name) is None:
                 continue
-            clock = self._time(self._now) if self._router.is_root else None
             if name in self._waiting:
                 yield name, TIME_MIN
             elif clock is not None and self._deployments.needs(name) == {TIMER.name}:
@@ -135,10 +135,10 @@ class SinkTreesDetection(DividedDetection):
             else:
                 for needed in self._deployments.needs(name).intersection(published):
                     mark = self.publishers.marks.get(needed, TIME_MIN)
-                    is_closed = mark == CLOSED
-                    yield (
-                        closed_at(name, self._beyond_closed(needed)) if is_closed else (name, mark)
-                    )
+                    if mark == CLOSED:
+                        yield closed_at(name, self._beyond_closed(needed))
+                    else:
+                        yield name, mark
 
     def _beyond_closed(self, name: str) -> int:
         """Where sources begin that come back to a type whose own sources have closed, unless others
