@@ -22,7 +22,7 @@ from typing import Any
 from broker.client.endpoint import DEFAULT_ENDPOINT
 from broker.errors import ConfigurationError
 from broker.keys import BY_NAME, KEYS, Key
-from routing.config import Late, NodeConfig, Ordering
+from routing.config import Late, NodeConfig, Ordering, RuleTexts
 from routing.overlay.config import FORGET_S, OverlayConfig
 
 Values = dict[str, Any]
@@ -100,7 +100,11 @@ class Configuration:
         """The protocol core's part. Raises ConfigurationError when it makes no sense."""
         chosen = {name: value for name, value in self.values.items() if name in _NODE}
         try:
-            choices = {"late": Late(chosen["late"]), "ordering": Ordering(chosen["ordering"])}
+            choices = {
+                "late": Late(chosen["late"]),
+                "ordering": Ordering(chosen["ordering"]),
+                "rule_texts": RuleTexts(chosen["rule_texts"]),
+            }
             return NodeConfig(**{**chosen, **choices})
         except ValueError as error:
             raise ConfigurationError(str(error)) from None

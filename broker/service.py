@@ -157,8 +157,9 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
     if configuration.strategy is None and not configuration.links and not by_arrival:
         return Host(Solitary(configuration.node, engine(), join, now), transport, clock)
     name = configuration.strategy or strategy.Centralized.name
-    terms = Terms(name, configuration.node.ordering, configuration.forget_s)
-    broker = join(configuration.node, terms, now)
+    node = configuration.node
+    terms = Terms(name, node.ordering, configuration.forget_s, node.rule_texts)
+    broker = join(node, terms, now)
     for endpoint in configuration.links:
         broker.add_link(peer_of(endpoint), now)
     return Host(broker, transport, clock)

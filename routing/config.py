@@ -26,6 +26,13 @@ class Ordering(enum.Enum):
     ARRIVAL = "arrival"  # when it has come to where a rule is evaluated, and that at once
 
 
+class RuleTexts(enum.Enum):
+    """Who knows the texts of rules; all brokers of a network have the same."""
+
+    EVERYWHERE = "everywhere"  # all brokers know all texts
+    ON_DEMAND = "on-demand"  # who takes part in a tree of sinks that needs them; others, outlines
+
+
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
     """A broker's choices.
@@ -41,6 +48,8 @@ class NodeConfig:
     """A client is lost after that many of its own heartbeat intervals in silence."""
     ordering: Ordering = Ordering.WATERMARK
     """In a network: see Ordering."""
+    rule_texts: RuleTexts = RuleTexts.EVERYWHERE
+    """In a network whose strategy has trees of sinks: see RuleTexts."""
     late: Late = Late.REFUSE
     """What becomes of late events."""
     source_silence_max_s: float | None = None
@@ -99,7 +108,7 @@ class NodeConfig:
         return round(self.lead_max_s * MICROSECONDS)
 
 
-FIXED = ("name", "heartbeat_s", "wall_clock", "ordering")
+FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "rule_texts")
 """The fields of NodeConfig that clients or marks have been told of: they hold as long as a node."""
 
 NODE_BOUNDS = (

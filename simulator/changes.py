@@ -25,6 +25,7 @@ from routing.messages import Confirmed
 from routing.serving.deployment import Deployed
 from routing.session import Session
 from rules.language import declared_in
+from rules.outlining import is_outline
 from rules.pattern import Rule, RuleSet
 from rules.syntax.parser import decode, read
 from simulator.scenario import Scenario
@@ -132,15 +133,16 @@ class RuleBook:
         """Deploy had no answer, and this is what brokers have in the end; whether that tells if it
         was done (Law 3).
         """
-        names = {rule.name for rule in asked.rules}
+        names = {rule.name: rule for rule in asked.rules}
         found = {one.rule.name: one for one in in_force if one.rule.name in names}
         known = {(one.rule.name, one.version) for one in self.held}
         new = [one for name, one in found.items() if (name, one.version) not in known]
-        if names & self._unclear or len(new) not in (0, len(names)):
+        if names.keys() & self._unclear or len(new) not in (0, len(names)):
             return False
         for one in new:
             self._end_untold(one.rule.name, last_of(one.rule.name, one.begin))
-            self.held.append(Held(one.rule, one.since, None, one.version))
+            rule = names[one.rule.name] if is_outline(one.rule.text) else one.rule
+            self.held.append(Held(rule, one.since, None, one.version))
         return True
 
     def conclude_removal(self, name: str, in_force: Iterable[Deployed], last_of: LastOf) -> bool:

@@ -18,7 +18,7 @@ import rules.engine
 from matcher.errors import EventError
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, EventBatch, EventType
-from routing.config import NodeConfig, Ordering
+from routing.config import NodeConfig, Ordering, RuleTexts
 from routing.messages import Confirmed
 from routing.network import strategy
 from routing.network.brokers.broker import Broker
@@ -363,6 +363,7 @@ class Experiment:
             heartbeat_s=scenario.heartbeat_s,
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
+            rule_texts=RuleTexts(scenario.rule_texts),
         )
         if scenario.source_lead_max_s is not None:
             config = replace(config, lead_max_s=scenario.source_lead_max_s)

@@ -280,7 +280,7 @@ class BrokerHost:
         self._driver.settle()
 
     def _note(self, log: Log) -> None:
-        if log.level == "warning":
+        if log.level in ("warning", "error"):
             self.warnings.append((self._simulation.now, log))
 
     def _fail(self, *, forgets: bool) -> None:

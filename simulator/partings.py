@@ -45,7 +45,7 @@ class Parting:
     moment, in seconds.
 
     In microseconds of event time: its rules did without them for sure from ``begun`` until
-    ``ending``, if they went on that far, and no longer than until ``end``.
+    ``ending``, if they went on that far, and no longer than up to ``end``, that included.
     """
 
     part: frozenset[str]
@@ -66,7 +66,7 @@ class Parting:
         """Whether a rule may have been evaluated at an instant without the sources, for a sink that
         had its composite events up to there when they were cut off.
         """
-        return reached <= time < self.end
+        return reached <= time <= self.end
 
 
 class Partings:
@@ -229,9 +229,9 @@ def _turns(experiment: Experiment, until_s: float) -> list[float]:
 
 def _graph_at(experiment: Experiment, moment: float) -> nx.Graph:
     """The brokers that run at a moment, and the links that are not cut."""
-    graph = experiment.scenario.graph
+    graph, first = experiment.scenario.graph, experiment.first_time
     for fault in experiment.scenario.faults:
-        if 0 <= moment - experiment.first_time - fault.at_s < fault.end_s - fault.at_s:
+        if first + fault.at_s <= moment < first + fault.end_s:  # as _turns has it, to the last bit
             if fault.kind == "cut":
                 graph.remove_edges_from(fault.links or list(graph.edges))
             elif fault.kind in FAILURES:

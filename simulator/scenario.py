@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import networkx as nx
 
+from routing.config import RuleTexts
 from routing.installed import load_installed
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX
 from routing.network.strategy import names
@@ -41,6 +42,7 @@ from simulator.topology import Topology, graph_of
 from simulator.workload import Workload
 
 ORDERINGS = ("watermark", "arrival")
+RULE_TEXTS = tuple(one.value for one in RuleTexts)
 SECONDS_MAX = 1e8
 """More than three years, for anything that is told in seconds."""
 CHECKS = ("results", "network", "tables", "trees", "buffers", "marks")
@@ -157,6 +159,7 @@ class Scenario:
     forget_s: float = FORGET_S
     window_max: int | None = None
     delivery_events_max: int | None = None
+    rule_texts: str = RuleTexts.EVERYWHERE.value
 
     @property
     def graph(self) -> nx.Graph:
@@ -248,6 +251,7 @@ class _Reader:
         _one_of("strategy", table.strategy, names())
         _one_of("ordering", table.ordering, ORDERINGS)
         _one_of("engine", table.engine, ENGINES)
+        _one_of("protocol.rule_texts", protocol.rule_texts, RULE_TEXTS)
         _positive("duration_s", table.duration_s)
         _not_negative("warm_up_s", table.warm_up_s)
         _positive("protocol.heartbeat_s", protocol.heartbeat_s)
@@ -297,6 +301,7 @@ class _Reader:
             self._forget_s(heartbeat_s),
             protocol.window_max,
             protocol.delivery_events_max,
+            protocol.rule_texts,
         )
         return made if table.faults is None else self._struck(made, table.faults)
 

@@ -126,11 +126,18 @@ class Solitary(Node):
 
     def _become_broker(self, terms: Terms) -> Broker:
         name, ordering = terms.strategy, terms.ordering
-        facts = {"strategy": name, "ordering": ordering.value, "forget_s": terms.forget_s}
-        self._log("info", "part of a network from now on", **facts)
+        self._log(
+            "info",
+            "part of a network from now on",
+            strategy=name,
+            ordering=ordering.value,
+            forget_s=terms.forget_s,
+            rule_texts=terms.rule_texts.value,
+        )
         for link in list(self._links):
             self._expel(link.peer, Code.SILENT, "the broker becomes part of a network: come back")
-        broker = self._join(replace(self._config, ordering=ordering), terms, self._moment.now)
+        config = replace(self._config, ordering=ordering, rule_texts=terms.rule_texts)
+        broker = self._join(config, terms, self._moment.now)
         broker.emit = self.emit
         self._broker = broker
         return broker

@@ -28,7 +28,7 @@ the rule is there; where rules are known in another order by now, all have later
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from matcher.identity import plain_name
@@ -39,6 +39,7 @@ from routing.messages import Code
 from routing.serving import ended as ending
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
+from rules.outlining import digest_of_text
 from rules.pattern import TIMER, Rule, RuleSet
 
 
@@ -46,13 +47,21 @@ from rules.pattern import TIMER, Rule, RuleSet
 class Deployed:
     """A rule in force. ``since`` None: from the beginning; ``serial`` counts deployments.
 
-    It stays the same rule while others that were deployed before it go, whatever it is counted as.
+    It stays the same rule while others that were deployed before it go, whatever it is counted as,
+    and whether it is known here whole or in outline.
     """
 
-    rule: Rule
+    rule: Rule = field(compare=False)
     since: int | None
     version: int
     serial: int = field(compare=False)
+    identity: tuple[str, str, tuple[EventType, ...]] = field(init=False, repr=False)
+    """What it is called, what tells its text from others, and the types that this speaks of."""
+
+    def __post_init__(self) -> None:
+        rule = self.rule
+        identity = rule.name, digest_of_text(rule.text), (rule.defines, *rule.used_types)
+        object.__setattr__(self, "identity", identity)
 
     @property
     def begin(self) -> int:
@@ -240,7 +249,7 @@ class Deployments:
         gone = tuple(one.rule.name for one in self._all if named.get(one.rule.name) != one)
         self._lingering = {name: one for name, one in named.items() if one.has_ended}
         self._rules = {name: one for name, one in named.items() if not one.has_ended}
-        self._versions.update(ended)
+        self._versions = dict(ended)
         self._versions.update((name, one.version) for name, one in self._rules.items())
         self._serial = max((one.serial for one in self._all), default=0)
         advertised = frozenset(published)
@@ -315,16 +324,32 @@ class Deployments:
 
     def needs_above(self, defined: Iterable[str]) -> frozenset[str]:
         """What the rules need that take events of these types, be it through other rules."""
-        waiting = list(defined)
+        needs = (self._needs[one.rule.name] for one in self._taking(self._made_of(defined)))
+        return frozenset[str]().union(*needs)
+
+    def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
+        """The rules that take events of a type, be it through other rules, each with the time from
+        which on these can matter to it: those that come between hold from some instant, too.
+        """
+        for first in self._taking({type_name}):
+            yield first.begin, first.rule.name
+            for one in self._taking(self._made_of([first.rule.defines.name])):
+                yield max(first.begin, one.begin), one.rule.name
+
+    def _made_of(self, types: Iterable[str]) -> set[str]:
+        """These types, and those of composite events that are made of them."""
+        waiting = list(types)
         taken = set(waiting)
         while waiting:
             name = waiting.pop()
             above = [one for one, used in self._uses.items() if name in used and one not in taken]
             taken.update(above)
             waiting += above
-        rules = (one for name in taken for one in self._defining.get(name, ()))
-        needs = (self._needs[one.rule.name] for one in rules if taken.intersection(_used(one.rule)))
-        return frozenset[str]().union(*needs)
+        return taken
+
+    def _taking(self, types: Collection[str]) -> list[Deployed]:
+        """The rules that use any of these types."""
+        return [one for one in self._all if not set(types).isdisjoint(_used(one.rule))]
 
 
 def _by_itself(rule: Rule) -> Rule:

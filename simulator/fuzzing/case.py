@@ -24,6 +24,7 @@ _CHOSEN = (
     "delivery_events_max",
     "forget_s",
     "source_silence_max_s",
+    "rule_texts",
 )
 """Keys of ``[protocol]`` that some cases have."""
 
@@ -111,6 +112,7 @@ class Case:
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     forget_s: float | None = None
+    rule_texts: str | None = None
     source_silence_max_s: float | None = None
     window_max: int | None = None
     delivery_events_max: int | None = None
@@ -153,7 +155,8 @@ class Case:
         yield f"message_cost_us = {self.message_cost_us}\n"
         for name in _CHOSEN:
             value = getattr(self, name)
-            yield "" if value is None else f"{name} = {value}\n"
+            said = _text(value) if isinstance(value, str) else value
+            yield "" if value is None else f"{name} = {said}\n"
         for name in self.brokers:
             yield f"[[broker]]\nname = {_text(name)}\n"
         for one, other, delay_ms in self.links:

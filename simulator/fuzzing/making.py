@@ -1,15 +1,15 @@
 """Random scenarios: rules, events, an overlay, who is where, what changes, and what goes wrong.
 
-Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay
-messages, are cut for less time than heartbeats take to notice, brokers are slow, and clocks of
-sources go wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules
-are deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often
-before the change before is through; some networks order by arrival. In open networks sources and
-sinks come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers
-under their names. In fickle ones sinks turn to other filters, and sources un-advertise their types
-for a while. In narrow ones sources may not run far ahead of one another, and in some others silent
-ones are left out. Some networks are torn, or fall into parts that go on without each other
-(tearing).
+Faults are such as the protocols promise to survive: links lose, repeat, reorder and delay messages,
+are cut for less time than heartbeats take to notice, brokers are slow, and clocks of sources go
+wrong. Nothing is lost then, so every sink must get exactly what the oracle says. Rules are
+deployed, replaced and removed in mid-stream, by whichever broker, in restless networks often before
+the change before is through; some networks order by arrival. In open networks sources and sinks
+come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers under
+their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
+while. In narrow ones sources may not run far ahead of one another, and in some others silent ones
+are left out. In some brokers know most rules in outline alone. Some networks are torn, or fall into
+parts that go on without each other (tearing).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
+from routing.config import RuleTexts
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
 from simulator.fuzzing.tearing import made_parting, made_storeless, torn
@@ -38,6 +39,8 @@ FICKLE = 0.25
 """
 TORN = 0.1
 """The share of networks that are torn. They do not order by arrival: events may be lost then."""
+ON_DEMAND = 0.25
+"""The share of networks in which the texts of rules are told on demand."""
 NARROW = 0.1
 """The share of networks where sources may not run far ahead of others, and get little credit."""
 SILENT = 0.05
@@ -56,8 +59,10 @@ def random_case(seed: int, strategy: str) -> Case:
     """The case of a seed; of two strategies it is the same but for them."""
     random = Random(f"{seed}/narrow")
     made = _random_case(seed, strategy)
-    is_narrow = random.random() < NARROW and made.forget_s is None
-    return made_narrow(made, random) if is_narrow else made
+    if random.random() < NARROW and made.forget_s is None:
+        made = made_narrow(made, random)
+    is_on_demand = Random(f"{seed}/texts").random() < ON_DEMAND
+    return replace(made, rule_texts=RuleTexts.ON_DEMAND.value) if is_on_demand else made
 
 
 def _random_case(seed: int, strategy: str) -> Case:

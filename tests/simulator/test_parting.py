@@ -12,6 +12,7 @@ from simulator_text import events, overlay
 from routing.network import strategy
 from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
+from routing.serving.service import LEFT_OUT
 from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.fuzzing.campaign import differences
@@ -216,3 +217,38 @@ def test_links_that_heal_just_as_others_forget(written, name: str, for_s: float)
     ring = {"b0 b1": 5.0, "b1 b2": 5.0, "b2 b3": 5.0, "b3 b4": 5.0, "b0 b4": 5.0}
     outcome = run(written(text + overlay(ring), RULES, **files))
     assert check(outcome) == []
+
+
+@pytest.mark.parametrize("name", ["distributed-mt", "push-pull-mt"])
+def test_up_to_when_others_did_without_is_among_it(written, name: str) -> None:
+    """The last event of a source that has closed is at just that time."""
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 0.2\nlead_s = 60.0\nforget_s = 6.7\n"
+    text += '[[fault]]\nkind = "cut"\nat_s = 16.3\nfor_s = 29.0\n'
+    text += '[[source]]\nname = "s"\nbroker = "b0"\nevents = "s.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "b1"\nsubscribe = ["Y"]\n'
+    text += overlay({"b0 b1": 5.0})
+    outcome = run(written(text, RULES, **{"s.jsonl": published("A", "s", [1.0, 17.0, 18.0])}))
+    (fields,) = said(outcome, DID_WITHOUT)["b0"]
+    assert fields["up_to"] == 18 * 10**6
+    assert check(outcome) == []
+
+
+@pytest.mark.parametrize("name", ["distributed-mt", "push-pull-mt", "adaptive"])
+def test_one_of_two_that_were_left_out_is_back(written, name: str) -> None:
+    """The root had heard of neither that it was left out, and took the other for one that publishes
+    their type still: it did not wait for the one that was back, and missed what it found.
+    """
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
+    text += "[protocol]\nheartbeat_s = 0.2\nlead_s = 60.0\nforget_s = 3.9\n"
+    text += '[[fault]]\nkind = "cut"\nat_s = 12.0\nfor_s = 10.4\n'
+    times = {"sa": [0.0, 31.0], "sb": [28.0, 31.0], "sc": [30.0]}
+    files = {}
+    for source, broker in (("sa", "b0"), ("sb", "b1"), ("sc", "b1")):
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = published("A" if source == "sa" else "B", source, times[source])
+    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Z"]\n' + overlay({"b0 b1": 5.0})
+    outcome = run(written(text, RULES, **files))
+    assert said(outcome, LEFT_OUT).keys() == {"b1"}
+    assert check(outcome) == []
+    assert len(outcome.experiment.sinks["k"].arrivals) == 1

@@ -3,6 +3,10 @@
 Law 1: what the root knows is told on from father to child, and every broker takes it over. So each
 of them can be the next root: what it was told is what it knows then.
 
+Where texts are told on demand, each child is told those that it needs, or somebody beyond it,
+before the plan for which they are needed; and outlines of all other rules. What a broker knows
+whole stays so as long as the rule is there.
+
 Law 2: it is told while there is a plan for the tree as it is, to who is in that plan. Before that
 the root may have more to learn, from parts of the network that were apart (knowledge), and they
 would take over what it knows in place of that. What it learns of types that nobody here mentions is
@@ -18,7 +22,14 @@ from dataclasses import replace
 from matcher.model import EventType
 from routing.messages import Amended, Known, Need, Needed
 from routing.network.agreement.amending import amended, amendment
-from routing.network.agreement.knowledge import knowledge_of, merged, rules_of
+from routing.network.agreement.knowledge import (
+    in_full,
+    knowledge_of,
+    lacking_of,
+    merged,
+    rules_of,
+    without,
+)
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
 from routing.network.brokers.ground import Ground
@@ -83,22 +94,23 @@ class Knowing:
         """
         ground = self._ground
         ground.send_flows()  # events first: their types may be known no more
-        known = self._agreed.known
+        said = None if heard is None else (heard[0], self._agreed.known, heard[1])
         for branch in self._router.children:
             before = branch.known
-            if not branch.has_joined or before is known:
+            if not branch.has_joined:
                 continue
-            if before == known:
+            known = self._agreed.for_child(branch.neighbour, before)
+            if before is known or before == known:
                 continue
             branch.known = known
             if before is None:
                 branch.amendments = 0
                 ground.send(branch.neighbour, known)
                 continue
-            if heard is None or heard[0] is not before:
-                heard = before, amendment(before, known)
+            if said is None or said[0] is not before or said[1] is not known:
+                said = before, known, amendment(before, known)  # mostly the same for all
             branch.amendments += 1
-            ground.send(branch.neighbour, replace(heard[1], number=branch.amendments))
+            ground.send(branch.neighbour, replace(said[2], number=branch.amendments))
 
     def _knowledge(self, homes: Mapping[str, Iterable[str]]) -> Known:
         return knowledge_of(self._advertisements, self._deployments, homes, self._hopeless)
@@ -109,7 +121,7 @@ class Knowing:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
             self._ground.desk.settle()  # what has come is delivered while its rules are known
-            self._learn_whole(known)
+            self._learn_whole(in_full(known, [self._agreed.known]))
             self._router.branches[neighbour].amended = 0
             self._follow(None)
 
@@ -122,7 +134,7 @@ class Knowing:
             # What it amends was told while this broker was in another tree: all begins anew.
             self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
             return
-        known = amended(before, message)
+        known = in_full(amended(before, message), [before])
         self._ground.desk.settle()  # as in hear_known
         places, new = message.types
         gone = [before.types[place] for place in places]
@@ -167,7 +179,8 @@ class Knowing:
         ground.detection.give_up(self._agreed.known.given_up)
         ground.desk.check_interests()
         ground.desk.follow()
-        self.pass_on(heard)
+        if ground.detection.is_at_work or not self._agreed.on_demand:
+            self.pass_on(heard)  # else with the plan that follows, by which others need texts
 
     def _goes_with_own(self, schema: EventType) -> bool:
         """Whether no local source publishes the type with another schema (a part of the network
@@ -202,7 +215,11 @@ class Knowing:
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._ground.desk.log("error", text, lost=together.left_out)
-            self._adopt(together.known)
+            lacking = [facts.name for facts in lacking_of(together.known)]
+            if lacking:
+                text = "nobody in reach has the text of rules: they are not known until it is"
+                self._ground.desk.log("error", text, rules=lacking)
+            self._adopt(without(together.known, lacking))
 
     def _adopt(self, known: Known) -> None:
         rules = rules_of(known)

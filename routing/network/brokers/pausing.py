@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from routing.messages import Known, Need, Needed, Pause, Paused, Plan
-from routing.network.agreement.knowledge import digest_of
+from routing.network.agreement.knowledge import digest_of, gathered, lacking_of
 from routing.network.agreement.rounds import Round, raise_all
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -28,6 +28,10 @@ from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
+
+ANYTHING = ""
+"""In place of the digest of what the root knows, where it lacks texts of rules: whoever has any
+tells what he knows."""
 
 
 class Reason(Protocol):
@@ -166,7 +170,8 @@ class Pausing:
             self._needs_plan = False
             if self._trees is not None:
                 self._trees.begin_round()
-            number, digest = self._agreed.next_number(), digest_of(self._agreed.known)
+            number, known = self._agreed.next_number(), self._agreed.known
+            digest = ANYTHING if lacking_of(known) else digest_of(known)
             self._pause(Pause(*epoch, number, digest, introduce))
             self._ground.desk.settle()
 
@@ -230,7 +235,7 @@ class Pausing:
             raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]
-            found.known += [one for one in self._else_known(found) if one not in found.known]
+            found.known = gathered(found.known, self._else_known(found))
         if self._trees is not None:
             self._trees.answer(found)
 

@@ -14,7 +14,8 @@ is not there according to the link states belongs to no tree.
 
 Law 4: a tree that uses a type begins anew when a source of it joins at a broker where nobody
 published it any more: others there have been told that nothing more would come, and may be beyond
-where that source begins.
+where that source begins. So may they be where a source is back that had closed, or was left out,
+though another one there may still publish the type: that may have been left out, too.
 
 Law 5: a subscription is confirmed once it is in force on the single tree, and once a plan has it,
 and no plan that may be without it is on its way.
@@ -90,8 +91,10 @@ class SinkTrees:
         """What it has said that its sinks want, for the plan that is on its way."""
         self._unplanned: list[tuple[ClientLink, Confirmed]] = []
         """The subscriptions that wait for a plan (Law 5)."""
-        self._publishing: set[tuple[str, str]] = set()
-        """At the root: who published what when the tree last paused."""
+        self._published: set[tuple[str, str, str]] = set()
+        """At the root: which source published where and what when the tree last paused."""
+        self._parted: set[tuple[str, str]] = set()
+        """At the root: the names and homes of those that had closed since the plan before."""
         self._returned: set[str] = set()
         """At the root: the types that Law 4 speaks of, since the last plan."""
 
@@ -99,7 +102,7 @@ class SinkTrees:
 
     @property
     def _kinds(self) -> Kinds:
-        return kinds_of(self._agreed.known, self._agreed.choice.own)
+        return kinds_of(self._agreed.outline, self._agreed.choice.own)
 
     @property
     def _wanted(self) -> tuple[str, ...]:
@@ -221,11 +224,16 @@ class SinkTrees:
 
     def note_publishing(self) -> None:
         """At the root: the tree pauses, and nothing of what was asked is done yet."""
-        self._publishing = self._visiting.publishing
+        self._published, self._parted = self._visiting.published, self._visiting.parted
 
     def note_returned(self) -> None:
         """At the root: all of that is done."""
-        self._returned = {name for _, name in self._visiting.publishing - self._publishing}
+        publishing = {(home, type_name) for _, home, type_name in self._published}
+        self._returned = {
+            type_name
+            for name, home, type_name in self._visiting.published - self._published
+            if (home, type_name) not in publishing or (name, home) in self._parted
+        }
 
     @property
     def rerouted(self) -> frozenset[str]:
@@ -276,9 +284,14 @@ class SinkTrees:
         """
         detection = self._detection
         before = detection.trees
-        planned = [self._planned(tree, plan) for tree in plan.trees]
-        due = dict(plan.due)
-        again = detection.follow_trees(planned, self._kinds, division, due, plan.front)
+        planned, elsewhere = [], set[str]()
+        for tree in plan.trees:
+            holders = self._agreed.holders_for(tree, plan)
+            if holders is None or self._ground.name in holders.brokers:
+                planned.append(self._planned(tree, plan))
+            else:
+                elsewhere |= holders.rules
+        again = detection.follow_trees(plan, planned, elsewhere, self._kinds, division)
         self._openings.open(before)
         self._asked_for = self._answered = None
         self._agenda.look_again()  # what is wanted may be another than this plan has

@@ -190,11 +190,21 @@ class Visiting:
         self.heard.clear()
 
     @property
+    def parted(self) -> set[tuple[str, str]]:
+        """The names and homes of sources that have closed, and may be back."""
+        return {one for one, goodbyes in self._goodbyes.items() if goodbyes}
+
+    @property
     def publishing(self) -> set[tuple[str, str]]:
         """Brokers, and the types that somebody publishes there."""
+        return {(home, type_name) for _, home, type_name in self.published}
+
+    @property
+    def published(self) -> set[tuple[str, str, str]]:
+        """The same of each open source, with its name before."""
         return {
-            (self._visitors.home(source.name) or self._ground.name, name)
+            (source.name, self._visitors.home(source.name) or self._ground.name, type_name)
             for source in self._ground.sources
             if source.is_open
-            for name in source.floors
+            for type_name in source.floors
         }

@@ -24,7 +24,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from matcher.identity import RULE_SOURCE
 from matcher.model import MICROSECONDS, TIME_MIN, EventBatch
 from routing.delivery.joining import joined
-from routing.messages import SinkTree
+from routing.messages import Plan, SinkTree
 from routing.network.recovery.dues import chosen, closed_at
 from routing.network.stations.divided import DividedDetection
 from routing.network.stations.grove import Grove
@@ -63,6 +63,8 @@ class SinkTreesDetection(DividedDetection):
         """Those of them whose composite events come along it."""
         self._mixed: tuple[str, ...] = ()
         """The roots of trees for sinks whose sinks get composite events of the single one, too."""
+        self.elsewhere: frozenset[str] = frozenset()
+        """The rules that only trees evaluate in which this broker takes no part."""
         self.idle: tuple[str, ...] = ()
         """The rules that no tree evaluates."""
         self._waiting: frozenset[str] = frozenset()
@@ -160,18 +162,19 @@ class SinkTreesDetection(DividedDetection):
 
     def follow_trees(
         self,
+        plan: Plan,
         trees: Sequence[Planned],
+        elsewhere: Collection[str],
         kinds: Kinds,
         division: Division,
-        due: Mapping[str, int],
-        front: int,
     ) -> Mapping[str, int]:
         """These trees stand from now on, beside the single one with its division.
 
-        ``due`` and ``front`` as in Plan. ``follow`` or ``begin_anew`` must come next. Gives, by
-        source, from when on the composite events come again that this broker's sinks want.
+        ``elsewhere``: the rules of trees in which this broker takes no part. ``follow`` or
+        ``begin_anew`` must come next. Gives, by source, from when on the composite events come
+        again that this broker's sinks want.
         """
-        before, reached = self.trees, self._reached()
+        before, reached, due = self.trees, self._reached(), dict(plan.due)
         standing: dict[str, Processing] = {}
         for planned, generation, divided in trees:
             root, filters, mixed = planned.root, planned.filters, planned.mixed
@@ -179,7 +182,7 @@ class SinkTreesDetection(DividedDetection):
             if old is None or old.generation != generation:
                 station = self._station_of(old)
                 old = Processing(
-                    self._name, root, generation, filters, mixed, divided, station, due, front
+                    self._name, root, generation, filters, mixed, divided, station, due, plan.front
                 )
             standing[root] = old
         self.grove.plant(standing)
@@ -187,14 +190,16 @@ class SinkTreesDetection(DividedDetection):
             root for root, tree in self.trees.items() if before.get(root) is not tree
         )
         self._kinds = kinds
-        self._mixed = tuple(one.root for one, _, _ in trees if one.mixed)
+        self._mixed = tuple(tree.root for tree in plan.trees if tree.mixed)
         self._single = frozenset(one.rule.name for one in division.rules)
         self._routed = frozenset(
             one.rule.name for one in division.rules if one.rule.defines.name in kinds.routed
         )
         evaluated = self._single.union(*(tree.rules for tree in self.trees.values()))
+        self.elsewhere = frozenset(elsewhere) - evaluated
         names = [one.rule.name for one in self._deployments.rules]
-        self.idle = tuple(name for name in names if name not in evaluated)
+        in_trees = evaluated | self.elsewhere
+        self.idle = tuple(name for name in names if name not in in_trees)
         self._waiting = self._waiting_in(division)
         for name in self._routed.intersection(reached):
             self._router.reach(name, reached[name])

@@ -181,12 +181,9 @@ class DividedDetection(EndingDetection):
         known = self._advertisements.find(name)
         if self._by_arrival or (known is not None and known.advertisers):
             return TIME_MIN
-        marks = [
-            (one.since, self.rule_marks.get(one.rule.name, TIME_MIN))
-            for one in self._deployments.rules
-            if name in self._deployments.needs(one.rule.name)
-        ]
-        evaluated = (mark for since, mark in marks if since is None or mark > since)
+        rules = self._deployments.resting_on(name)
+        marks = ((begin, self.rule_marks.get(rule, TIME_MIN)) for begin, rule in rules)
+        evaluated = (mark for begin, mark in marks if mark > begin)
         return max((mark for mark in evaluated if mark < CLOSED), default=TIME_MIN)
 
     def add_own(self, source: Source, names: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, sou
 from rules.pattern import TIMER
 
 UNKNOWN = "?"
-"""In place of the name of a root that is not known yet."""
+"""In place of the name of a root that is not known yet, and of a broker that is not known here."""
 
 
 def network_facts(overlay: Overlay, router: Router, strategy: str) -> Facts:
@@ -259,7 +259,9 @@ class SinkTreesOverview(DividedOverview):
         return tree.station, tree.division
 
     def rule(self, deployed: Deployed, mark: int, now: float) -> Facts:
-        """One rule; one that no tree has waits for types, or is idle."""
+        """One rule; one that no tree has waits for types, or is idle. Where one is evaluated that
+        only other trees have knows who takes part in these.
+        """
         facts = super().rule(deployed, mark, now)
         single = self._division()
         if single is None or facts["place"] != UNKNOWN:
@@ -267,6 +269,8 @@ class SinkTreesOverview(DividedOverview):
         published = frozenset[str]().union(*single.published.values())
         needs = self._deployments.needs(deployed.rule.name)
         absent = sorted(needs - published - {TIMER.name})
+        if not absent and deployed.rule.name in self._detection.elsewhere:
+            return {**facts, "says": "evaluated in trees in which this broker takes no part"}
         state = "waiting" if absent else "idle"
         return self.said({**facts, "place": None, "waits_for": absent, "state": state})
 

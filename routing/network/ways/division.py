@@ -67,15 +67,18 @@ def divided_for_sinks(
     absent: Absent,
     known: Known,
     choice: Choice = NOTHING,
+    holders: frozenset[str] | None = None,
 ) -> Division:
     """The division of what the sinks of a broker want over the tree of which it is the root.
 
     It names only what these rules have to do with, so that it changes with nothing else.
+    ``holders``: those who take part in the tree (holders, Law 1); None for all.
     """
     wanted = {name for text in filters if (name := type_named(text)) is not None}
     deployed = below(wanted, rules_of(known))
     used = {one.name for rule in deployed for one in rule.rule.used_types}
-    fathers = dict(fathers_of(root, tuple(name for name, _, _ in nodes), links))
+    found = fathers_of(root, tuple(name for name, _, _ in nodes), links)
+    fathers = {one: of for one, of in found.items() if holders is None or one in holders}
     fathers |= {name: root for name, _ in absent}
     published = {
         node: names & used

@@ -1,0 +1,96 @@
+"""The outline of a rule: what others have to know of it who do not evaluate it.
+
+Law 1: it says which type the rule defines and which it uses, which of these are terminators (there
+may be several, tesla.md X1 and X2), how far apart are the events that the rule sees at once, and
+whether it consumes. So whatever follows from who needs what, and from how far back (ranks and
+cycles, S12; marks, horizons, trees), follows from an outline as from the rule: an outline is read
+as a rule itself, which negates what the other uses in any way. It finds something else, and nobody
+evaluates it.
+
+Law 2: it bears the digest of the rule's text, so no two texts have the same outline.
+
+``~ 398f27825734e26d 300000000 Fire Smoke < Temp`` is the outline of a rule that defines Fire, is
+terminated by Smoke, and uses Temp at most five minutes before; ``300000000!`` if it consumes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from matcher.model import EventType
+from rules.errors import Problem, RuleErrors
+from rules.pattern import TIMER, Clause, Negated, Policy, Rule, Selected, uses_of
+from rules.terms import TERMINATOR, Within
+
+_MARK = "~ "
+_DIGITS = 16
+_OUTLINE = re.compile(
+    rf"{_MARK}[0-9a-f]{{{_DIGITS}}} (\d{{1,19}})(!?) (\w+) (\w+(?: \w+)*)"
+    r" <((?: \w+)*)"
+)
+
+
+def is_outline(text: str) -> bool:
+    """Whether a text is an outline, and not that of a whole rule."""
+    return text.startswith(_MARK)
+
+
+@lru_cache(maxsize=4_096)
+def digest_of_text(text: str) -> str:
+    """What tells a rule's text, or its outline, from those of other rules: 16 digits."""
+    if is_outline(text):
+        return text[len(_MARK) : len(_MARK) + _DIGITS]
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+
+
+def outline_of(rule: Rule, reach: int) -> str:
+    """The outline of a rule, which sees events at most ``reach`` microseconds apart."""
+    if is_outline(rule.text):
+        return rule.text
+    uses = {
+        use.type.name: None
+        for use in uses_of(rule)
+        if rule.together is None or not isinstance(use, Selected)
+    }
+    opening = " ".join(one.name for one in rule.opening)
+    far = f"{reach}!" if rule.consuming else f"{reach}"
+    words = (digest_of_text(rule.text), far, rule.defines.name, opening, "<", *uses)
+    return _MARK + " ".join(words)
+
+
+def read_outline(text: str, name: str, known: Mapping[str, EventType]) -> Rule:
+    """An outline as a rule of this name (Law 1). RuleErrors for what is none, or speaks of types
+    that are not known.
+    """
+    found = _OUTLINE.fullmatch(text)
+    if found is None:
+        raise RuleErrors([Problem(f"expected the outline of a rule, found {text[:80]!r}")])
+    far, consumes, defines, opening, uses = found.groups()
+    schemas = {**known, TIMER.name: TIMER}
+    unknown = {defines, *opening.split(), *uses.split()} - schemas.keys()
+    if unknown:
+        raise RuleErrors([Problem(f"event {one} is not known") for one in sorted(unknown)])
+    first, *others = (schemas[one] for one in opening.split())
+    # Of events that come together, the first may itself be so far behind the last.
+    window = Within(0 if others else int(far), TERMINATOR)
+    clauses: list[Clause] = [
+        Selected(number, one, Policy.EACH, 0, (), window, False)
+        for number, one in enumerate(others, 1)
+    ]
+    clauses += (Negated(schemas[one], (), window, False) for one in uses.split())
+    return Rule(
+        name=name,
+        defines=schemas[defines],
+        terminator=first,
+        conditions=(),
+        clauses=tuple(clauses),
+        values=(),
+        consuming=(0,) if consumes else (),
+        event_names=tuple(opening.split()),
+        slots=(),
+        text=text,
+        together=int(far) if others else None,
+    )
