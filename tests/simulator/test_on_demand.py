@@ -120,6 +120,23 @@ def test_a_rule_whose_text_is_gone_is_not_known_and_the_others_go_on(written, na
     assert "smoke" not in whole_at(outcome)
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_who_was_apart_lets_no_rule_go_that_others_lack(written, name: str) -> None:
+    """k1's broker is out of reach when the rule ends, and has yet to get what that found. Another,
+    which has nothing to do with the rule, is apart meanwhile, and is the root of its part.
+    """
+    links = {"n1 n6": 5.0, "n1 n8": 400.0, "n5 n10": 0.5, "n5 n7": 5.0, "n1 n10": 5.0}
+    more = '[[fault]]\nkind = "cut"\nat_s = 20.0\nfor_s = 60.0\nlinks = [["n1", "n8"]]\n'
+    more += '[[fault]]\nkind = "cut"\nat_s = 30.0\nfor_s = 20.0\nlinks = [["n1", "n6"]]\n'
+    more += '[[change]]\nat_s = 25.0\nbroker = "n5"\nremove = "fire"\n'
+    text = text_of(name, links, {"n8": "Fire"}, at="n7", more=more)
+    outcome = run(written(text, RULES, **files()))
+    assert check(outcome) == []
+    last = outcome.experiment.sinks["k-n8"].arrivals[-1]
+    assert last.moment > 80.0
+    assert max(int(batch.time.max()) for batch in last.delivery.batches) > 20 * 10**6
+
+
 def test_what_a_broker_says_of_rules_that_it_knows_in_outline(written: Path) -> None:
     path = written(text_of("distributed-mt", LINE, {"b0": "Fire"}), RULES + MORE, **files())
     experiment = Experiment(scenario.read(path))
