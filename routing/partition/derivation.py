@@ -15,7 +15,9 @@ docs/reproduction/distribution.md):
 - (c): terminators and ``each`` events are sent when there is an assignment around them.
 - (e): a negation rules out assignments only if the node sees all of its type and both its bounds
   directly linked, and not in a rule that consumes, nor where one event could be both negated and in
-  the match. What it negates is sent as if it ruled out nothing.
+  the match. What it negates is sent as if it ruled out nothing. Nor does it where what it would
+  rule out may come by all the same, since another rule asks for it (pulling): by then a node on the
+  way may have forgotten what is negated.
 - (f): types that are consumed are sent whenever their static conditions hold; so is everything of
   types that come from elsewhere too.
 """
@@ -45,7 +47,11 @@ from rules.terms import CANDIDATE, TERMINATOR, Aggregate, Expression, Window, Wi
 
 
 def fragment_of(
-    rule: Rule, present: frozenset[str], sole: frozenset[str], pull: Pull | None = None
+    rule: Rule,
+    present: frozenset[str],
+    sole: frozenset[str],
+    pull: Pull | None = None,
+    asked: frozenset[str] = frozenset(),
 ) -> Fragment | None:
     """The fragment of a rule for a node; None when the node has nothing to forward for it.
 
@@ -53,12 +59,17 @@ def fragment_of(
     them that are advertised nowhere else. The rule's ``strict`` flags are decided. With ``pull`` a
     node that does not see all masters looks at nothing but static conditions: what it is asked for
     is near a master already, and else it would wait for what is itself waiting to be asked for.
+    ``asked``: the types whose events other rules ask for (e).
     """
     if pull is not None and pull.master.type.name not in sole:
         sole = frozenset()
     ways = rule.alternatives or (rule,)
     consumed = frozenset(_types(way)[number].name for way in ways for number in way.consuming)
-    whole = _joined([_Derivation(way, present, sole & present, consumed).whole() for way in ways])
+    numbered = {type_.name for way in ways for type_ in _types(way)}
+    guards = numbered.isdisjoint(asked)
+    whole = _joined(
+        [_Derivation(way, present, sole & present, consumed, guards).whole() for way in ways]
+    )
     members, links = whole.members, whole.links
     passing = {predicate.type for predicate in whole.plain if not predicate.conditions}
     roles: set[Role] = {Plain(Predicate(type_)) for type_ in passing}
@@ -110,7 +121,8 @@ def _types(rule: Rule) -> tuple[EventType, ...]:
 class _Derivation:
     """One rule at one node, or one way to choose the types of its events (X2).
 
-    ``consumed`` names the types that are consumed in any way.
+    ``consumed`` names the types that are consumed in any way; ``guards``: whether negations may
+    rule anything out (e).
     """
 
     def __init__(
@@ -119,8 +131,10 @@ class _Derivation:
         present: frozenset[str],
         sole: frozenset[str],
         consumed: frozenset[str],
+        guards: bool = True,
     ) -> None:
         self.rule = rule
+        self.guards = guards
         self.present = present
         self.types = _types(rule)
         strict = {use.type.name for use in uses_of(rule) if use.strict}
@@ -210,7 +224,7 @@ class _Derivation:
 
     def _guards(self) -> Iterator[Negated]:
         """The negations that may rule assignments out (e)."""
-        if self.rule.consuming:
+        if self.rule.consuming or not self.guards:
             return
         in_match = {type_.name for type_ in self.types}
         for clause in self.rule.clauses:

@@ -15,6 +15,7 @@ between them, and about nothing else (stations.station, forwarder).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -144,14 +145,17 @@ def partition(
         and (pull := pull_of(rule, masters[rule.name])) is not None
         and advertisers.of(pull.master.type.name)  # else others would wait for what it is sent
     }
+    asking = Counter(name for pull in pulls.values() for name in pull.slaves)
     fragments: dict[str, dict[str, Fragment]] = {}
     for rule in arranged.rules:
         absent = frozenset(name for name in _needs(rule) if not advertisers.of(name))
         if absent:
             waiting[rule.name] = absent
+        needs, own = _needs(rule), pulls[rule.name].slaves if rule.name in pulls else frozenset()
+        asked = frozenset(name for name in needs if asking[name] > (name in own))
         for node in _below(tree, places[rule.name]):
-            present, sole = advertisers.seen(node, _needs(rule))
-            fragment = fragment_of(rule, present, sole, pulls.get(rule.name))
+            present, sole = advertisers.seen(node, needs)
+            fragment = fragment_of(rule, present, sole, pulls.get(rule.name), asked)
             if fragment is not None:
                 is_whole = rule.name in shallow
                 fragments.setdefault(node, {})[rule.name] = (

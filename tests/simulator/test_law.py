@@ -19,6 +19,7 @@ from simulator_text import overlay
 
 from routing.network.strategy import names
 from simulator.checkers import check
+from simulator.oracle import delivered
 
 CASES = int(os.environ.get("REXMQ_NETWORKS", "25"))
 
@@ -184,3 +185,38 @@ def test_what_a_late_master_needs_is_there_before_it_is_answered(written, name: 
     outcome = run(written(text, LATE_MASTER, **files))
     assert check(outcome) == []
     assert len(outcome.experiment.sinks["k0"].arrivals) == 1
+
+
+NEGATED = """event A(n: int)
+event B(n: int)
+event D(n: int)
+rule guarded:
+define Z() from D() as e0 and first A() as e1 within 2 s from e0
+  and last D() as e2 within 3 s from e1 and not B() within 2 s from e2
+rule asking:
+define Z() from A() as e0 and last D() as e1 within 3 s from e0
+"""
+
+
+@pytest.mark.parametrize("strategy", names())
+def test_what_negates_is_there_when_another_rule_asks_for_what_it_negates(
+    tmp_path: Path, strategy: str
+) -> None:
+    """b0 never saw the D that B rules out, for b6 did not send it; when the other rule had asked
+    for it, b0 had forgotten B (derivation, e).
+    """
+    published = {"a": ("A", 9.0, 9.0), "b": ("B", 8.0, 20.0), "d": ("D", 8.0, 9.0)}
+    text = f'strategy = "{strategy}"\nrules = "rules.tesla"\n'
+    for source, (type_name, *times) in published.items():
+        broker = "b3" if source == "a" else "b6"
+        text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\nevents = "{source}.jsonl"\n'
+        found = ({"type": type_name, "time": time, "data": {"n": 1}} for time in times)
+        (tmp_path / f"{source}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in found))
+    text += '[[sink]]\nname = "k"\nbroker = "b3"\nsubscribe = ["Z"]\n'
+    (tmp_path / "rules.tesla").write_text(NEGATED)
+    path = tmp_path / "scenario.toml"
+    path.write_text(text + overlay({"b0 b3": 0.5, "b0 b6": 0.5}))
+    outcome = run(path)
+    assert check(outcome) == []
+    got = delivered(outcome.experiment.sinks["k"].arrivals)
+    assert {one.source for one in got.composite} == {"rexmq/rule/asking"}
