@@ -120,7 +120,8 @@ class Deployments:
         self._lingering: dict[str, Deployed] = {}
         self._versions: dict[str, int] = {}
         self._needs: dict[str, frozenset[str]] = {}
-        self._uses: Mapping[str, set[str]] = {}
+        self._users: Mapping[str, Sequence[Deployed]] = {}
+        """By type, the rules that use it."""
         self._groups: dict[str, tuple[frozenset[str], ...]] = {}
         self.need_clock = False
         """Whether a rule needs ``Timer``."""
@@ -279,7 +280,11 @@ class Deployments:
             name: tuple(sorted(rules, key=lambda deployed: deployed.place))
             for name, rules in defining.items()
         }
-        self._uses = uses
+        users: dict[str, list[Deployed]] = {}
+        for one in self._all:
+            for name in _used(one.rule):
+                users.setdefault(name, []).append(one)
+        self._users = users
         advertised = frozenset(published)
         self._published = advertised.intersection(uses)
         self._needs = {one.rule.name: _needs(one.rule, uses, advertised) for one in self._all}
@@ -329,9 +334,9 @@ class Deployments:
 
     def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
         """The rules that take events of a type, be it through other rules, each with the time from
-        which on these can matter to it: those that come between hold from some instant, too.
+        which on these can matter to it: the rule that takes them first holds from some instant.
         """
-        for first in self._taking({type_name}):
+        for first in self._users.get(type_name, ()):
             yield first.begin, first.rule.name
             for one in self._taking(self._made_of([first.rule.defines.name])):
                 yield max(first.begin, one.begin), one.rule.name
@@ -341,15 +346,15 @@ class Deployments:
         waiting = list(types)
         taken = set(waiting)
         while waiting:
-            name = waiting.pop()
-            above = [one for one, used in self._uses.items() if name in used and one not in taken]
-            taken.update(above)
+            above = {one.rule.defines.name for one in self._users.get(waiting.pop(), ())} - taken
+            taken |= above
             waiting += above
         return taken
 
-    def _taking(self, types: Collection[str]) -> list[Deployed]:
+    def _taking(self, types: Iterable[str]) -> Collection[Deployed]:
         """The rules that use any of these types."""
-        return [one for one in self._all if not set(types).isdisjoint(_used(one.rule))]
+        found = (one for name in types for one in self._users.get(name, ()))
+        return {one.rule.name: one for one in found}.values()
 
 
 def _by_itself(rule: Rule) -> Rule:
