@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 
 from matcher.identity import plain_name
 from matcher.model import TIME_MIN, EventType
@@ -334,12 +335,21 @@ class Deployments:
 
     def resting_on(self, type_name: str) -> Iterator[tuple[int, str]]:
         """The rules that take events of a type, be it through other rules, each with the time from
-        which on these can matter to it: the rule that takes them first holds from some instant.
+        which on these can matter to it: those that come between hold from some instant, too.
         """
-        for first in self._users.get(type_name, ()):
-            yield first.begin, first.rule.name
-            for one in self._taking(self._made_of([first.rule.defines.name])):
-                yield max(first.begin, one.begin), one.rule.name
+        waiting = [(one.begin, one.rule.name) for one in self._users.get(type_name, ())]
+        heapify(waiting)
+        seen: set[str] = set()
+        while waiting:  # the earliest first, so each rule is looked at once
+            begin, name = heappop(waiting)
+            one = self.find(name)
+            if one is None or name in seen:
+                continue
+            seen.add(name)
+            yield begin, name
+            for above in self._users.get(one.rule.defines.name, ()):
+                if above.rule.name not in seen:
+                    heappush(waiting, (max(begin, above.begin), above.rule.name))
 
     def _made_of(self, types: Iterable[str]) -> set[str]:
         """These types, and those of composite events that are made of them."""
