@@ -7,10 +7,14 @@ cycles, S12; marks, horizons, trees), follows from an outline as from the rule: 
 as a rule itself, which negates what the other uses in any way. It finds something else, and nobody
 evaluates it.
 
-Law 2: it bears the digest of the rule's text, so no two texts have the same outline.
+Law 2: it bears the digest of the rule's text, by which it stands for that text and no other.
+
+Law 3: where nobody in reach has the text, the outline says so (``bereft``). Such a rule is known,
+and can end or be replaced, but it is evaluated nowhere.
 
 ``~ 398f27825734e26d 300000000 Fire Smoke < Temp`` is the outline of a rule that defines Fire, is
-terminated by Smoke, and uses Temp at most five minutes before; ``300000000!`` if it consumes.
+terminated by Smoke, and uses Temp at most five minutes before; ``300000000!`` if it consumes, and
+``?`` at the end by Law 3.
 """
 
 from __future__ import annotations
@@ -27,15 +31,25 @@ from rules.terms import TERMINATOR, Within
 
 _MARK = "~ "
 _DIGITS = 16
+_BEREFT = " ?"
 _OUTLINE = re.compile(
-    rf"{_MARK}[0-9a-f]{{{_DIGITS}}} (\d{{1,19}})(!?) (\w+) (\w+(?: \w+)*)"
-    r" <((?: \w+)*)"
+    rf"{_MARK}[0-9a-f]{{{_DIGITS}}} ([0-9]{{1,30}})(!?) (\w+) (\w+(?: \w+)*) <((?: \w+)*)(?: \?)?"
 )
 
 
 def is_outline(text: str) -> bool:
     """Whether a text is an outline, and not that of a whole rule."""
     return text.startswith(_MARK)
+
+
+def is_bereft(text: str) -> bool:
+    """Whether a text is the outline of a rule whose text nobody in reach has (Law 3)."""
+    return is_outline(text) and text.endswith(_BEREFT)
+
+
+def bereft(outline: str) -> str:
+    """An outline that says so."""
+    return outline if is_bereft(outline) else outline + _BEREFT
 
 
 @lru_cache(maxsize=4_096)
@@ -73,6 +87,8 @@ def read_outline(text: str, name: str, known: Mapping[str, EventType]) -> Rule:
     unknown = {defines, *opening.split(), *uses.split()} - schemas.keys()
     if unknown:
         raise RuleErrors([Problem(f"event {one} is not known") for one in sorted(unknown)])
+    if defines == TIMER.name or defines in opening.split():
+        raise RuleErrors([Problem(f"{defines} is defined by what it would define: {text[:80]!r}")])
     first, *others = (schemas[one] for one in opening.split())
     # Of events that come together, the first may itself be so far behind the last.
     window = Within(0 if others else int(far), TERMINATOR)

@@ -251,7 +251,7 @@ class Deployments:
         gone = tuple(one.rule.name for one in self._all if named.get(one.rule.name) != one)
         self._lingering = {name: one for name, one in named.items() if one.has_ended}
         self._rules = {name: one for name, one in named.items() if not one.has_ended}
-        self._versions = dict(ended)
+        self._versions.update(ended)
         self._versions.update((name, one.version) for name, one in self._rules.items())
         self._serial = max((one.serial for one in self._all), default=0)
         advertised = frozenset(published)

@@ -10,6 +10,7 @@ from simulator_text import RULES, events, overlay
 from routing.messages import Confirmed
 from routing.network.agreement.knowledge import in_outline, lacking_of
 from routing.network.brokers.broker import Broker
+from routing.network.brokers.knowing import BEREFT
 from simulator import scenario
 from simulator.checkers import check
 from simulator.clients import Manager, Place
@@ -103,21 +104,50 @@ def test_the_next_root_has_all_texts_from_those_who_were_next_to_the_last(
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_a_rule_whose_text_is_gone_is_not_known_and_the_others_go_on(written, name: str) -> None:
-    """The root fails, and both of its children, with the text of what nobody wanted."""
-    crash = '[[fault]]\nkind = "crash"\nat_s = 10.0\nfor_s = 5.0\nbrokers = ["b7", "b0", "b1"]\n'
-    text = text_of(name, RING, {"b4": "Fire"}, at="b3", more=crash)
-    outcome = run(written(text, RULES + MORE, **files()))
-    said = [
-        (name, dict(log.fields))
-        for name, host in outcome.experiment.brokers.items()
-        for _, log in host.warnings
-        if log.text.startswith("nobody in reach has the text of rules")
-    ]
-    assert {tuple(fields["rules"]) for _, fields in said} == {("smoke",)}
-    assert [one for one in check(outcome) if "rule smoke" not in one] == []
+def test_a_rule_whose_text_is_gone_is_evaluated_nowhere(written, name: str) -> None:
+    """The root fails, and both of its children, with the text of what nobody wanted. It is known
+    still, and can be deployed anew, under the next version; till then who subscribes to it waits.
+    """
+    more = '[[fault]]\nkind = "crash"\nat_s = 10.0\nfor_s = 5.0\nbrokers = ["b7", "b0", "b1"]\n'
+    more += '[[sink]]\nname = "late"\nbroker = "b5"\nsubscribe = ["Again"]\nat_s = 20.0\n'
+    more += '[[change]]\nat_s = 30.0\nbroker = "b2"\nrules = "again.tesla"\n'
+    text = text_of(name, RING, {"b4": "Fire"}, at="b3", more=more)
+    again = "event Temp(area: string, value: float) event Smoke(area: string)" + MORE
+    outcome = run(written(text, RULES + MORE, **files(), **{"again.tesla": again}))
+    assert check(outcome) == []
+    assert bereft_rules(outcome) == {("smoke",)}
     assert whole_at(outcome)["fire"] >= {"b3", "b4"}
-    assert "smoke" not in whole_at(outcome)
+    (told,) = (one for one in broker_of(outcome, "b0").agreed.known.rules if one.name == "smoke")
+    assert told.version == 1
+    late = outcome.experiment.sinks["late"]
+    assert late.session.ready
+    assert min(one.moment for one in late.arrivals) > 30.0
+
+
+@pytest.mark.parametrize("change", ["remove", "replace"])
+def test_parts_can_change_rules_whose_texts_the_others_have(written, change: str) -> None:
+    """b6 to b8 are cut off, and know `smoke` in outline alone."""
+    more = '[[fault]]\nkind = "cut"\nat_s = 8.0\nfor_s = 20.0\nlinks = [["b5", "b6"]]\n'
+    more += '[[change]]\nat_s = 20.0\nbroker = "b8"\n'
+    more += 'remove = "smoke"\n' if change == "remove" else 'rules = "again.tesla"\n'
+    text = text_of("distributed-mt", LINE, {"b0": "Fire"}, at="b7", more=more)
+    again = "event Temp(area: string, value: float) event Smoke(area: string)" + MORE
+    outcome = run(written(text, RULES + MORE, **files(), **{"again.tesla": again}))
+    assert check(outcome) == []
+    assert bereft_rules(outcome) == {("smoke",)}
+    known = broker_of(outcome, "b4").agreed.known
+    versions = {facts.name: facts.version for facts in known.rules}
+    assert versions == ({"fire": 0} if change == "remove" else {"fire": 0, "smoke": 1})
+
+
+def bereft_rules(outcome: Outcome) -> set[tuple[str, ...]]:
+    """The rules of which logs say that nobody in reach has their texts."""
+    return {
+        tuple(log.fields["rules"])
+        for host in outcome.experiment.brokers.values()
+        for _, log in host.warnings
+        if log.text == BEREFT
+    }
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -13,8 +13,9 @@ lingers does so only as long as nobody who knows of its end has let it go.
 Law 2: where two differ otherwise (a type with two schemas, a name for two rules) the root's own
 counts. What of the others does not go with it is left out, and named.
 
-Law 3: a rule that one of them has whole is known whole. The root cannot do with less: what it knows
-in outline alone, since nobody in reach has more, it does not know.
+Law 3: a rule that one of them has whole is known whole. The root cannot do with less: what it has
+in outline alone, since nobody in reach has more, is *bereft*. All know that of the rule, so nobody
+divides it, and whoever wants what it would find waits.
 """
 
 from __future__ import annotations
@@ -36,9 +37,16 @@ from routing.serving.deployment import Deployed, Deployments
 from routing.serving.ended import ended, has_ended, version_of
 from routing.wire.schemas import flat_schema
 from rules.checking.dependencies import arrange
-from rules.errors import RuleErrors
+from rules.errors import Problem, RuleErrors
 from rules.language import load
-from rules.outlining import digest_of_text, is_outline, outline_of, read_outline
+from rules.outlining import (
+    bereft,
+    digest_of_text,
+    is_bereft,
+    is_outline,
+    outline_of,
+    read_outline,
+)
 from rules.pattern import Rule
 
 Homes = Mapping[str, Iterable[str]]
@@ -75,8 +83,11 @@ def _rules(types: tuple[EventType, ...], rules: tuple[RuleFacts, ...]) -> tuple[
     found = []
     for serial, facts in enumerate(rules, start=1):
         known = (schemas[word] for word in _words(facts.text) if word in schemas)
-        for rule in _loaded(facts.name, facts.text, tuple(known)):
-            found.append(Deployed(rule, facts.since, facts.version, serial))
+        loaded = _loaded(facts.name, facts.text, tuple(known))
+        if len(loaded) != 1:
+            raise RuleErrors([Problem(f"expected one rule, {facts.name}, found {len(loaded)}")])
+        found.append(Deployed(loaded[0], facts.since, facts.version, serial))
+    arrange([one.rule for one in found])  # a cycle is refused here, and nowhere later
     return tuple(found)
 
 
@@ -136,21 +147,41 @@ def _outline_of(rule: Rule) -> str:
     return outline_of(rule, reach_of(rule))
 
 
-def in_full(known: Known, others: Iterable[Known]) -> Known:
-    """The same with the texts of those rules that one of the others has whole."""
-    lacking = {_identity(facts) for facts in lacking_of(known)}
+def in_full(known: Known, others: Iterable[Known], *, is_root: bool = False) -> Known:
+    """The same with the texts of those rules that one of the others has whole. It is for the root
+    to say that a rule is bereft no more.
+    """
+    lacking = {
+        digest_of_text(facts.text)
+        for facts in lacking_of(known)
+        if is_root or not is_bereft(facts.text)
+    }
     if not lacking:
         return known
     found = {
-        identity: facts
+        digest: facts.text
         for other in others
         for facts in other.rules
-        if not is_outline(facts.text) and (identity := _identity(facts)) in lacking
+        if not is_outline(facts.text) and (digest := digest_of_text(facts.text)) in lacking
     }
-    if not found:
+    return _with_texts(known, found) if found else known
+
+
+def bereft_of_texts(known: Known) -> Known:
+    """The same, which says of every rule that it has in outline that nobody has more (Law 3)."""
+    lacking = [facts.text for facts in lacking_of(known) if not is_bereft(facts.text)]
+    return _with_texts(known, {digest_of_text(text): bereft(text) for text in lacking})
+
+
+def _with_texts(known: Known, texts: Mapping[str, str]) -> Known:
+    """The same with other texts, by their digests."""
+    if not texts:
         return known
-    rules = tuple(found.get(_identity(facts), facts) for facts in known.rules)
-    return replace(known, rules=rules)
+    rules = (
+        msgspec.structs.replace(facts, text=texts.get(digest_of_text(facts.text), facts.text))
+        for facts in known.rules
+    )
+    return replace(known, rules=tuple(rules))
 
 
 def lacking_of(known: Known) -> Sequence[RuleFacts]:
@@ -158,11 +189,9 @@ def lacking_of(known: Known) -> Sequence[RuleFacts]:
     return [facts for facts in known.rules if is_outline(facts.text)]
 
 
-def without(known: Known, names: Collection[str]) -> Known:
-    """The same without these rules, as if nobody had ever told of them."""
-    if not names:
-        return known
-    return replace(known, rules=tuple(one for one in known.rules if one.name not in names))
+def divisible(rules: Iterable[Deployed]) -> tuple[Deployed, ...]:
+    """Those of the rules of which somebody has the text (Law 3)."""
+    return tuple(one for one in rules if not is_bereft(one.rule.text))
 
 
 def of_rules(known: Known, names: Collection[str]) -> Known:
@@ -224,7 +253,7 @@ def _merged(own: Known, other: Known) -> tuple[Known, list[str]]:
         if present is not None and present.version >= facts.version:
             if _identity(present) != _identity(facts):
                 lost.append(facts.name)
-            elif is_outline(present.text):
+            elif is_bereft(present.text) or not is_outline(facts.text):
                 rules[facts.name] = facts
         elif _is_let_go(facts, own):
             continue

@@ -23,12 +23,12 @@ from matcher.model import EventType
 from routing.messages import Amended, Known, Need, Needed
 from routing.network.agreement.amending import amended, amendment
 from routing.network.agreement.knowledge import (
+    bereft_of_texts,
     in_full,
     knowledge_of,
     lacking_of,
     merged,
     rules_of,
-    without,
 )
 from routing.network.brokers.agenda import Agenda
 from routing.network.brokers.agreed import Agreed
@@ -37,6 +37,10 @@ from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
+from rules.outlining import is_bereft
+
+BEREFT = "nobody in reach has the text of rules: they are evaluated nowhere"
+"""What the root's log says then, where texts are told on demand."""
 
 
 class Knowing:
@@ -215,11 +219,11 @@ class Knowing:
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._ground.desk.log("error", text, lost=together.left_out)
-            lacking = [facts.name for facts in lacking_of(together.known)]
+            full = in_full(together.known, known, is_root=True)
+            lacking = [facts.name for facts in lacking_of(full) if not is_bereft(facts.text)]
             if lacking:
-                text = "nobody in reach has the text of rules: they are not known until it is"
-                self._ground.desk.log("error", text, rules=lacking)
-            self._adopt(without(together.known, lacking))
+                self._ground.desk.log("warning", BEREFT, rules=lacking)
+            self._adopt(bereft_of_texts(full))
 
     def _adopt(self, known: Known) -> None:
         rules = rules_of(known)

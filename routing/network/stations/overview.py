@@ -26,6 +26,7 @@ from routing.overlay.overlay import Overlay
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.status import STALLED_AFTER_S, Facts, Holder, Overview, source_holder
+from rules.outlining import is_bereft
 from rules.pattern import TIMER
 
 UNKNOWN = "?"
@@ -269,6 +270,9 @@ class SinkTreesOverview(DividedOverview):
         published = frozenset[str]().union(*single.published.values())
         needs = self._deployments.needs(deployed.rule.name)
         absent = sorted(needs - published - {TIMER.name})
+        if is_bereft(deployed.rule.text):
+            says = "waiting: nobody in reach has its text"
+            return {**facts, "place": None, "state": "waiting", "says": says}
         if not absent and deployed.rule.name in self._detection.elsewhere:
             return {**facts, "says": "evaluated in trees in which this broker takes no part"}
         state = "waiting" if absent else "idle"

@@ -15,7 +15,7 @@ from msgspec.structs import replace as changed
 from matcher.model import EventType
 from routing.config import Ordering
 from routing.messages import Known, Plan
-from routing.network.agreement.knowledge import rules_of
+from routing.network.agreement.knowledge import divisible, rules_of
 from routing.network.agreement.rounds import Absent, Node
 from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
 from routing.network.tables.filters import type_named
@@ -46,7 +46,7 @@ def divided(
     """
     deployed = rules_of(known)
     if has_sink_trees(strategy):
-        deployed = below(kinds_of(known, choice.own).routed, deployed)
+        deployed = divisible(below(kinds_of(known, choice.own).routed, deployed))
     fathers = {name: father for name, father, _ in nodes if father}
     (root,) = (name for name, father, _ in nodes if not father)
     published = _published(nodes, absent)
@@ -75,7 +75,7 @@ def divided_for_sinks(
     ``holders``: those who take part in the tree (holders, Law 1); None for all.
     """
     wanted = {name for text in filters if (name := type_named(text)) is not None}
-    deployed = below(wanted, rules_of(known))
+    deployed = divisible(below(wanted, rules_of(known)))
     used = {one.name for rule in deployed for one in rule.rule.used_types}
     found = fathers_of(root, tuple(name for name, _, _ in nodes), links)
     fathers = {one: of for one, of in found.items() if holders is None or one in holders}

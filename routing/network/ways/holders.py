@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from routing.messages import Known, Plan
-from routing.network.agreement.knowledge import rules_of
+from routing.network.agreement.knowledge import divisible, rules_of
 from routing.network.agreement.rounds import Node
 from routing.network.tables.filters import type_named
 from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of
@@ -53,7 +53,7 @@ def holders_for_sinks(
 ) -> Holders:
     """Of the tree of a broker with sinks that want this."""
     wanted = {name for text in filters if (name := type_named(text)) is not None}
-    rules = below(wanted, rules_of(known))
+    rules = divisible(below(wanted, rules_of(known)))
     used = {one.name for rule in rules for one in rule.rule.used_types}
     fathers = fathers_of(root, tuple(name for name, _, _ in nodes), links)
     publishing = [name for name, _, types in nodes if not used.isdisjoint(types)]
@@ -64,7 +64,7 @@ def holders_for_sinks(
 @lru_cache(maxsize=64)
 def rules_of_single(known: Known, own: tuple[str, ...] | None) -> frozenset[str]:
     """The names of the rules of the single tree, which everybody needs; ``own`` as for kinds_of."""
-    routed = below(kinds_of(known, own).routed, rules_of(known))
+    routed = divisible(below(kinds_of(known, own).routed, rules_of(known)))
     return frozenset(one.rule.name for one in routed)
 
 
