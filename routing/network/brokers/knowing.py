@@ -20,7 +20,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from matcher.model import EventType
-from routing.messages import Amended, Known, Need, Needed
+from routing.errors import ProtocolError
+from routing.messages import Amended, Code, Known, Need, Needed, RuleFacts
 from routing.network.agreement.amending import amended, amendment
 from routing.network.agreement.knowledge import (
     bereft_of_texts,
@@ -37,7 +38,7 @@ from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.needs import Needs
 from routing.network.brokers.visiting import Visiting
 from routing.serving.deployment import Deployed
-from rules.outlining import is_bereft
+from rules.outlining import is_bereft, is_outline
 
 BEREFT = "nobody in reach has the text of rules: they are evaluated nowhere"
 """What the root's log says then, where texts are told on demand."""
@@ -124,6 +125,7 @@ class Knowing:
     def hear_known(self, neighbour: str, known: Known) -> None:
         """Take over what the root knows, and tell it on."""
         if neighbour == self._router.father:
+            self._check_texts(known.rules)
             self._ground.desk.settle()  # what has come is delivered while its rules are known
             self._learn_whole(in_full(known, [self._agreed.known]))
             self._router.branches[neighbour].amended = 0
@@ -138,7 +140,10 @@ class Knowing:
             # What it amends was told while this broker was in another tree: all begins anew.
             self._needs.say(Need(Needed.PLAN, (self._ground.name,)))
             return
-        known = in_full(amended(before, message), [before])
+        self._check_texts(facts for _, facts in message.rules[1])
+        known = amended(before, message)
+        if self._agreed.on_demand:
+            known = in_full(known, [before])
         self._ground.desk.settle()  # as in hear_known
         places, new = message.types
         gone = [before.types[place] for place in places]
@@ -150,6 +155,12 @@ class Knowing:
             self._learn_whole(known)
         branch.amended = message.number
         self._follow((before, message))
+
+    def _check_texts(self, rules: Iterable[RuleFacts]) -> None:
+        """ProtocolError for outlines where all are to know all texts."""
+        if not self._agreed.on_demand and any(is_outline(facts.text) for facts in rules):
+            reason = "rules in outline, in a network where all brokers know the texts"
+            raise ProtocolError(Code.PROTOCOL, reason)
 
     def _learn_whole(self, known: Known) -> None:
         rules = rules_of(known)
@@ -215,11 +226,12 @@ class Knowing:
     def learn(self, known: Sequence[Known]) -> None:
         """Other brokers know this."""
         if known:
-            together = merged(self._knowledge(dict(self._agreed.known.homes)), known)
+            own = self._knowledge(dict(self._agreed.known.homes))
+            together = merged(own, known)
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._ground.desk.log("error", text, lost=together.left_out)
-            full = in_full(together.known, known, is_root=True)
+            full = in_full(together.known, (own, *known), is_root=True)
             lacking = [facts.name for facts in lacking_of(full) if not is_bereft(facts.text)]
             if lacking:
                 self._ground.desk.log("warning", BEREFT, rules=lacking)

@@ -782,6 +782,8 @@ def amiss() -> list[object]:
         Flow(tuple(foreign)),
         Flow((), None, (("nobody", 5),), (("nothing", 5),)),
         Known((), (RuleFacts("x", "define X( from", None, 0),)),
+        Known((), (RuleFacts("x", "event D(x: int)", None, 0),)),  # which is no rule
+        Known((TEMP, SMOKE), (RuleFacts("x", f"~ {'0' * 16} 1 Smoke Temp <", None, 0),)),
         Asked((), 1, "c", ListRules(1)),
         Asked(("b1", "b7"), 1, "c", ListRules(1)),
         Answered((), 99, Confirmed(1)),
