@@ -147,14 +147,14 @@ def _outline_of(rule: Rule) -> str:
     return outline_of(rule, reach_of(rule))
 
 
-def in_full(known: Known, others: Iterable[Known], *, is_root: bool = False) -> Known:
+def in_full(known: Known, others: Iterable[Known], *, for_root: bool = False) -> Known:
     """The same with the texts of those rules that one of the others has whole. It is for the root
-    to say that a rule is bereft no more.
+    to say that a rule is bereft no more; so what others have is put together for it.
     """
     lacking = {
         digest_of_text(facts.text)
         for facts in lacking_of(known)
-        if is_root or not is_bereft(facts.text)
+        if for_root or not is_bereft(facts.text)
     }
     if not lacking:
         return known
@@ -218,7 +218,7 @@ def gathered(known: Iterable[Known], more: Iterable[Known]) -> list[Known]:
         if place is None:
             found.append(one)
         else:
-            found[place] = in_full(found[place], [one])
+            found[place] = in_full(found[place], [one], for_root=True)
     return found
 
 

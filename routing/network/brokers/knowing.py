@@ -231,7 +231,7 @@ class Knowing:
             if together.left_out:
                 text = "parts of the network knew otherwise"
                 self._ground.desk.log("error", text, lost=together.left_out)
-            full = in_full(together.known, (own, *known), is_root=True)
+            full = in_full(together.known, (own, *known), for_root=True)
             lacking = [facts.name for facts in lacking_of(full) if not is_bereft(facts.text)]
             if lacking:
                 self._ground.desk.log("warning", BEREFT, rules=lacking)

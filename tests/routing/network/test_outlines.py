@@ -7,14 +7,24 @@ import pytest
 import rules
 from matcher.model import EventType
 from routing.messages import Known, RuleFacts
-from routing.network.agreement.knowledge import in_full, in_outline, lacking_of, rules_of
+from routing.network.agreement.knowledge import (
+    bereft_of_texts,
+    digest_of,
+    divisible,
+    gathered,
+    in_full,
+    in_outline,
+    lacking_of,
+    merged,
+    rules_of,
+)
 from routing.network.recovery.dues import horizons, starts
 from routing.network.ways.sink_trees import below, kinds_of
 from routing.partition.derivation import reach_of
 from routing.partition.placement import is_unbounded
 from rules.checking.dependencies import arrange
 from rules.errors import RuleErrors
-from rules.outlining import digest_of_text, is_outline, outline_of, read_outline
+from rules.outlining import digest_of_text, is_bereft, is_outline, outline_of, read_outline
 from rules.pattern import Rule
 from simulator.fuzzing.maker import SCHEMAS, Maker
 
@@ -71,6 +81,22 @@ def test_horizons_and_kinds_follow_from_outlines(seed: int) -> None:
         names = [one.rule.name for one in below({rule.defines.name}, rules_of(known))]
         assert names == [one.rule.name for one in below({rule.defines.name}, rules_of(rough))]
     assert in_full(rough, [known]) == known
+
+
+def test_what_several_know_has_all_the_texts_that_one_of_them_has() -> None:
+    known = known_of(random_rules(0))
+    rough = in_outline(known)
+    lost = bereft_of_texts(rough)
+    assert all(is_bereft(facts.text) for facts in lost.rules)
+    assert rules_of(lost) == rules_of(known), "they are the same rules"
+    assert divisible(rules_of(lost)) == ()
+    for several in ([lost, rough, known], [known, lost], [rough, known, lost], [lost, known]):
+        assert gathered([], several) == [known]
+        for own in (lost, rough, known):
+            assert in_full(merged(own, several).known, several, for_root=True).rules == known.rules
+    assert in_full(lost, [known]) is lost, "only the root says so"
+    assert in_full(lost, [known], for_root=True) == known
+    assert digest_of(lost) == digest_of(rough) == digest_of(known)
 
 
 def test_an_outline_in_words() -> None:
