@@ -22,7 +22,7 @@ from routing.messages.values import Document, Name, Number, Request, Sequence, T
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
-    """A deployed rule, for brokers that do not evaluate it: its canonical text, since when."""
+    """A deployed rule: its canonical text, or for who does not divide it its outline; since when."""
 
     name: Name
     text: Document
