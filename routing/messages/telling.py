@@ -22,7 +22,7 @@ from routing.messages.values import Document, Name, Number, Request, Sequence, T
 
 
 class RuleFacts(Struct, array_like=True, frozen=True):
-    """A deployed rule: its canonical text, or for who does not divide it its outline; since when."""
+    """A deployed rule: since when, and its canonical text (or outline, where it is not divided)."""
 
     name: Name
     text: Document
