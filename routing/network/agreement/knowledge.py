@@ -169,8 +169,8 @@ def in_full(known: Known, others: Iterable[Known], *, for_root: bool = False) ->
 
 def bereft_of_texts(known: Known) -> Known:
     """The same, which says of every rule that it has in outline that nobody has more (Law 3)."""
-    lacking = [facts.text for facts in lacking_of(known) if not is_bereft(facts.text)]
-    return _with_texts(known, {digest_of_text(text): bereft(text) for text in lacking})
+    texts = [facts.text for facts in lacking_of(known)]
+    return _with_texts(known, {digest_of_text(text): bereft(text) for text in texts})
 
 
 def _with_texts(known: Known, texts: Mapping[str, str]) -> Known:

@@ -18,9 +18,8 @@ from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import divisible, rules_of
 from routing.network.agreement.rounds import Absent, Node
 from routing.network.strategy import Choice, Choosing, Strategy, has_sink_trees
-from routing.network.tables.filters import type_named
 from routing.network.ways.places import Division
-from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of
+from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of, rules_for
 from routing.partition.placement import Partition, Tree, tree_of
 from routing.serving.deployment import Deployed
 from rules.pattern import Rule
@@ -74,8 +73,7 @@ def divided_for_sinks(
     It names only what these rules have to do with, so that it changes with nothing else.
     ``holders``: those who take part in the tree (holders, Law 1); None for all.
     """
-    wanted = {name for text in filters if (name := type_named(text)) is not None}
-    deployed = divisible(below(wanted, rules_of(known)))
+    deployed = rules_for(filters, known)
     used = {one.name for rule in deployed for one in rule.rule.used_types}
     found = fathers_of(root, tuple(name for name, _, _ in nodes), links)
     fathers = {one: of for one, of in found.items() if holders is None or one in holders}

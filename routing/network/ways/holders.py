@@ -18,8 +18,7 @@ from functools import lru_cache
 from routing.messages import Known, Plan
 from routing.network.agreement.knowledge import divisible, rules_of
 from routing.network.agreement.rounds import Node
-from routing.network.tables.filters import type_named
-from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of
+from routing.network.ways.sink_trees import Link, below, fathers_of, kinds_of, rules_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ def holders_for_sinks(
     known: Known,
 ) -> Holders:
     """Of the tree of a broker with sinks that want this."""
-    wanted = {name for text in filters if (name := type_named(text)) is not None}
-    rules = divisible(below(wanted, rules_of(known)))
+    rules = rules_for(filters, known)
     used = {one.name for rule in rules for one in rule.rule.used_types}
     fathers = fathers_of(root, tuple(name for name, _, _ in nodes), links)
     publishing = [name for name, _, types in nodes if not used.isdisjoint(types)]

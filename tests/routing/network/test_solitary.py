@@ -125,24 +125,24 @@ def test_an_unknown_strategy_and_malformed_greetings_change_nothing(alone: Solit
     assert alone.broker is None
 
 
-def test_it_tells_texts_as_the_others_do(alone: Solitary) -> None:
-    terms = "distributed-mt, watermark, forget_s 15.000, rule_texts on-demand"
+def joined(alone: Solitary, terms: str) -> Broker:
+    """What it has become by a greeting with these terms, which it has answered with the same."""
     (answer, *_) = [
         one for one in said(greet(alone, terms), b"b") if isinstance(one, LinkHello) and one.answers
     ]
     assert answer.terms == terms
     assert alone.broker is not None
-    assert alone.broker.agreed.on_demand
+    return alone.broker
+
+
+def test_it_tells_texts_as_the_others_do(alone: Solitary) -> None:
+    terms = "distributed-mt, watermark, forget_s 15.000, rule_texts on-demand"
+    assert joined(alone, terms).agreed.on_demand
 
 
 def test_it_forgets_as_the_others_do(alone: Solitary) -> None:
-    terms = "centralized, watermark, forget_s 15.000"
-    (answer, *_) = [
-        one for one in said(greet(alone, terms), b"b") if isinstance(one, LinkHello) and one.answers
-    ]
-    assert answer.terms == terms
-    assert alone.broker is not None
-    assert alone.broker.overlay.config.forget_s == 15.0
+    broker = joined(alone, "centralized, watermark, forget_s 15.000")
+    assert broker.overlay.config.forget_s == 15.0
 
 
 def test_others_that_would_forget_it_too_soon_are_refused() -> None:
