@@ -94,12 +94,14 @@ class Ways(Struct, array_like=True, frozen=True):
     ``own``: the types that sinks find along their own trees; all others come along the single one.
     ``deep``: those whose rules are evaluated there as deep as may be, where the others' are at the
     root. ``masters``: rules that are pulled, of types in either of them, and the numbers of their
-    masters (7.3.7).
+    masters (7.3.7). ``pushed``: rules among these, the root of a tree, and a broker: over the links
+    of that tree below the broker, and the one above it, they are pushed all the same.
     """
 
     own: tuple[Name, ...] = ()
     deep: tuple[Name, ...] = ()
     masters: tuple[tuple[Name, Sequence], ...] = ()
+    pushed: tuple[tuple[Name, Name, Name], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,7 +197,8 @@ class Adaptive(DistributedSingleTree):
             for rule in rules
             if rule.name in said and said[rule.name] in masters_of(rule, defined)
         }
-        return partition(tree, _names(published), rules, masters, frozenset(shallow))
+        pushing = frozenset((rule, node) for rule, root, node in ways.pushed if root == tree.root)
+        return partition(tree, _names(published), rules, masters, frozenset(shallow), pushing)
 
 
 def _names(published: Published) -> dict[str, frozenset[str]]:

@@ -11,6 +11,10 @@ sources nor rules that come and go can move them; and so do the rules above them
 Law 3: all of this is a function of the tree, of what is advertised where, and of the rules in the
 order of their deployment. Who follows one partition after another does something about what differs
 between them, and about nothing else (stations.station, forwarder).
+
+Law 4: a rule that is pulled may be pushed over some links: over one, and over all below it, since
+what is sent unasked over a link has to come there unasked. The node above keeps it until it is
+asked for, as if it were published there.
 """
 
 from __future__ import annotations
@@ -28,6 +32,8 @@ from rules.pattern import TIMER, Rule, uses_of
 
 NOTHING_PULLED: Mapping[str, int] = {}
 """The masters of no rule: all is sent as it comes."""
+Pushing = frozenset[tuple[str, str]]
+"""Rules that are pulled, and nodes at which, and below which, they are pushed all the same."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,17 @@ class Tree:
         while path[-1] != self.root:
             path.append(self.fathers[path[-1]])
         return tuple(path)
+
+    def within(self, nodes: Iterable[str]) -> frozenset[str]:
+        """These nodes, and all below them; those that are not of the tree do not count."""
+        found: set[str] = set()
+        waiting = [node for node in nodes if node in self.depths]
+        while waiting:
+            node = waiting.pop()
+            if node not in found:
+                found.add(node)
+                waiting.extend(self.children.get(node, ()))
+        return frozenset(found)
 
     def meeting(self, nodes: Iterable[str]) -> str:
         """The deepest node that has all the given ones in its subtree; the root for none."""
@@ -97,7 +114,10 @@ class Partition:
         """
         pulls = {name: one for name, was in self.pulls.items() if (one := was.without(defined))}
         fragments = {
-            node: {name: one.whole(pulls.get(name)) for name, one in own.items()}
+            node: {
+                name: one.whole(None if one.pull is None else pulls.get(name))
+                for name, one in own.items()
+            }
             for node, own in self.fragments.items()
         }
         return Partition(self.places, fragments, self.waiting, pulls)
@@ -118,14 +138,15 @@ def partition(
     rules: Sequence[Rule],
     masters: Mapping[str, int] = NOTHING_PULLED,
     shallow: frozenset[str] = frozenset(),
+    pushing: Pushing = frozenset(),
 ) -> Partition:
     """Divide rules over a tree.
 
     ``advertised``: for each node, the types that its local sources publish; ``masters``: of each
     rule that is to be pulled, the number of its master (pulling.masters_of); ``shallow``: rules
     that are to be evaluated at the root, with all others that define their types, and are sent all
-    that satisfies static conditions. Raises RuleErrors for rules that cannot be deployed together
-    (S12).
+    that satisfies static conditions; ``pushing``: where rules that are pulled are not (Law 4).
+    Raises RuleErrors for rules that cannot be deployed together (S12).
     """
     advertisers = _Advertisers(tree, advertised)
     places, waiting = {}, {}
@@ -153,9 +174,11 @@ def partition(
             waiting[rule.name] = absent
         needs, own = _needs(rule), pulls[rule.name].slaves if rule.name in pulls else frozenset()
         asked = frozenset(name for name in needs if asking[name] > (name in own))
+        pull = pulls.get(rule.name)
+        pushers = tree.within(node for name, node in pushing if name == rule.name)
         for node in _below(tree, places[rule.name]):
             present, sole = advertisers.seen(node, needs)
-            fragment = fragment_of(rule, present, sole, pulls.get(rule.name), asked)
+            fragment = fragment_of(rule, present, sole, None if node in pushers else pull, asked)
             if fragment is not None:
                 is_whole = rule.name in shallow
                 fragments.setdefault(node, {})[rule.name] = (

@@ -1,7 +1,8 @@
 """Rules that go another way in mid-stream: nothing is lost or doubled, whatever the root chooses.
 
 Here it chooses by chance, and every second or so: which types go along the trees of sinks, which as
-deep as may be, which rules are pulled by which master. Then by what it measures.
+deep as may be, which rules are pulled by which master, and over which links they are pushed all the
+same. Then by what it measures.
 """
 
 from pathlib import Path
@@ -36,8 +37,14 @@ class Chance:
             if self.random.random() < 0.5
             if (numbers := masters_of(rule, weighing.types))
         ]
+        pushed = [
+            (name, tree.root, self.random.choice(list(tree.depths)))
+            for name, _ in masters
+            for tree in (weighing.facts.single, *weighing.facts.trees.values())
+            for _ in range(self.random.randint(0, 2))
+        ]
         self.changes += 1
-        return Ways(own, deep, tuple(sorted(masters)))
+        return Ways(own, deep, tuple(sorted(masters)), tuple(sorted(set(pushed))))
 
     def some(self, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in names if self.random.random() < 0.5)

@@ -10,6 +10,9 @@ Law 2: what a change costs is a part of what other ways cost (repeating), so of 
 as good those are found that move less. Ways are left for others only where that saves clearly, a
 share of ``CLEARLY`` at least. Pulling has to save a share of ``FAR`` of what is sent of published
 events and marks: it goes by how rare what was hardly seen will be. Composite events take the same.
+
+Law 3: rules that are pulled then are pushed over single links (frontiers), where that costs less;
+whether to pull at all is decided without that.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ def prefer(weighing: Weighing, now: Ways) -> Ways:
     pulled = _refined(weighing, cost, min(_pulling(weighing), key=cost))
     saved = cost(pushed) - cost(pulled)
     found = pulled if saved > FAR * (cost(pushed) - weighing.composites(pushed)) else pushed
-    return found if cost(found) < (1 - CLEARLY) * weighing.cost(now) else now
+    if cost(found) < (1 - CLEARLY) * weighing.cost(now):
+        return _by_link(weighing, cost, found)
+    return now
 
 
 def _pushing(weighing: Weighing) -> Iterator[Ways]:
@@ -64,6 +69,20 @@ def _refined(weighing: Weighing, cost: Cost, start: Ways) -> Ways:
                     return best
                 if (found := cost(ways)) < least:
                     best, least, is_better = ways, found, True
+    return best
+
+
+def _by_link(weighing: Weighing, cost: Cost, ways: Ways) -> Ways:
+    """The same, but that rules are pushed over some links, tree by tree (Law 3)."""
+    best, least, looked_at = ways, cost(ways), 0
+    for pushed in weighing.frontiers(ways):
+        looked_at += weighing.paths
+        if looked_at > PATHS_MAX:
+            break
+        if pushed:
+            other = Ways(ways.own, ways.deep, ways.masters, tuple(sorted((*best.pushed, *pushed))))
+            if (found := cost(other)) < least:
+                best, least = other, found
     return best
 
 

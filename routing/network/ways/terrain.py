@@ -15,7 +15,7 @@ from functools import cached_property
 from matcher.model import EventType
 from routing.messages import Ways
 from routing.network.ways.forecast import Forecast
-from routing.network.ways.sizes import event_bytes
+from routing.network.ways.sizes import event_bytes, mark_bytes
 from routing.partition.choosing import Weights
 from routing.partition.placement import Tree, is_unbounded
 from routing.partition.pulling import Pull, masters_of, pull_of
@@ -23,6 +23,8 @@ from rules.pattern import TIMER, Rule
 
 Found = Mapping[str, tuple[float, float]]
 """By rule: bytes of composite events a second, and batches."""
+Carried = Mapping[tuple[str, str], set[str]]
+"""By source and the broker below a link: the types that go up it unasked."""
 OPEN = 1 - 1 / math.e
 """How much of the time windows are open around masters of which one comes in a window."""
 
@@ -48,6 +50,17 @@ class Facts:
     seconds: float
     age: float
     time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pulling:
+    """How rules are pulled along one tree, by name, and at which brokers each is pushed (Ways)."""
+
+    pulls: Mapping[str, Pull]
+    pushed: Mapping[str, frozenset[str]]
+
+
+NONE_PULLED = Pulling({}, {})
 
 
 class Terrain:
@@ -220,25 +233,31 @@ class Terrain:
         tree: Tree,
         types: Iterable[str],
         places: Mapping[str, str],
-        pulls: Mapping[str, Pull],
+        pulling: Pulling,
     ) -> dict[tuple[str, str], set[str]]:
-        """By source and link, what goes up a tree unasked for the rules of some types."""
+        """What goes up a tree unasked for the rules of some types."""
         carried: dict[tuple[str, str], set[str]] = defaultdict(set)
         for name in sorted(types):
-            for used, source, node in self._steps(tree, self._unasked(name, pulls), places[name]):
+            unasked = self._unasked(name, pulling.pulls)
+            for used, source, node in self._steps(tree, unasked, places[name]):
                 carried[source, node].add(used)
+        for rule, nodes in pulling.pushed.items():
+            slaves, place = pulling.pulls[rule].slaves, places[self._defines[rule]]
+            for used, source, node in self._steps(tree, slaves, place):
+                if node in nodes:
+                    carried[source, node].add(used)
         return carried
 
     def _awoken(
         self,
         tree: Tree,
         places: Mapping[str, str],
-        pulls: Mapping[str, Pull],
-        carried: Mapping[tuple[str, str], set[str]],
+        pulling: Pulling,
+        carried: Carried,
     ) -> float:
         """The bytes of the events that are asked for, beside what is carried unasked, a second."""
         total = 0.0
-        for name, pull in pulls.items():
+        for name, pull in pulling.pulls.items():
             place = places[self._defines[name]]
             for around in pull.around:
                 share = self._forecast.awake(pull.master.type.name, around.before + around.after)
@@ -301,6 +320,18 @@ class Terrain:
             found = self._beyond_known[link] = brokers, wanted
         return found
 
+    # --- marks ---
+
+    @cached_property
+    def _mark_bytes(self) -> Mapping[str, int]:
+        """By type and by rule."""
+        names = self._homes.keys() | self._by_name.keys()
+        return {name: mark_bytes(name, self.facts.time) for name in names}
+
+    def _marks(self, types: Iterable[str]) -> int:
+        """The bytes of a mark of each of these types."""
+        return sum(map(self._mark_bytes.__getitem__, types))
+
     # --- what may be pulled ---
 
     @cached_property
@@ -310,15 +341,19 @@ class Terrain:
         rates = {name: self._forecast.rate(name) for name in self._homes}
         return Weights(facts.single, facts.published, facts.rules, rates).choose()
 
-    def _pulls(self, ways: Ways, types: Container[str]) -> dict[str, Pull]:
-        """How rules that define some types are pulled, by name."""
-        found = {}
+    def _pulling(self, ways: Ways, tree: Tree, types: Container[str]) -> Pulling:
+        """How rules that define some types are pulled along a tree."""
+        pulls = {}
         for name, number in ways.masters:
             if self._defines.get(name) in types:  # it may have been removed
                 pull = self._pull_of(name, number)
                 if pull is not None:
-                    found[name] = pull
-        return found
+                    pulls[name] = pull
+        tops: dict[str, list[str]] = defaultdict(list)
+        for name, root, top in ways.pushed:
+            if root == tree.root and name in pulls:
+                tops[name].append(top)
+        return Pulling(pulls, {name: tree.within(own) for name, own in sorted(tops.items())})
 
     @cached_property
     def rarest(self) -> Mapping[str, int]:

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from routing.messages import Ways
-from routing.network.ways.repeating import Repeating
-from routing.network.ways.sizes import ASKING, MESSAGE, PART, answer_bytes, mark_bytes
+from routing.network.ways.frontiers import Frontiers
+from routing.network.ways.sizes import ASKING, MESSAGE, PART, answer_bytes
+from routing.network.ways.terrain import Carried, Pulling
 from routing.partition.placement import Tree
-from routing.partition.pulling import Pull
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class _Traffic:
     types: set[str] = field(default_factory=set)
 
 
-class Weighing(Repeating):
+class Weighing(Frontiers):
     """What ways cost in a network."""
 
     # --- what it costs ---
@@ -65,9 +65,9 @@ class Weighing(Repeating):
         tree = self.facts.single
         names = self._below(routed)
         places = self._single_places(ways)
-        pulls = self._pulls(ways, names & set(ways.deep))
-        carried = self._carried(tree, names, places, pulls)
-        total = self._pulled(tree, places, pulls, carried)
+        pulling = self._pulling(ways, tree, names & set(ways.deep))
+        carried = self._carried(tree, names, places, pulling)
+        total = self._pulled(tree, places, pulling, carried)
         for (source, _), types in carried.items():
             total += self._often[source] * (MESSAGE + self._marks(types)) + self._events(types)
         return total + self._flows(routed, places, company)
@@ -102,9 +102,9 @@ class Weighing(Repeating):
         for root, wanted in roots.items():
             tree, places = self.facts.trees[root], self._own_places[root]
             names = self._below(wanted)
-            pulls = self._pulls(ways, names)
-            carried = self._carried(tree, names, places, pulls)
-            total += self._pulled(tree, places, pulls, carried)
+            pulling = self._pulling(ways, tree, names)
+            carried = self._carried(tree, names, places, pulling)
+            total += self._pulled(tree, places, pulling, carried)
             for (source, node), types in carried.items():
                 traffic = links[source, node, tree.fathers[node]]
                 traffic.parts += 1
@@ -145,19 +145,20 @@ class Weighing(Repeating):
         self,
         tree: Tree,
         places: Mapping[str, str],
-        pulls: Mapping[str, Pull],
-        carried: Mapping[tuple[str, str], set[str]],
+        pulling: Pulling,
+        carried: Carried,
     ) -> float:
         """What is asked for, and asking and answering, of rules that are pulled."""
-        total = self._awoken(tree, places, pulls, carried)
+        total = self._awoken(tree, places, pulling, carried)
         awaited: dict[tuple[str, str], float] = {}
-        for name, pull in pulls.items():
-            place = places[self._defines[name]]
+        for name, pull in pulling.pulls.items():
+            place, pushed = places[self._defines[name]], pulling.pushed.get(name, frozenset())
             master, forecast = pull.master.type.name, self._forecast
             asked: dict[tuple[str, str], int] = {}
             for around in pull.around:
                 for _, source, node in self._steps(tree, (around.type,), place):
-                    asked[source, node] = max(around.after, asked.get((source, node), 0))
+                    if node not in pushed:
+                        asked[source, node] = max(around.after, asked.get((source, node), 0))
             total += forecast.rate(master) * ASKING * len({node for _, node in asked})
             for link, after in asked.items():
                 share = forecast.awake(master, after)
@@ -167,12 +168,6 @@ class Weighing(Repeating):
         return total + MESSAGE * sum(awaited[link] * self._often[link[0]] for link in sorted(alone))
 
     # --- parts of it ---
-
-    @cached_property
-    def _mark_bytes(self) -> Mapping[str, int]:
-        """By type and by rule."""
-        names = self._homes.keys() | self._by_name.keys()
-        return {name: mark_bytes(name, self.facts.time) for name in names}
 
     def _served(self, tree: Tree, types: Iterable[str], places: Mapping[str, str]) -> float:
         """What the composite events cost that go up a tree for the rules of some types."""
@@ -239,10 +234,6 @@ class Weighing(Repeating):
     def _told_by(self, source: str, names: Iterable[str]) -> Iterator[str]:
         """The types whose marks the sources of a broker move."""
         return (name for name in names if source in self._tellers_of[name])
-
-    def _marks(self, types: Iterable[str]) -> int:
-        """The bytes of a mark of each of these types."""
-        return sum(map(self._mark_bytes.__getitem__, types))
 
     def _rule_marks(self, types: Iterable[str]) -> int:
         """The same of each rule that defines one of these types."""
