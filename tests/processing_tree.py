@@ -19,7 +19,7 @@ from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
-from routing.partition.placement import NOTHING_PULLED, Partition, Tree, partition
+from routing.partition.placement import NOTHING_PULLED, Partition, Pushing, Tree, partition
 from routing.partition.pulls import Pulls, roles_at
 from rules.pattern import RuleSet
 
@@ -119,6 +119,7 @@ class ProcessingTree:
         end: int,
         forwarder: Callable[[], Forwarder] = Forwarder,
         masters: Mapping[str, int] = NOTHING_PULLED,
+        pushing: Pushing = frozenset(),
     ):
         self.random = random
         self.tree = tree
@@ -127,6 +128,7 @@ class ProcessingTree:
         self.schemas = schemas
         self.end = end
         self.masters = masters
+        self.pushing = pushing
         self.partition = self.divided()
         self.nodes = {
             name: Node(name, rules, self.partition, engine, since) for name in tree.depths
@@ -167,7 +169,8 @@ class ProcessingTree:
         advertised: dict[str, frozenset[str]] = {}
         for source in self.sources:
             advertised[source.node] = advertised.get(source.node, frozenset()) | source.types
-        return partition(self.tree, advertised, self.rules.rules, self.masters)
+        rules = self.rules.rules
+        return partition(self.tree, advertised, rules, self.masters, pushing=self.pushing)
 
     def _follow(self, divided: Partition) -> int:
         """Divide the rules so from now on; gives how many fragments are new or others."""

@@ -12,7 +12,7 @@ from routing.messages import Ways
 from routing.network.strategy import Adaptive, Choice
 from routing.network.ways import preferring
 from routing.network.ways.forecast import Forecast
-from routing.network.ways.sizes import MESSAGE, PART, event_bytes, mark_bytes
+from routing.network.ways.sizes import ASKING, MESSAGE, PART, answer_bytes, event_bytes, mark_bytes
 from routing.network.ways.terrain import Facts
 from routing.network.ways.weighing import Weighing
 from routing.partition.placement import tree_of
@@ -199,3 +199,87 @@ def test_masters_that_rules_have_no_more_are_left_out() -> None:
     assert Adaptive().divide_by(FACTS.single, published, RULES, choice).pulls == {}
     kept = Choice(ways=replace_masters(DEEP, two=0))
     assert set(Adaptive().divide_by(FACTS.single, published, RULES, kept).pulls) == {"two"}
+
+
+U = EventType.of("U", p="int")
+PULLED = load(
+    f"event {T}\nevent {S}\nevent {U}\n"
+    "rule two: define Y(p: int) from S() as s and last T() within 5 s from s where p = s.p\n"
+    "rule too: define Z(p: int) from U() as u and last T() within 5 s from u where p = u.p\n",
+    file="pulled.tesla",
+).rules
+SHARED = replace(
+    FACTS,
+    single=tree_of("c", {"a": "b", "b": "c"}),
+    trees={"b": tree_of("b", {"a": "b", "c": "b"}), "c": tree_of("c", {"a": "b", "b": "c"})},
+    published={"a": frozenset({"T"}), "b": frozenset({"U"}), "c": frozenset({"S"})},
+    schemas={"T": T, "S": S, "U": U},
+    rules=PULLED,
+    rates={"T": 10.0, "S": 0.01, "U": 5.0},
+    found={},
+    wants={"c": frozenset({"Y"}), "b": frozenset({"Z"})},
+)
+"""T goes from a up to b, for a rule there, and further up to c for one that may be pulled."""
+YZ = Ways(deep=("Y", "Z"), masters=(("two", 0),))
+
+
+def pushed_at(*brokers: str) -> Ways:
+    return Ways(YZ.own, YZ.deep, YZ.masters, tuple(("two", "c", one) for one in brokers))
+
+
+def test_over_a_link_that_its_types_cross_anyway_a_rule_is_pushed() -> None:
+    weighing = Weighing(SHARED)
+    assert list(weighing.frontiers(YZ)) == [(("two", "c", "a"),)]
+    forecast = Forecast(SHARED.rates, SHARED.seconds, SHARED.age)
+    answers = forecast.awake("S", 0) * 10 * answer_bytes("two", TIME)  # no window lies ahead of S
+    saved = forecast.rate("S") * ASKING + answers
+    assert weighing.cost(YZ) - weighing.cost(pushed_at("a")) == pytest.approx(saved)
+    assert preferring.prefer(weighing, Ways()) == pushed_at("a")
+    # As far as b means all the way, as if it were not pulled.
+    assert weighing.cost(pushed_at("b")) == weighing.cost(pushed_at("a", "b"))
+    assert weighing.cost(pushed_at("b")) == pytest.approx(weighing.cost(Ways(deep=YZ.deep)))
+    assert weighing.cost(pushed_at("b")) > weighing.cost(YZ)
+
+
+def test_over_a_link_that_only_what_is_asked_for_crosses_it_is_pulled() -> None:
+    weighing = Weighing(replace(SHARED, rules=PULLED[:1], wants={"c": frozenset({"Y"})}))
+    assert list(weighing.frontiers(YZ)) == [()]
+    assert weighing.cost(pushed_at("a")) > weighing.cost(YZ)
+    assert preferring.prefer(weighing, Ways()).pushed == ()
+
+
+def test_what_is_rare_beside_its_master_is_pushed_all_the_way() -> None:
+    rates = {"T": 0.01, "S": 10.0, "U": 5.0}
+    weighing = Weighing(replace(SHARED, rates=rates, rules=PULLED[:1]))
+    assert list(weighing.frontiers(YZ)) == [(("two", "c", "b"),)]
+
+
+def test_of_sinks_that_find_for_themselves_each_tree_has_frontiers_of_its_own() -> None:
+    """Up to c as above; up to a nothing but S, which is asked for over both links, goes."""
+    trees = {"a": tree_of("a", {"c": "b", "b": "a"}), "c": SHARED.single}
+    wants = {"c": frozenset({"Y", "Z"}), "a": frozenset({"Y"})}
+    weighing = Weighing(replace(SHARED, trees=trees, wants=wants))
+    own = Ways(("Y", "Z"), ("Y", "Z"), YZ.masters)
+    assert list(weighing.frontiers(own)) == [(), (), (("two", "c", "a"),)]
+
+
+def test_pushing_over_other_links_is_a_change_like_another_master() -> None:
+    weighing = Weighing(replace(SHARED, age=10.0))
+    assert weighing.price(YZ, YZ) == weighing.price(pushed_at("a"), pushed_at("a")) == 0
+    assert weighing.price(YZ, pushed_at("b")) == weighing.price(YZ, Ways(deep=YZ.deep)) > 0
+
+
+def test_a_plan_says_by_tree_where_rules_are_pushed() -> None:
+    published = {"a": (T,), "b": (U,), "c": (S,)}
+
+    def asked(ways: Ways) -> list[str]:
+        tree = SHARED.single
+        fragments = Adaptive().divide_by(tree, published, PULLED, Choice(ways=ways)).fragments
+        return [node for node in "ab" if fragments[node]["two"].kept]
+
+    assert asked(YZ) == ["a", "b"]
+    assert asked(pushed_at("a")) == ["b"]
+    assert asked(pushed_at("b")) == []  # what is pushed comes to b unasked
+    assert asked(pushed_at("gone")) == ["a", "b"]
+    of_another = Ways(YZ.own, YZ.deep, YZ.masters, (("two", "a", "a"), ("gone", "c", "a")))
+    assert asked(of_another) == ["a", "b"]

@@ -3,6 +3,7 @@
 Masters are chosen at random, also ones that nobody would choose.
 """
 
+import itertools
 import os
 from collections.abc import Mapping
 from random import Random
@@ -54,7 +55,9 @@ def test_a_tree_that_pulls_detects_what_one_engine_does(forwarder: type, kind: t
 
 
 class ChangingMasters(ProcessingTree):
-    """A tree whose rules get other masters now and then, or none, while nothing is under way."""
+    """A tree whose rules get other masters now and then, or none, or are pushed over other links,
+    while nothing is under way.
+    """
 
     def __init__(self, *arguments, **options) -> None:
         super().__init__(*arguments, **options)
@@ -76,6 +79,8 @@ class ChangingMasters(ProcessingTree):
             for rule in self.rules.rules
             if (numbers := masters_of(rule, defined)) and self.random.random() < 0.8
         }
+        pairs = itertools.product(sorted(self.masters), self.nodes)
+        self.pushing = frozenset(pair for pair in pairs if self.random.random() < 0.2)
         self.changed += self._follow(self.divided())
         for name, node in self.nodes.items():
             below = self.tree.children.get(name, ())
