@@ -382,6 +382,8 @@ class Experiment:
             )
             if scenario.window_max is not None:
                 overlay = replace(overlay, window_max=scenario.window_max)
+            if scenario.buffer_max is not None:
+                overlay = replace(overlay, buffer_max=scenario.buffer_max)
             engine = rules.engine.make(scenario.engine)
             return make_broker(config, overlay, engine, strategy.make(scenario.strategy), now)
 

@@ -33,6 +33,7 @@ from simulator.tables import (
     ChangeTable,
     FaultTable,
     LinkTable,
+    ProtocolTable,
     ScenarioTable,
     SinkTable,
     SourceTable,
@@ -158,6 +159,7 @@ class Scenario:
     publish_credit: int | None = None
     forget_s: float = FORGET_S
     window_max: int | None = None
+    buffer_max: int | None = None
     delivery_events_max: int | None = None
     rule_texts: str = RuleTexts.EVERYWHERE.value
 
@@ -261,6 +263,8 @@ class _Reader:
         _positive("protocol.source_lead_max_s", protocol.source_lead_max_s)
         _positive("protocol.publish_credit", protocol.publish_credit)
         _positive("protocol.window_max", protocol.window_max)
+        _positive("protocol.buffer_max", protocol.buffer_max)
+        _hold_a_window(protocol)
         _positive("protocol.delivery_events_max", protocol.delivery_events_max)
         _not_negative("protocol.message_cost_us", protocol.message_cost_us)
         _not_negative("protocol.byte_cost_ns", protocol.byte_cost_ns)
@@ -300,6 +304,7 @@ class _Reader:
             protocol.publish_credit,
             self._forget_s(heartbeat_s),
             protocol.window_max,
+            protocol.buffer_max,
             protocol.delivery_events_max,
             protocol.rule_texts,
         )
@@ -492,6 +497,19 @@ def _quality(place: str, table: LinkTable | TopologyTable, delay_s: float) -> Qu
 def _positive(place: str, value: float | None) -> None:
     if value is not None and value <= 0:
         raise ValueError(f"{place}: expected a positive number, found {value}")
+
+
+def _hold_a_window(protocol: ProtocolTable) -> None:
+    """What waits on a link and what is under way must be able to be there together."""
+    counts: dict[str, Any] = {
+        "window_max": protocol.window_max,
+        "buffer_max": protocol.buffer_max,
+    }
+    try:
+        given = {name: count for name, count in counts.items() if count is not None}
+        replace(OverlayConfig("any", 1), **given)
+    except ValueError as error:
+        raise ValueError(f"protocol: {error}") from error
 
 
 def _at_most(place: str, value: float | None, greatest: float) -> None:

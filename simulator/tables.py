@@ -113,6 +113,7 @@ class ProtocolTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     source_lead_max_s: float | None = None
     publish_credit: int | None = None
     window_max: int | None = None
+    buffer_max: int | None = None
     delivery_events_max: int | None = None
     processing: str | None = None
 

@@ -21,6 +21,7 @@ _CHOSEN = (
     "source_lead_max_s",
     "publish_credit",
     "window_max",
+    "buffer_max",
     "delivery_events_max",
     "forget_s",
     "source_silence_max_s",
@@ -115,6 +116,7 @@ class Case:
     rule_texts: str | None = None
     source_silence_max_s: float | None = None
     window_max: int | None = None
+    buffer_max: int | None = None
     delivery_events_max: int | None = None
 
     @property

@@ -7,8 +7,8 @@ deployed, replaced and removed in mid-stream, by whichever broker, in restless n
 the change before is through; some networks order by arrival. In open networks sources and sinks
 come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers under
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
-while. In narrow ones sources may not run far ahead of one another, and in some others silent ones
-are left out. In some brokers know most rules in outline alone. Some networks are torn, or fall into
+while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
+some others silent sources are left out. In some brokers know most rules in outline alone. Some networks are torn, or fall into
 parts that go on without each other (tearing).
 """
 
@@ -42,7 +42,8 @@ TORN = 0.1
 ON_DEMAND = 0.25
 """The share of networks in which the texts of rules are told on demand."""
 NARROW = 0.1
-"""The share of networks where sources may not run far ahead of others, and get little credit."""
+"""The share of networks where sources may not run far ahead of others and get little credit, and
+where links soon have all the messages that fit on them."""
 SILENT = 0.05
 """The share of networks that are not torn where rules go on without silent sources, and some are.
 """
@@ -100,7 +101,7 @@ def _random_case(seed: int, strategy: str) -> Case:
 
 def made_narrow(case: Case, random: Random) -> Case:
     """The case with sources that wait for one another, and for credit; with few messages under way
-    on a link, and few events in a delivery.
+    on a link or waiting for it, and few events in a delivery.
     """
     lead_max_s = round(random.choice((0.3, 1.0, 5.0)) * random.uniform(0.5, 2.0), 3)
     return replace(
@@ -109,6 +110,7 @@ def made_narrow(case: Case, random: Random) -> Case:
         publish_credit=random.randint(1, 8),
         window_max=random.choice((4, 8, 16)),
         delivery_events_max=random.choice((1, 2, 5)),
+        buffer_max=random.choice((24, 48, 96, 400)),
     )
 
 

@@ -56,6 +56,12 @@ def smaller_cases(case: Case) -> Iterator[Case]:
         yield replace(case, source_lead_max_s=None)
     if case.publish_credit is not None:
         yield replace(case, publish_credit=None)
+    if case.delivery_events_max is not None:
+        yield replace(case, delivery_events_max=None)
+    if case.buffer_max is not None:
+        yield replace(case, buffer_max=None)
+    elif case.window_max is not None:  # which buffers have to hold
+        yield replace(case, window_max=None)
     for changes in without_some(case.changes):
         yield replace(case, changes=changes)
     for coming in without_some(case.coming):

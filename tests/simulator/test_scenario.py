@@ -83,6 +83,16 @@ def test_a_seed_of_the_command_goes_first(written) -> None:
             "protocol.publish_credit: expected a positive number, found 0",
         ),
         (
+            "[[source]]",
+            "[protocol]\nbuffer_max = 0\n[[source]]",
+            "protocol.buffer_max: expected a positive number, found 0",
+        ),
+        (
+            "[[source]]",
+            "[protocol]\nbuffer_max = 100\n[[source]]",
+            "protocol: buffer_max (100) must hold a window (1024)",
+        ),
+        (
             '["b1", "b2"]',
             '["b1", "b2"]\ndelay_ms = nan',
             "link[1].delay_ms: expected a finite numb",
