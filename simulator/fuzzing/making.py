@@ -8,8 +8,8 @@ the change before is through; some networks order by arrival. In open networks s
 come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers under
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
-some others silent sources are left out. In some brokers know most rules in outline alone. Some networks are torn, or fall into
-parts that go on without each other (tearing).
+some others silent sources are left out. In some brokers know most rules in outline alone. Some
+networks are torn, or fall into parts that go on without each other (tearing).
 """
 
 from __future__ import annotations
