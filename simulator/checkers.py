@@ -35,6 +35,9 @@ from simulator.scenario import CHECKS
 REST_S = 60.0
 """Seconds before its end in which a network that has settled is to have come to rest."""
 
+FAULTY_S = 5.0
+"""How much longer things are under way where something goes wrong, but for failures and cuts."""
+
 
 def check(outcome: Outcome) -> list[str]:
     """All differences of a run that its scenario asks for."""
@@ -78,7 +81,8 @@ def check_results(outcome: Outcome) -> Iterator[str]:
         else:
             if _ticks(experiment):
                 expected, got = _within(taken, expected), _within(taken, got)
-            lines = differences(_by_rule(experiment, expected), _by_rule(experiment, got))
+            apart = partial(_told_apart, experiment, _behind(experiment, sink))
+            lines = differences(apart(expected), apart(got))
         for line in (*lines, *misnumbered(experiment, sink, oracle)):
             yield f"sink {name}: {line}"
 
@@ -118,14 +122,37 @@ def _clock(experiment: Experiment, moment: float) -> int:
     return math.ceil(moment * MICROSECONDS) if _ticks(experiment) else TIME_MIN
 
 
-def _by_rule(experiment: Experiment, answer: Answer) -> Answer:
-    """With the events of each rule together, where rules come while brokers may be out of reach: a
-    sink there has got others' events by then that are from later (docs/networks.md).
+def _told_apart(experiment: Experiment, behind: Mapping[str, float], answer: Answer) -> Answer:
+    """With what may be told behind later events of other rules at the end, rule by rule: all, where
+    rules come while brokers may be out of reach, since a sink there has got others' events by then
+    that are from later (docs/networks.md).
     """
-    if not (_is_torn(experiment) and experiment.scenario.changes):
-        return answer
-    composite = sorted(answer.composite, key=lambda event: event.source)
-    return replace(answer, composite=tuple(composite))
+
+    def is_apart(event: Event) -> bool:
+        return may_be_all or event.time <= behind.get(event.source, -math.inf)
+
+    may_be_all = _is_torn(experiment) and bool(experiment.scenario.changes)
+    in_order = [event for event in answer.composite if not is_apart(event)]
+    apart = sorted(filter(is_apart, answer.composite), key=lambda event: event.source)
+    return replace(answer, composite=(*in_order, *apart))
+
+
+def _behind(experiment: Experiment, sink: Sink) -> Mapping[str, float]:
+    """By the source of what they find, up to where a sink may have had composite events of others
+    when a rule came: what that finds of before comes behind these (docs/protocol.md, section 5).
+    """
+    found: dict[str, float] = {}
+    scenario = experiment.scenario
+    way_s = 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
+    way_s += FAULTY_S if scenario.faults else 0.0
+    for (name, _), moment in experiment.book.confirmed_at.items():
+        if moment <= experiment.first_time:
+            continue
+        until_s = moment + way_s
+        had = delivered(one for one in sink.arrivals if one.moment <= until_s)
+        last = max((event.time for event in had.composite), default=-math.inf)
+        found[RULE_SOURCE + name] = max(last, found.get(RULE_SOURCE + name, last))
+    return found
 
 
 def _is_torn(experiment: Experiment) -> bool:

@@ -7,7 +7,7 @@ broker of each of its sources up to where others may have done without it.
 Law 1: between being cut off and being together again a part's composite events are what its rules
 find in the events of its own sources alone, as if there had never been others; before and after,
 what they find in all events. Of the time about either turn each may be found in one way or the
-other. Nothing else may differ: what no log has said is not missing.
+other, and come when it comes. Nothing else may differ: what no log has said is not missing.
 
 Law 2: a published event of which a log has said so may not have come to the other part.
 """
@@ -148,7 +148,8 @@ class Partings:
         come = {_key(one) for one in got.composite}
         each = {_key(one): one for answer in answers.values() for one in answer.composite}
         missing = [one for one in each.values() if must(one) and _key(one) not in come]
-        composite = sorted([*filter(might, got.composite), *missing], key=lambda one: one.time)
+        came = _in_order(filter(might, got.composite), must)
+        composite = sorted([*came, *missing], key=lambda one: one.time) if missing else came
         return Answer(tuple(composite), self._published(sink, answers[frozenset()], got))
 
     def _published(self, sink: Sink, whole: Answer, got: Answer) -> tuple[Event, ...]:
@@ -191,6 +192,13 @@ class Partings:
             return _last(whole, (moment - self._way_s) * MICROSECONDS)
         came = delivered(one for one in sink.arrivals if one.moment < moment)
         return {one.source: one.time for one in came.composite}
+
+
+def _in_order(came: Iterable[Event], must: Callable[[Event], bool]) -> list[Event]:
+    """What has come, in order but for what need not have: that stays where it came."""
+    events = list(came)
+    in_order = iter(sorted(filter(must, events), key=lambda one: one.time))
+    return [next(in_order) if must(one) else one for one in events]
 
 
 def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:

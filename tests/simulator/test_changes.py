@@ -659,3 +659,50 @@ def test_a_removal_without_an_answer_counts_if_brokers_have_the_rule_no_more() -
         book.note(asked, told(0), 0.0)
         assert book.conclude_removal("warm", in_force, lambda rule, before, last=last: last)
         assert book.held == held
+
+
+ALARMS = """event Gate(id: string)
+event Siren(id: string)
+rule gates: define Alarm(id: string) from Gate() as g where id = g.id
+"""
+SIRENS = """event Siren(id: string)
+rule sirens: define Alarm(id: string) from Siren() as s where id = s.id
+"""
+
+
+def late_sirens(written, siren_s: float) -> Outcome:
+    """A rule comes after its sink has got what another finds at 5 s; sirens say nothing before."""
+    line = '{{"type": "{}", "time": {}, "source": "{}", "data": {{"id": "a"}}}}\n'
+    text = (
+        'rules = "rules.tesla"\n'
+        '[[broker]]\nname = "b1"\n[[broker]]\nname = "b2"\n[[link]]\nbetween = ["b1", "b2"]\n'
+        '[[source]]\nname = "gates"\nbroker = "b1"\nevents = "gates.jsonl"\n'
+        '[[source]]\nname = "sirens"\nbroker = "b2"\nevents = "sirens.jsonl"\nat_s = 14.0\n'
+        '[[sink]]\nname = "k"\nbroker = "b2"\nsubscribe = ["Alarm"]\n'
+        '[[change]]\nat_s = 14.05\nbroker = "b2"\nrules = "sirens.tesla"\n'
+        '[[fault]]\nkind = "skew"\nat_s = 0.0\nfor_s = 60.0\nvalue = -20.0\nsources = ["sirens"]\n'
+    )
+    gates = "".join(line.format("Gate", at, "gates") for at in (1.0, 5.0))
+    files = {"gates.jsonl": gates, "sirens.jsonl": line.format("Siren", siren_s, "sirens")}
+    path = written(text, ALARMS, **files)
+    path.with_name("sirens.tesla").write_text(SIRENS)
+    return Experiment(scenario.read(path)).run()
+
+
+def test_what_a_rule_finds_of_before_it_came_may_come_behind_what_others_found(written) -> None:
+    """Nothing that it needs had been published, so it holds from the beginning (protocol.md 5)."""
+    outcome = late_sirens(written, 4.0)
+    came = delivered(outcome.experiment.sinks["k"].arrivals).composite
+    assert [one.time for one in came] == [SECOND, 5 * SECOND, 4 * SECOND]
+    assert check(outcome) == []
+    (behind,) = outcome.experiment.sinks["k"].arrivals[-1:]
+    assert behind.moment > outcome.experiment.book.confirmed_at["sirens", 0]
+
+
+def test_nothing_else_may(written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very same, but that it had been there from the first."""
+    outcome = late_sirens(written, 4.0)
+    begun = dict.fromkeys(outcome.experiment.book.confirmed_at, 0.0)
+    monkeypatch.setattr(outcome.experiment.book, "confirmed_at", begun)
+    (_, out_of_order) = check(outcome)
+    assert "out of order: Alarm of rexmq/rule/gates" in out_of_order

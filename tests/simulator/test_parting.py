@@ -252,3 +252,35 @@ def test_one_of_two_that_were_left_out_is_back(written, name: str) -> None:
     assert said(outcome, LEFT_OUT).keys() == {"b1"}
     assert check(outcome) == []
     assert len(outcome.experiment.sinks["k"].arrivals) == 1
+
+
+def test_what_is_from_before_a_part_went_on_may_come_when_they_are_together_again(written) -> None:
+    """b0 had what A at 3 s leads to, and waited for what sb says; so did the other part, and found
+    what sc had said at 1 s only then.
+    """
+    both = (
+        "event A(n: int)\nevent B(n: int)\n"
+        "rule r: define Y(n: int) from B() as b where n = b.n\n"
+        "rule q: define Y(n: int) from A() as a where n = a.n\n"
+    )
+    text = 'rules = "rules.tesla"\n[protocol]\nheartbeat_s = 0.2\nlead_s = 20.0\nforget_s = 4.6\n'
+    text += '[[fault]]\nkind = "cut"\nat_s = 5.3\nfor_s = 12.3\nlinks = [["b0", "b1"]]\n'
+    files = {}
+    for source, type_name, second in (("sa", "A", 3.0), ("sb", "B", 7.0), ("sc", "B", 1.0)):
+        text += f'[[source]]\nname = "{source}"\nbroker = "b1"\nevents = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = published(type_name, source, [second])
+    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Y"]\n'
+    text += "".join(f'[[broker]]\nname = "{name}"\n' for name in ("b0", "b1", "b2"))
+    text += "".join(
+        f'[[link]]\nbetween = ["b1", "{other}"]\ndelay_ms = 5.0\n' for other in ("b0", "b2")
+    )
+    outcome = run(written(text, both, **files))
+    assert outcome.settled
+    came = [
+        event.time // 10**6
+        for one in outcome.experiment.sinks["k"].arrivals
+        for batch in one.delivery.batches
+        for event in batch.events()
+    ]
+    assert came == [3, 1, 7]
+    assert check(outcome) == []
