@@ -19,6 +19,11 @@ Law 4: a rule that comes or goes without closing or opening a cycle concerns onl
 its composite events, and these only if its type stands elsewhere then (:mod:`standings`): it
 changes neither what is strict for others nor their ranks or groups. All else is arranged anew as
 a whole.
+
+Law 5: what is strict at an instant, and in which order rules run there, follows from the rules that
+hold at it (S12, S15), whenever it is evaluated. A rule that comes into a cycle, and holds from
+later on, is *coming*: those whose groups it belongs to wait where it begins until all of them are
+there, and are arranged with it only then.
 """
 
 from __future__ import annotations
@@ -36,6 +41,9 @@ from rules.engine.groups import Groups
 from rules.engine.standings import Shape, Standings, subtract
 from rules.errors import Problem, RuleErrors
 from rules.pattern import Rule, RuleSet
+
+COMING = ""
+"""In groups, in place of a type: its mark is where the next rule begins that is coming (Law 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,9 @@ class Catalogue:
         self._members: Counter[frozenset[str]] = Counter()  # by group
         self._schemas: dict[str, EventType] = {}
         self._next_position = 0
+        self._coming: dict[str, int] = {}
+        """Where rules begin that are coming (Law 5), by name."""
+        self._types_coming = frozenset[str]()
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
@@ -156,7 +167,7 @@ class Catalogue:
             for place, rule in enumerate(rules.rules)
         ]
         if not self._admit(added):
-            self._arrange([*self._rules.values(), *added])
+            self._admit_to_cycle(added, start)
         self._next_position += len(added)
         return tuple(self._rules[one.rule.name] for one in added)
 
@@ -165,7 +176,8 @@ class Catalogue:
         removed = self._rules[name]
         self._standings.drop(removed.rule)
         changed = None
-        if not removed.rule.is_strict:
+        was_coming = self._coming.pop(name, None) is not None
+        if not (removed.rule.is_strict or was_coming):
             changed = self._standings.follow([removed.rule.defines.name])
         if changed is None:
             self._arrange([one for one in self._rules.values() if one is not removed])
@@ -175,6 +187,23 @@ class Catalogue:
             self._follow_groups()
         self._changed.pop(name, None)
         return removed
+
+    @property
+    def is_any_coming(self) -> bool:
+        """Whether a rule is deployed that others are not arranged with yet (Law 5)."""
+        return bool(self._coming)
+
+    def let_come(self) -> bool:
+        """Arrange rules with those that begin where they all are; whether there are some. Then all
+        has to ``advance`` once more, without other marks.
+        """
+        begins = min(self._coming.values(), default=TIME_MAX)
+        waiting = (name for name, one in self._rules.items() if COMING in one.group)
+        if not self._coming or any(self.mark(name) < begins for name in waiting):
+            return False
+        self._coming = {name: since for name, since in self._coming.items() if since > begins}
+        self._arrange(list(self._rules.values()))
+        return True
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
         """Raise the marks; the instants [from, to) that each rule has now to be evaluated at.
@@ -197,6 +226,8 @@ class Catalogue:
         if isinstance(marks, int):
             if marks > self.floor:
                 self.floor = marks
+                if self._coming:
+                    self._is_told = False  # not all types have that mark
                 if self._is_told:
                     self.groups.raise_types(marks)
         else:
@@ -228,6 +259,8 @@ class Catalogue:
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
+        if name == COMING:
+            return min(self._coming.values(), default=TIME_MAX)
         if name in self._standings.defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
         return max(self.floor, self._named.get(name, TIME_MIN))
@@ -268,6 +301,17 @@ class Catalogue:
         self._follow_groups()
         return True
 
+    def _admit_to_cycle(self, added: Sequence[Deployed], since: int) -> None:
+        """Add rules with which there is a cycle; nothing is changed where that is refused."""
+        if any(self.mark(name) < since for name in self._rules):
+            self._coming.update((one.rule.name, since) for one in added)
+        try:
+            self._arrange([*self._rules.values(), *added])
+        except RuleErrors:
+            for one in added:
+                self._coming.pop(one.rule.name, None)
+            raise
+
     def _stand_anew(self, types: Collection[str]) -> None:
         """Give the rules that define or use types which stand elsewhere now their new places."""
         if not types:
@@ -283,14 +327,20 @@ class Catalogue:
 
     def _arrange(self, deployed: Sequence[Deployed]) -> None:
         """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle."""
-        arrangement = arrange([one.rule for one in deployed])
+        decided, ranks = _arranged(deployed)
+        begun = [one for one in deployed if one.rule.name not in self._coming]
+        if len(begun) < len(deployed):
+            decided_now, ranks_now = _arranged(begun)
+            decided, ranks = decided | decided_now, ranks | ranks_now
+        coming = (one.rule.defines.name for one in deployed if one.rule.name in self._coming)
+        self._types_coming = frozenset(coming)
         self._standings = Standings()
-        for rule in arrangement.rules:
+        for rule in decided.values():
             self._standings.add(rule)
-        names = (rule.defines.name for rule in arrangement.rules)
-        self._standings.take(dict(zip(names, arrangement.ranks, strict=True)))
+        self._standings.take(ranks)
         before, self._rules, self._schemas, self._members = self._rules, {}, {}, Counter()
-        for one, rule in zip(deployed, arrangement.rules, strict=True):
+        for one in deployed:
+            rule = decided[one.rule.name]
             placed = self._placed(one if one.rule is rule else replace(one, rule=rule))
             self._count(placed)
             if before.get(rule.name) is not placed:
@@ -305,6 +355,8 @@ class Catalogue:
         """
         rank = self._standings.rank(one.rule.defines.name)
         group = self._standings.group(Shape.of(one.rule))
+        if not self._types_coming.isdisjoint(group):
+            group |= {COMING}
         if (one.rank, one.group) == (rank, group):
             return one
         groups, floor = self.groups, one.floor
@@ -334,3 +386,11 @@ class Catalogue:
             self.groups = self.groups.followed_by(self._members)
         is_any_defined = not self._standings.defined.isdisjoint(self.groups.types)
         self.is_level = not (self._named or is_any_defined)
+
+
+def _arranged(deployed: Sequence[Deployed]) -> tuple[dict[str, Rule], dict[str, int]]:
+    """Rules by name with what is strict among them decided, and the ranks of their types."""
+    arrangement = arrange([one.rule for one in deployed])
+    rules = {rule.name: rule for rule in arrangement.rules}
+    names = (rule.defines.name for rule in arrangement.rules)
+    return rules, dict(zip(names, arrangement.ranks, strict=True))

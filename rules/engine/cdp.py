@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 
+import numpy as np
+
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
@@ -34,6 +36,7 @@ from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
 from rules.engine.kernels.instants import process
 from rules.engine.linker import Linker
+from rules.engine.merged import Merged
 from rules.engine.moving import Holding, Move
 from rules.engine.outlets import Outlets
 from rules.engine.pending import Pending, times_of
@@ -42,6 +45,7 @@ from rules.engine.rows import RowWriter, row_of
 from rules.engine.snapshots import Snapshot
 from rules.engine.storage import held_in
 from rules.engine.switching import fill, linked_anew
+from rules.engine.taken import Taken
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
 
@@ -319,10 +323,32 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        if self._catalogue.is_any_coming:
+            return self._advance_coming(marks)
         if not self.begin(marks, may_wait=not isinstance(marks, int)):
             return NOTHING
         self.evaluate()
         return self.finish()
+
+    def _advance_coming(self, marks: int | Mapping[str, int]) -> Detections:
+        """The same, turn by turn, where rules are coming (catalogue, Law 5)."""
+        pieces = []
+        told: int | Mapping[str, int] | None = marks
+        while told is not None:
+            if self.begin(told):
+                self.evaluate()
+                pieces.append(self.finish())
+            told = {} if self.let_come() else None
+        places = np.arange(1 + max(map(self.place_of, self._linker.linked)))  # the same in all
+        taken = [(one, places) for one in pieces if isinstance(one, Taken)]
+        return Merged(taken) if len(taken) > 1 else (taken[0][0] if taken else NOTHING)
+
+    def let_come(self) -> bool:
+        """As the catalogue's."""
+        comes = self._catalogue.let_come()
+        if comes:
+            self._rearrange()
+        return comes
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

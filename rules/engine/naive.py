@@ -125,6 +125,13 @@ class NaiveEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        found = self._evaluated(marks)
+        while self._catalogue.let_come():
+            found += self._evaluated({})
+        return detections(sorted(found, key=lambda event: event.moment))  # E4
+
+    def _evaluated(self, marks: int | Mapping[str, int]) -> list[Occurrence]:
+        """What rules find at the instants that they are evaluated at with these marks."""
         due = self._catalogue.advance(marks)
         rules = [rule for rule in self._catalogue.rules if rule.rule.name in due]
         ticks = {rule.rule.name: self._ticks(rule, *due[rule.rule.name]) for rule in rules}
@@ -137,7 +144,7 @@ class NaiveEngine:
                     tick = ticks[rule.rule.name].get(instant)
                     events = self._at.get(instant, ()) if tick is None else (tick,)
                     found += self._run(rule, instant, tuple(events))
-        return detections(sorted(found, key=lambda event: event.moment))  # E4
+        return found
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

@@ -34,7 +34,7 @@ from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, kept_by_all
-from rules.engine.merged import Merged
+from rules.engine.merged import Merged, Ranked
 from rules.engine.part import Group, Part, alike, together, types_of
 from rules.engine.pending import times_of
 from rules.engine.taken import Taken
@@ -197,6 +197,23 @@ class PartedEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
+        some = self._evaluated(marks)
+        if self._catalogue.is_any_coming:
+            while self._let_come():
+                some += self._evaluated({})
+        if not some:
+            return NOTHING
+        # Rules with most to do were deployed first: a part's own order need not be that of all.
+        is_in_order = len(some) == 1 and _is_rising(some[0][1])
+        return some[0][0] if is_in_order else Merged(some)
+
+    def _let_come(self) -> bool:
+        """Rules that are coming begin (catalogue, Law 5) where they can; whether any does."""
+        have_come = [part.engine.let_come() for part in self._parts]
+        return self._catalogue.let_come() or any(have_come)
+
+    def _evaluated(self, marks: int | Mapping[str, int]) -> list[Ranked]:
+        """What the parts have detected with these marks."""
         begun = [part.begin(marks) for part in self._parts]
         parts = [part for part, has_begun in zip(self._parts, begun, strict=True) if has_begun]
         work = sorted(part.expected() for part in parts)
@@ -209,16 +226,11 @@ class PartedEngine:
         ]
         self._catalogue.advance_groups(marks)
         self._forget()
-        some = [
+        return [
             (one, places)
             for one, places in zip(found, self._places, strict=True)
             if isinstance(one, Taken)
         ]
-        if not some:
-            return NOTHING
-        # Rules with most to do were deployed first: a part's own order need not be that of all.
-        is_in_order = len(some) == 1 and _is_rising(some[0][1])
-        return some[0][0] if is_in_order else Merged(some)
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

@@ -185,7 +185,7 @@ def test_rules_that_come_and_go_alone_stand_as_if_arranged_together(
             catalogue.remove(gone)
         else:
             text = random_rule(random_, f"r{step}", may_close_cycles=may_close_cycles)
-            catalogue.deploy(rules.load(f"{SCHEMAS}{text}"), step, 0)
+            catalogue.deploy(rules.load(f"{SCHEMAS}{text}"), step - 1, 0)  # where all others are
             deployed.append(f"r{step}")
         stands = {one.rule.name: (one.rule, one.rank, one.group) for one in catalogue.rules}
         assert stands == arranged_anew(catalogue), f"seed {seed}"
