@@ -284,3 +284,18 @@ def test_what_is_from_before_a_part_went_on_may_come_when_they_are_together_agai
     ]
     assert came == [3, 1, 7]
     assert check(outcome) == []
+
+
+def test_what_one_part_has_let_go_of_is_not_evaluated_without_it(written) -> None:
+    """b0 went on no further than 18 s, and b1, alone, let go of what Z at 20 s would begin with."""
+    rule = (
+        "event D(n: int)\nrule r: define Z() from D() as d and first D() as e within 5 s from d\n"
+    )
+    text = 'strategy = "adaptive"\nrules = "rules.tesla"\n[protocol]\n'
+    text += "heartbeat_s = 0.2\nlead_s = 60.0\nforget_s = 6.7\n"
+    text += '[[fault]]\nkind = "cut"\nat_s = 9.5\nfor_s = 19.0\n'
+    text += '[[source]]\nname = "s"\nbroker = "b1"\nevents = "s.jsonl"\n'
+    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["Z"]\n' + overlay({"b0 b1": 5.0})
+    outcome = run(written(text, rule, **{"s.jsonl": published("D", "s", [8.0, 15.0, 18.0, 20.0])}))
+    assert outcome.settled
+    assert check(outcome) == []

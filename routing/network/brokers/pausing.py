@@ -28,6 +28,7 @@ from routing.network.brokers.planning import Planning
 from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
+from routing.network.recovery.dues import let_go
 
 ANYTHING = ""
 """In place of the digest of what the root knows, where it lacks texts of rules: whoever has any
@@ -232,6 +233,7 @@ class Pausing:
         found.front = max(found.front, detection.front)
         found.need(tuple(detection.due_of(ground.wanted_rules).items()))
         if found.pause.introduce:  # of whoever was the root before, and is it no longer
+            found.need(let_go(detection.committed))
             raise_all(found.rules, detection.evaluated.items())
             open_here = detection.publishers.tell_open()
             found.sources += [(one, name, types) for one, types in open_here]

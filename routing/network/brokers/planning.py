@@ -43,7 +43,7 @@ from routing.network.brokers.lingering import Lingering
 from routing.network.brokers.measuring import Measuring
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.visiting import Visiting
-from routing.network.recovery.dues import concluded
+from routing.network.recovery.dues import concluded, withdraw
 from routing.network.ways.places import Division
 from routing.serving.deployment import Deployed
 from routing.serving.status import time_or_none
@@ -249,7 +249,7 @@ class Planning:
             one = deployments.find(facts.name)
             if one is None or one.version != facts.version:
                 found.rules.pop(facts.name, None)
-                due = found.due.pop(facts.name, None)
+                due = withdraw(found.due, facts.name)
                 if due is not None:
                     also = (name for name in lingering if plain_name(name) == facts.name)
                     found.need(tuple((name, due) for name in also))

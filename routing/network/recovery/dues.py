@@ -62,12 +62,37 @@ def closed_at(rule: str, time: int) -> tuple[str, int]:
     return _CLOSED + rule, -max(time, -TIME_MAX)
 
 
+_LET_GO = "\1"
+"""Before the name of a rule in dues: it is due from no earlier."""
+
+
+def let_go(committed: Mapping[str, int]) -> Times:
+    """Of rules up to where somebody has committed them, that they are due from no earlier: what
+    they would see then may be kept no more. All that stay together commit the same; who was in
+    another part of the network, that had forgotten this one, may have gone further. The least of
+    them is of the part that has gone furthest.
+    """
+    said = ((_LET_GO + name, -max(time, -TIME_MAX)) for name, time in sorted(committed.items()))
+    return tuple((name, time) for name, time in said if len(name) <= NAME_MAX)
+
+
+def withdraw(due: dict[str, int], rule: str) -> int | None:
+    """Take away what was said of a rule in dues; gives its due."""
+    due.pop(_LET_GO + rule, None)
+    return due.pop(rule, None)
+
+
 def concluded(due: Mapping[str, int]) -> dict[str, int]:
     """The dues that have been put together, of all brokers."""
-    closed = {
-        name.removeprefix(_CLOSED): -time for name, time in due.items() if name.startswith(_CLOSED)
-    }
-    return closed | {name: time for name, time in due.items() if not name.startswith(_CLOSED)}
+    found = {name: -time for name, time in _said(due, _CLOSED)}
+    found |= {name: time for name, time in due.items() if name[:1] not in (_CLOSED, _LET_GO)}
+    for name, time in _said(due, _LET_GO):
+        found[name] = max(-time, found.get(name, TIME_MIN))
+    return found
+
+
+def _said(due: Mapping[str, int], how: str) -> Iterator[tuple[str, int]]:
+    return ((name[1:], time) for name, time in due.items() if name.startswith(how))
 
 
 def starts(rules: Sequence[Deployed], due: Mapping[str, int]) -> dict[str, int]:
