@@ -94,8 +94,8 @@ class Ways(Struct, array_like=True, frozen=True):
     ``own``: the types that sinks find along their own trees; all others come along the single one.
     ``deep``: those whose rules are evaluated there as deep as may be, where the others' are at the
     root. ``masters``: rules that are pulled, of types in either of them, and the numbers of their
-    masters (7.3.7). ``pushed``: rules among these, the root of a tree, and a broker: over the links
-    of that tree below the broker, and the one above it, they are pushed all the same.
+    masters (7.3.7). ``pushed``: rules among these, the root of a tree, and a broker: over the link
+    above the broker in trees of that root, and those below it, they are pushed all the same.
     """
 
     own: tuple[Name, ...] = ()

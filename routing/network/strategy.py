@@ -172,7 +172,7 @@ class PushPullMultipleTrees(PushPullSingleTree):
 
 
 class Adaptive(DistributedSingleTree):
-    """Each rule as costs least by what was measured: which tree, how deep, whether pulled.
+    """Each rule as costs least by what was measured: which tree, how deep, over which links pulled.
 
     The root chooses (routing.network.ways.preferring), its plan says what.
     """

@@ -1,8 +1,9 @@
 """A broker of a network whose root chooses which way each rule goes, by what was measured.
 
 Law 1: a rule goes one of three ways: along the trees of the brokers whose sinks want it, or along
-the single tree, to its root or as deep as may be; there it may be pulled, too. All begin at the
-root of the single tree, which asks for no plan when sinks want something else.
+the single tree, to its root or as deep as may be. But at the root it may be pulled, too, and over
+some links be pushed all the same. All begin at the root of the single tree, which asks for no plan
+when sinks want something else.
 
 Law 2: with what a survey says of rates, of composite events and of what sinks want, the root weighs
 what ways cost (weighing), and prefers others only where they clearly cost less (preferring). Its

@@ -11,8 +11,9 @@ as good those are found that move less. Ways are left for others only where that
 share of ``CLEARLY`` at least. Pulling has to save a share of ``FAR`` of what is sent of published
 events and marks: it goes by how rare what was hardly seen will be. Composite events take the same.
 
-Law 3: rules that are pulled then are pushed over single links (frontiers), where that costs less;
-whether to pull at all is decided without that.
+Law 3: where ways change, rules that are pulled then are pushed over single links (frontiers) where
+that costs less, tree by tree, and for as many weighings more. Whether to change, and whether to
+pull at all, is decided without that.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def _by_link(weighing: Weighing, cost: Cost, ways: Ways) -> Ways:
         if looked_at > PATHS_MAX:
             break
         if pushed:
-            other = Ways(ways.own, ways.deep, ways.masters, tuple(sorted((*best.pushed, *pushed))))
+            other = Ways(ways.own, ways.deep, ways.masters, tuple(sorted({*best.pushed, *pushed})))
             if (found := cost(other)) < least:
                 best, least = other, found
     return best
