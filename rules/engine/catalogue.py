@@ -311,6 +311,7 @@ class Catalogue:
             for one in added:
                 self._coming.pop(one.rule.name, None)
             raise
+        self.let_come()  # those that it concerns may all be there
 
     def _stand_anew(self, types: Collection[str]) -> None:
         """Give the rules that define or use types which stand elsewhere now their new places."""
