@@ -36,7 +36,9 @@ def curtailed(rule: Rule, until: int) -> Rule:
     else:
         conditions = (*conditions, _before(TERMINATOR, until))
     alternatives = tuple(curtailed(one, until) for one in rule.alternatives)
-    return replace(rule, conditions=conditions, clauses=clauses, alternatives=alternatives)
+    return replace(
+        rule, conditions=conditions, clauses=clauses, alternatives=alternatives, until=until
+    )
 
 
 def _clause(clause: Clause, until: int) -> Clause:

@@ -21,16 +21,18 @@ changes neither what is strict for others nor their ranks or groups. All else is
 a whole.
 
 Law 5: what is strict at an instant, and in which order rules run there, follows from the rules that
-hold at it (S12, S15), whenever it is evaluated. A rule that comes into a cycle, and holds from
-later on, is *coming*: those whose groups it belongs to wait where it begins until all of them are
-there, and are arranged with it only then.
+hold there (S12, S15), whenever it is evaluated. Where a rule of a cycle begins, or ends, later than
+others of the cycle have been evaluated up to, there is a *turn*: these, and all above them, wait
+there, and are arranged with it, or without it, once those of the cycle are there. They have one
+group between them, so none keeps the others; what is above changes its rank alone.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +44,9 @@ from rules.engine.standings import Shape, Standings, subtract
 from rules.errors import Problem, RuleErrors
 from rules.pattern import Rule, RuleSet
 
-COMING = ""
-"""In groups, in place of a type: its mark is where the next rule begins that is coming (Law 5)."""
+TURN = "\0"
+"""Before the name of a rule, in groups, in place of a type: its mark is where the rule begins, or
+ends (Law 5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,16 @@ class Deployed:
         return self.since, self.position
 
 
+class _Turn(NamedTuple):
+    """Where a rule of a cycle begins or ends, the type that it defines, and the rules of the cycle
+    (Law 5).
+    """
+
+    instant: int
+    type: str
+    cycle: tuple[str, ...]
+
+
 class Catalogue:
     """The deployed rules of one engine and their marks."""
 
@@ -99,9 +112,8 @@ class Catalogue:
         self._members: Counter[frozenset[str]] = Counter()  # by group
         self._schemas: dict[str, EventType] = {}
         self._next_position = 0
-        self._coming: dict[str, int] = {}
-        """Where rules begin that are coming (Law 5), by name."""
-        self._types_coming = frozenset[str]()
+        self._turns: dict[str, _Turn] = {}
+        """Those of Law 5, by what stands for each in groups."""
 
     @property
     def rules(self) -> tuple[Deployed, ...]:
@@ -167,7 +179,7 @@ class Catalogue:
             for place, rule in enumerate(rules.rules)
         ]
         if not self._admit(added):
-            self._admit_to_cycle(added, start)
+            self._arrange([*self._rules.values(), *added])
         self._next_position += len(added)
         return tuple(self._rules[one.rule.name] for one in added)
 
@@ -176,8 +188,7 @@ class Catalogue:
         removed = self._rules[name]
         self._standings.drop(removed.rule)
         changed = None
-        was_coming = self._coming.pop(name, None) is not None
-        if not (removed.rule.is_strict or was_coming):
+        if not (removed.rule.is_strict or TURN + name in self._turns):
             changed = self._standings.follow([removed.rule.defines.name])
         if changed is None:
             self._arrange([one for one in self._rules.values() if one is not removed])
@@ -189,21 +200,22 @@ class Catalogue:
         return removed
 
     @property
-    def is_any_coming(self) -> bool:
-        """Whether a rule is deployed that others are not arranged with yet (Law 5)."""
-        return bool(self._coming)
+    def has_turns(self) -> bool:
+        """Whether rules wait where a rule of a cycle begins or ends (Law 5)."""
+        return bool(self._turns)
 
-    def let_come(self) -> bool:
-        """Arrange rules with those that begin where they all are; whether there are some. Then all
-        has to ``advance`` once more, without other marks.
+    def turn(self) -> bool:
+        """Arrange rules with those that begin, or without those that end, where all of their cycle
+        are; whether there are some. Then all has to ``advance`` once more, without other marks.
         """
-        begins = min(self._coming.values(), default=TIME_MAX)
-        waiting = (name for name, one in self._rules.items() if COMING in one.group)
-        if not self._coming or any(self.mark(name) < begins for name in waiting):
+        if all(map(self._is_ahead, self._turns.values())):
             return False
-        self._coming = {name: since for name, since in self._coming.items() if since > begins}
         self._arrange(list(self._rules.values()))
         return True
+
+    def _is_ahead(self, turn: _Turn) -> bool:
+        """Whether some of the cycle have not been evaluated up to there."""
+        return any(self.mark(name) < turn.instant for name in turn.cycle)
 
     def advance(self, marks: int | Mapping[str, int]) -> Mapping[str, tuple[int, int]]:
         """Raise the marks; the instants [from, to) that each rule has now to be evaluated at.
@@ -226,7 +238,7 @@ class Catalogue:
         if isinstance(marks, int):
             if marks > self.floor:
                 self.floor = marks
-                if self._coming:
+                if self._turns:
                     self._is_told = False  # not all types have that mark
                 if self._is_told:
                     self.groups.raise_types(marks)
@@ -259,8 +271,8 @@ class Catalogue:
 
     def mark_of_type(self, name: str) -> int:
         """Before it, no event of the type will come from outside."""
-        if name == COMING:
-            return min(self._coming.values(), default=TIME_MAX)
+        if name in self._turns:
+            return self._turns[name].instant
         if name in self._standings.defined and name not in self._named:
             return TIME_MAX  # its rules' types, which are within reach as well, decide (Law 3)
         return max(self.floor, self._named.get(name, TIME_MIN))
@@ -301,18 +313,6 @@ class Catalogue:
         self._follow_groups()
         return True
 
-    def _admit_to_cycle(self, added: Sequence[Deployed], since: int) -> None:
-        """Add rules with which there is a cycle; nothing is changed where that is refused."""
-        if any(self.mark(name) < since for name in self._rules):
-            self._coming.update((one.rule.name, since) for one in added)
-        try:
-            self._arrange([*self._rules.values(), *added])
-        except RuleErrors:
-            for one in added:
-                self._coming.pop(one.rule.name, None)
-            raise
-        self.let_come()  # those that it concerns may all be there
-
     def _stand_anew(self, types: Collection[str]) -> None:
         """Give the rules that define or use types which stand elsewhere now their new places."""
         if not types:
@@ -329,16 +329,13 @@ class Catalogue:
     def _arrange(self, deployed: Sequence[Deployed]) -> None:
         """Take a new collection of rules: ranks, strict uses, groups; RuleErrors for a cycle."""
         decided, ranks = _arranged(deployed)
-        begun = [one for one in deployed if one.rule.name not in self._coming]
-        if len(begun) < len(deployed):
-            decided_now, ranks_now = _arranged(begun)
+        standings = _standings(decided.values(), ranks)
+        holding, turns = self._turns_of(deployed, standings)
+        if len(holding) < len(deployed):
+            decided_now, ranks_now = _arranged(holding)
             decided, ranks = decided | decided_now, ranks | ranks_now
-        coming = (one.rule.defines.name for one in deployed if one.rule.name in self._coming)
-        self._types_coming = frozenset(coming)
-        self._standings = Standings()
-        for rule in decided.values():
-            self._standings.add(rule)
-        self._standings.take(ranks)
+            standings = _standings(decided.values(), ranks)
+        self._standings, self._turns = standings, turns
         before, self._rules, self._schemas, self._members = self._rules, {}, {}, Counter()
         for one in deployed:
             rule = decided[one.rule.name]
@@ -348,6 +345,40 @@ class Catalogue:
                 self._changed[rule.name] = placed
         self._follow_groups()
 
+    def _turns_of(
+        self, deployed: Sequence[Deployed], standings: Standings
+    ) -> tuple[list[Deployed], dict[str, _Turn]]:
+        """The rules that are arranged together now, which are all but those of cycles that begin
+        later or have ended; and the turns that lie ahead.
+        """
+        groups = {one.rule.name: standings.group(Shape.of(one.rule)) for one in deployed}
+        cyclic = [one for one in deployed if one.rule.defines.name in groups[one.rule.name]]
+        holding, turns = list(deployed), dict[str, _Turn]()
+        for one in cyclic:
+            since, until = one.since, one.rule.until
+            if since == TIME_MIN and until == TIME_MAX:
+                continue
+            within, type_ = groups[one.rule.name], one.rule.defines.name
+            cycle = [
+                other
+                for other in cyclic
+                if other.rule.defines.name in within and type_ in groups[other.rule.name]
+            ]
+            reached = min(map(self._reached, cycle))
+            if not since <= reached < until:
+                holding.remove(one)
+            instant = since if reached < since else until
+            if reached < instant < TIME_MAX:
+                names = tuple(other.rule.name for other in cycle)
+                turns[TURN + one.rule.name] = _Turn(instant, type_, names)
+        return holding, turns
+
+    def _reached(self, one: Deployed) -> int:
+        """Up to where a rule has been evaluated, be it deployed yet or not."""
+        if one.group in self.groups.numbers:
+            return max(one.floor, self.groups.mark(one.group))
+        return one.floor
+
     def _placed(self, one: Deployed) -> Deployed:
         """A rule in the place that it has now; the same object if that is the old one.
 
@@ -356,8 +387,8 @@ class Catalogue:
         """
         rank = self._standings.rank(one.rule.defines.name)
         group = self._standings.group(Shape.of(one.rule))
-        if not self._types_coming.isdisjoint(group):
-            group |= {COMING}
+        if self._turns:
+            group |= {name for name, turn in self._turns.items() if turn.type in group}
         if (one.rank, one.group) == (rank, group):
             return one
         groups, floor = self.groups, one.floor
@@ -395,3 +426,11 @@ def _arranged(deployed: Sequence[Deployed]) -> tuple[dict[str, Rule], dict[str, 
     rules = {rule.name: rule for rule in arrangement.rules}
     names = (rule.defines.name for rule in arrangement.rules)
     return rules, dict(zip(names, arrangement.ranks, strict=True))
+
+
+def _standings(rules: Iterable[Rule], ranks: Mapping[str, int]) -> Standings:
+    standings = Standings()
+    for rule in rules:
+        standings.add(rule)
+    standings.take(ranks)
+    return standings

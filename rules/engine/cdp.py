@@ -323,32 +323,32 @@ class CdpEngine:
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
-        if self._catalogue.is_any_coming:
-            return self._advance_coming(marks)
+        if self._catalogue.has_turns:
+            return self._advance_by_turns(marks)
         if not self.begin(marks, may_wait=not isinstance(marks, int)):
             return NOTHING
         self.evaluate()
         return self.finish()
 
-    def _advance_coming(self, marks: int | Mapping[str, int]) -> Detections:
-        """The same, turn by turn, where rules are coming (catalogue, Law 5)."""
+    def _advance_by_turns(self, marks: int | Mapping[str, int]) -> Detections:
+        """The same, turn by turn (catalogue, Law 5)."""
         pieces = []
         told: int | Mapping[str, int] | None = marks
         while told is not None:
             if self.begin(told):
                 self.evaluate()
                 pieces.append(self.finish())
-            told = {} if self.let_come() else None
+            told = {} if self.turn() else None
         places = np.arange(1 + max(map(self.place_of, self._linker.linked)))  # the same in all
         taken = [(one, places) for one in pieces if isinstance(one, Taken)]
         return Merged(taken) if len(taken) > 1 else (taken[0][0] if taken else NOTHING)
 
-    def let_come(self) -> bool:
+    def turn(self) -> bool:
         """As the catalogue's."""
-        comes = self._catalogue.let_come()
-        if comes:
+        has_turned = self._catalogue.turn()
+        if has_turned:
             self._rearrange()
-        return comes
+        return has_turned
 
     def forget_marks(self) -> None:
         """Take the marks of types as not named."""

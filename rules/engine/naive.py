@@ -126,7 +126,7 @@ class NaiveEngine:
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
         found = self._evaluated(marks)
-        while self._catalogue.let_come():
+        while self._catalogue.turn():
             found += self._evaluated({})
         return detections(sorted(found, key=lambda event: event.moment))  # E4
 

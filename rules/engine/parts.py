@@ -198,19 +198,20 @@ class PartedEngine:
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""
         some = self._evaluated(marks)
-        if self._catalogue.is_any_coming:
-            while self._let_come():
-                some += self._evaluated({})
+        while self._turn():
+            some += self._evaluated({})
         if not some:
             return NOTHING
         # Rules with most to do were deployed first: a part's own order need not be that of all.
         is_in_order = len(some) == 1 and _is_rising(some[0][1])
         return some[0][0] if is_in_order else Merged(some)
 
-    def _let_come(self) -> bool:
-        """Rules that are coming begin (catalogue, Law 5) where they can; whether any does."""
-        have_come = [part.engine.let_come() for part in self._parts]
-        return self._catalogue.let_come() or any(have_come)
+    def _turn(self) -> bool:
+        """As the catalogue's, for all parts."""
+        if not self._catalogue.has_turns:
+            return False
+        have_turned = [part.engine.turn() for part in self._parts]
+        return self._catalogue.turn() or any(have_turned)
 
     def _evaluated(self, marks: int | Mapping[str, int]) -> list[Ranked]:
         """What the parts have detected with these marks."""

@@ -706,3 +706,49 @@ def test_nothing_else_may(written, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outcome.experiment.book, "confirmed_at", begun)
     (_, out_of_order) = check(outcome)
     assert "out of order: Alarm of rexmq/rule/gates" in out_of_order
+
+
+CYCLE = """event A(n: int)
+event B(n: int)
+event C(n: int)
+event D(n: int)
+rule x: define X(n: int) from C() as c and each Z() within 2 s from c where n = 1
+rule z: define Z(n: int) from A() as a where n = 1
+rule back: define Z(n: int) from B() as b and not X() within 5 s from b where n = 2
+rule above: define W(n: int) from D() as d and not X() within 5 s from d where n = 3
+"""
+
+
+def cyclic(written, name: str, more: str) -> Outcome:
+    """Three brokers, the sink at the root; Z is found together with what X ends with, or before."""
+    times = {"A": (2, 6, 8, 12, 15, 18, 25), "B": (1, 7, 30), "C": (2, 6, 8, 12, 15, 18, 25)}
+    text = f'strategy = "{name}"\nrules = "rules.tesla"\n[protocol]\n'
+    text += f"heartbeat_s = 0.2\nlead_s = 60.0\n{more}"
+    files = {}
+    for place, (type_name, own) in enumerate(times.items()):
+        source = f"s{type_name.lower()}"
+        text += f'[[source]]\nname = "{source}"\nbroker = "b{place}"\nevents = "{source}.jsonl"\n'
+        files[f"{source}.jsonl"] = "".join(
+            f'{{"type": "{type_name}", "time": {at}.0, "source": "{source}", "data": {{"n": 1}}}}\n'
+            for at in own
+        )
+    text += '[[sink]]\nname = "k"\nbroker = "b0"\nsubscribe = ["X", "Z"]\n'
+    text += "".join(f'[[broker]]\nname = "b{place}"\n' for place in range(3))
+    text += "".join(
+        f'[[link]]\nbetween = ["b0", "{other}"]\ndelay_ms = 5.0\n' for other in ("b1", "b2")
+    )
+    return Experiment(scenario.read(written(text, CYCLE, **files))).run()
+
+
+@pytest.mark.parametrize("after_s", [1.0, 3.1])
+@pytest.mark.parametrize("name", strategy.names())
+def test_a_cycle_that_is_opened_is_open_from_there_on(written, name: str, after_s: float) -> None:
+    """The rule that closed it is removed; then a link is cut, so all is evaluated once more."""
+    more = '[[change]]\nat_s = 10.5\nbroker = "b1"\nremove = "back"\n'
+    more += f'[[fault]]\nkind = "cut"\nat_s = {10.5 + after_s}\nfor_s = 4.0\n'
+    outcome = cyclic(written, name, more + 'links = [["b0", "b2"]]\n')
+    assert outcome.settled
+    assert check(outcome) == []
+    came = delivered(outcome.experiment.sinks["k"].arrivals).composite
+    found = [one.time // SECOND for one in came if one.type == "X"]
+    assert found == [2, 8, 12, 15, 18, 25]  # by Z a second before, and then by Z of the instant

@@ -1,6 +1,7 @@
 """Deployed rules: what is refused, in which order they run, how marks rise."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -151,7 +152,10 @@ def test_removing_an_unknown_rule_is_a_key_error():
 def arranged_anew(catalogue: Catalogue) -> dict[str, tuple[Rule, int, frozenset[str]]]:
     """What a catalogue that takes all rules at once, in their order, says of each."""
     anew = Catalogue()
-    given = sorted(catalogue.rules, key=lambda one: one.position)
+    given = [
+        replace(one, floor=catalogue.mark(one.rule.name))
+        for one in sorted(catalogue.rules, key=lambda one: one.position)
+    ]
     anew._arrange(given)
     return {one.rule.name: (one.rule, one.rank, one.group) for one in anew.rules}
 
