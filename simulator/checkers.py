@@ -23,7 +23,7 @@ from rules.engine import timers
 from rules.pattern import TIMER
 from simulator.agreement import Part, check_tables, check_trees, parts_of
 from simulator.clients import Client, Manager, Sink, Source
-from simulator.dues import due, misnumbered
+from simulator.dues import due, misnumbered, quiet_way_s
 from simulator.experiment import Experiment, Outcome
 from simulator.faults import FAILURES
 from simulator.hosts import BrokerHost, Failure
@@ -143,8 +143,7 @@ def _behind(experiment: Experiment, sink: Sink) -> Mapping[str, float]:
     """
     found: dict[str, float] = {}
     scenario = experiment.scenario
-    way_s = 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
-    way_s += FAULTY_S if scenario.faults else 0.0
+    way_s = quiet_way_s(scenario) + (FAULTY_S if scenario.faults else 0.0)
     for (name, _), moment in experiment.book.confirmed_at.items():
         if moment <= experiment.first_time:
             continue

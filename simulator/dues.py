@@ -21,6 +21,7 @@ from simulator.oracle import Answer, Oracle, delivered
 
 if TYPE_CHECKING:
     from simulator.experiment import Experiment
+    from simulator.scenario import Scenario
 
 Keys: TypeAlias = Set[tuple[str, str]]
 """Sources and ids of events."""
@@ -138,6 +139,11 @@ def _way_s(experiment: Experiment) -> float:
     is_restless = scenario.changes or any(source.moves for source in experiment.sources)
     if scenario.faults or any(costs) or is_narrow or is_restless:
         return math.inf
+    return quiet_way_s(scenario)
+
+
+def quiet_way_s(scenario: Scenario) -> float:
+    """The same where nothing of that is so, or counts."""
     return 1.0 + 10 * sum(link.quality.delay_s for link in scenario.links)
 
 

@@ -19,7 +19,14 @@ from routing.order import greatest_time
 from routing.partition.asking import Answers, Asked
 from routing.partition.composites import numbered
 from routing.partition.forwarder import Forwarder
-from routing.partition.placement import NOTHING_PULLED, Partition, Pushing, Tree, partition
+from routing.partition.placement import (
+    NOTHING_PULLED,
+    NOWHERE_PUSHED,
+    Partition,
+    Pushing,
+    Tree,
+    partition,
+)
 from routing.partition.pulls import Pulls, roles_at
 from rules.pattern import RuleSet
 
@@ -119,7 +126,7 @@ class ProcessingTree:
         end: int,
         forwarder: Callable[[], Forwarder] = Forwarder,
         masters: Mapping[str, int] = NOTHING_PULLED,
-        pushing: Pushing = frozenset(),
+        pushing: Pushing = NOWHERE_PUSHED,
     ):
         self.random = random
         self.tree = tree

@@ -103,6 +103,14 @@ class Ways(Struct, array_like=True, frozen=True):
     masters: tuple[tuple[Name, Sequence], ...] = ()
     pushed: tuple[tuple[Name, Name, Name], ...] = ()
 
+    def pushed_along(self, root: str) -> dict[str, list[str]]:
+        """Of trees with this root, the brokers that ``pushed`` names, by rule."""
+        found: dict[str, list[str]] = {}
+        for rule, of_root, broker in self.pushed:
+            if of_root == root:
+                found.setdefault(rule, []).append(broker)
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

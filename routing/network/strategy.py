@@ -197,7 +197,7 @@ class Adaptive(DistributedSingleTree):
             for rule in rules
             if rule.name in said and said[rule.name] in masters_of(rule, defined)
         }
-        pushing = frozenset((rule, node) for rule, root, node in ways.pushed if root == tree.root)
+        pushing = ways.pushed_along(tree.root)
         return partition(tree, _names(published), rules, masters, frozenset(shallow), pushing)
 
 

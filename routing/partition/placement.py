@@ -20,7 +20,7 @@ asked for, as if it were published there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,8 +32,9 @@ from rules.pattern import TIMER, Rule, uses_of
 
 NOTHING_PULLED: Mapping[str, int] = {}
 """The masters of no rule: all is sent as it comes."""
-Pushing = frozenset[tuple[str, str]]
-"""Rules that are pulled, and nodes at which, and below which, they are pushed all the same."""
+Pushing = Mapping[str, Collection[str]]
+"""By rule that is pulled, nodes at which, and below which, it is pushed all the same."""
+NOWHERE_PUSHED: Pushing = {}
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,7 @@ def partition(
     rules: Sequence[Rule],
     masters: Mapping[str, int] = NOTHING_PULLED,
     shallow: frozenset[str] = frozenset(),
-    pushing: Pushing = frozenset(),
+    pushing: Pushing = NOWHERE_PUSHED,
 ) -> Partition:
     """Divide rules over a tree.
 
@@ -175,7 +176,7 @@ def partition(
         needs, own = _needs(rule), pulls[rule.name].slaves if rule.name in pulls else frozenset()
         asked = frozenset(name for name in needs if asking[name] > (name in own))
         pull = pulls.get(rule.name)
-        pushers = tree.within(node for name, node in pushing if name == rule.name)
+        pushers = tree.within(pushing.get(rule.name, ()))
         for node in _below(tree, places[rule.name]):
             present, sole = advertisers.seen(node, needs)
             fragment = fragment_of(rule, present, sole, None if node in pushers else pull, asked)

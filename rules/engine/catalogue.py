@@ -391,10 +391,7 @@ class Catalogue:
             group |= {name for name, turn in self._turns.items() if turn.type in group}
         if (one.rank, one.group) == (rank, group):
             return one
-        groups, floor = self.groups, one.floor
-        if one.group in groups.numbers:
-            floor = max(floor, groups.mark(one.group))
-        return replace(one, rank=rank, group=group, floor=floor)
+        return replace(one, rank=rank, group=group, floor=self._reached(one))
 
     def _count(self, one: Deployed) -> Deployed:
         """Enter a rule, and the schemas that it knows."""

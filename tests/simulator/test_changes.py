@@ -670,7 +670,7 @@ rule sirens: define Alarm(id: string) from Siren() as s where id = s.id
 """
 
 
-def late_sirens(written, siren_s: float) -> Outcome:
+def late_sirens(written) -> Outcome:
     """A rule comes after its sink has got what another finds at 5 s; sirens say nothing before."""
     line = '{{"type": "{}", "time": {}, "source": "{}", "data": {{"id": "a"}}}}\n'
     text = (
@@ -683,7 +683,7 @@ def late_sirens(written, siren_s: float) -> Outcome:
         '[[fault]]\nkind = "skew"\nat_s = 0.0\nfor_s = 60.0\nvalue = -20.0\nsources = ["sirens"]\n'
     )
     gates = "".join(line.format("Gate", at, "gates") for at in (1.0, 5.0))
-    files = {"gates.jsonl": gates, "sirens.jsonl": line.format("Siren", siren_s, "sirens")}
+    files = {"gates.jsonl": gates, "sirens.jsonl": line.format("Siren", 4.0, "sirens")}
     path = written(text, ALARMS, **files)
     path.with_name("sirens.tesla").write_text(SIRENS)
     return Experiment(scenario.read(path)).run()
@@ -691,7 +691,7 @@ def late_sirens(written, siren_s: float) -> Outcome:
 
 def test_what_a_rule_finds_of_before_it_came_may_come_behind_what_others_found(written) -> None:
     """Nothing that it needs had been published, so it holds from the beginning (protocol.md 5)."""
-    outcome = late_sirens(written, 4.0)
+    outcome = late_sirens(written)
     came = delivered(outcome.experiment.sinks["k"].arrivals).composite
     assert [one.time for one in came] == [SECOND, 5 * SECOND, 4 * SECOND]
     assert check(outcome) == []
@@ -701,7 +701,7 @@ def test_what_a_rule_finds_of_before_it_came_may_come_behind_what_others_found(w
 
 def test_nothing_else_may(written, monkeypatch: pytest.MonkeyPatch) -> None:
     """The very same, but that it had been there from the first."""
-    outcome = late_sirens(written, 4.0)
+    outcome = late_sirens(written)
     begun = dict.fromkeys(outcome.experiment.book.confirmed_at, 0.0)
     monkeypatch.setattr(outcome.experiment.book, "confirmed_at", begun)
     (_, out_of_order) = check(outcome)

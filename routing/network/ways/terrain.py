@@ -349,11 +349,8 @@ class Terrain:
                 pull = self._pull_of(name, number)
                 if pull is not None:
                     pulls[name] = pull
-        tops: dict[str, list[str]] = defaultdict(list)
-        for name, root, top in ways.pushed:
-            if root == tree.root and name in pulls:
-                tops[name].append(top)
-        return Pulling(pulls, {name: tree.within(own) for name, own in sorted(tops.items())})
+        tops = sorted(ways.pushed_along(tree.root).items())
+        return Pulling(pulls, {name: tree.within(own) for name, own in tops if name in pulls})
 
     @cached_property
     def rarest(self) -> Mapping[str, int]:

@@ -3,7 +3,6 @@
 Masters are chosen at random, also ones that nobody would choose.
 """
 
-import itertools
 import os
 from collections.abc import Mapping
 from random import Random
@@ -79,8 +78,10 @@ class ChangingMasters(ProcessingTree):
             for rule in self.rules.rules
             if (numbers := masters_of(rule, defined)) and self.random.random() < 0.8
         }
-        pairs = itertools.product(sorted(self.masters), self.nodes)
-        self.pushing = frozenset(pair for pair in pairs if self.random.random() < 0.2)
+        self.pushing = {
+            rule: [node for node in self.nodes if self.random.random() < 0.2]
+            for rule in sorted(self.masters)
+        }
         self.changed += self._follow(self.divided())
         for name, node in self.nodes.items():
             below = self.tree.children.get(name, ())
