@@ -16,12 +16,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from routing.messages import Ways
 from routing.network.ways.repeating import Repeating
 from routing.network.ways.sizes import ASKING, MESSAGE, answer_bytes
-from routing.network.ways.terrain import Pulling
+from routing.network.ways.terrain import Along
 from routing.partition.placement import Tree
 from routing.partition.pulling import Pull
 
@@ -31,48 +30,34 @@ _OnLinks = dict[tuple[str, str, str], set[str]]
 """By source, and the brokers below and above a link, what goes over it unasked for any tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Along:
-    """One tree, where rules are evaluated there, and how they are pulled."""
-
-    tree: Tree
-    places: Mapping[str, str]
-    pulling: Pulling
-
-
 class Frontiers(Repeating):
     """What is saved where rules are pushed over some links of a network."""
 
     def frontiers(self, ways: Ways) -> Iterator[tuple[Pushed, ...]]:
         """For each tree along which rules are pulled, where they had better be pushed."""
         routed, roots = self._split(ways)
-        names = self._below(routed) & set(ways.deep)
-        places = self._single_places(ways)
-        along = _Along(self.facts.single, places, self._pulling(ways, self.facts.single, names))
-        yield self._frontier(along, self._on_links([(along, self._below(routed))]))
-        trees = []
-        for root, wanted in roots.items():
-            tree, names = self.facts.trees[root], self._below(wanted)
-            along = _Along(tree, self._own_places[root], self._pulling(ways, tree, names))
-            trees.append((along, names))
-        on_links = self._on_links(trees)
-        for along, _ in trees:
-            yield self._frontier(along, on_links)
+        single = self._along_single(ways, routed)
+        own = [self._along_own(ways, root, wanted) for root, wanted in roots.items()]
+        for trees in ([single], own):
+            on_links = self._on_links(trees)
+            for along in trees:
+                yield self._frontier(along, on_links)
 
-    def _on_links(self, trees: Iterable[tuple[_Along, set[str]]]) -> _OnLinks:
-        """What goes unasked for the rules of some types along each of these trees."""
+    def _on_links(self, trees: Iterable[Along]) -> _OnLinks:
+        """What goes unasked along each of these trees."""
         found: _OnLinks = defaultdict(set)
-        for along, names in trees:
-            carried = self._carried(along.tree, names, along.places, along.pulling)
-            for (source, node), types in carried.items():
+        for along in trees:
+            for (source, node), types in self._carried(along).items():
                 found[source, node, along.tree.fathers[node]] |= types
         return found
 
-    def _frontier(self, along: _Along, on_links: _OnLinks) -> tuple[Pushed, ...]:
+    def _frontier(self, along: Along, on_links: _OnLinks) -> tuple[Pushed, ...]:
         """The frontiers of one tree. ``on_links``: what goes unasked below them is added."""
         tree, found = along.tree, list[Pushed]()
-        for rule, pull in sorted(along.pulling.pulls.items()):
-            asked = self._asked(tree, pull, along.places[self._defines[rule]])
+        for rule, pull in sorted(along.pulls.items()):
+            asked: dict[str, dict[str, set[str]]] = defaultdict(dict)
+            for (source, node), types in self._asked(along, rule).items():
+                asked[node][source] = types
             saved = {
                 node: self._saved(rule, pull, (node, tree.fathers[node]), of, on_links)
                 for node, of in asked.items()
@@ -83,13 +68,6 @@ class Frontiers(Repeating):
                     on_links[source, node, tree.fathers[node]] |= types
             found += ((rule, tree.root, top) for top in tops)
         return tuple(found)
-
-    def _asked(self, tree: Tree, pull: Pull, place: str) -> dict[str, dict[str, set[str]]]:
-        """By the broker below each link, and by source, the types that a rule asks for over it."""
-        asked: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for used, source, node in self._steps(tree, sorted(pull.slaves), place):
-            asked[node][source].add(used)
-        return asked
 
     def _saved(
         self,

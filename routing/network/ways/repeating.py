@@ -10,13 +10,12 @@ nobody changes often.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 from matcher.model import MICROSECONDS
 from routing.messages import Ways
-from routing.network.ways.terrain import NONE_PULLED, Pulling, Terrain
-from routing.partition.placement import Tree
+from routing.network.ways.terrain import Along, Terrain
 from routing.partition.windows import Distances
 
 Places = frozenset[tuple[str, str]]
@@ -30,50 +29,42 @@ class Repeating(Terrain):
 
     def price(self, now: Ways, then: Ways) -> float:
         """Bytes over all links, a second."""
-        single = self.facts.single
         before, after = self._split(now), self._split(then)
         total = 0.0
-        places = self._single_places(then)
-        if self._laid(after[0], places) - self._laid(before[0], self._single_places(now)):
-            names = self._below(after[0])
-            pulling = self._pulling(then, single, names & set(then.deep))
-            total += self._load(single, names, places, pulling)
+        along, was = self._along_single(then, after[0]), self._along_single(now, before[0])
+        if _laid(along) - _laid(was):
+            total += self._load(along)
         else:
-            pulled = self._masters(now, single, before[0]) - self._masters(then, single, after[0])
-            freed = {self.defined_by(rule) for rule, *_ in pulled} & self._below(after[0])
-            total += self._load(single, freed, places, NONE_PULLED)
+            pulled = self._masters(now, was) - self._masters(then, along)
+            freed = {self.defined_by(rule) for rule, *_ in pulled} & along.types
+            total += self._load(replace(along, types=freed, pulls={}, pushed={}))
         for root, wanted in after[1].items():
-            tree, places = self.facts.trees[root], self._own_places[root]
+            along = self._along_own(then, root, wanted)
             is_same = before[1].get(root) == wanted
-            if not is_same or self._masters(now, tree, wanted) != self._masters(then, tree, wanted):
-                names = self._below(wanted)
-                total += self._load(tree, names, places, self._pulling(then, tree, names))
+            if not is_same or self._masters(now, along) != self._masters(then, along):
+                total += self._load(along)
         return total * min(1.0, self._reach_s / self.facts.age)
 
-    def _laid(self, types: Iterable[str], places: Mapping[str, str]) -> Places:
-        return frozenset((name, places[name]) for name in self._below(types))
-
-    def _masters(self, ways: Ways, tree: Tree, wanted: Iterable[str]) -> Masters:
-        pulling = self._pulling(ways, tree, self._below(wanted))
+    def _masters(self, ways: Ways, along: Along) -> Masters:
+        """The masters along a tree, with those of rules at its root, where none is heeded."""
+        every = self._along(ways, along.tree, along.types, along.places, along.types)
         return frozenset(
-            (name, pull.number, pulling.pushed.get(name, frozenset()))
-            for name, pull in pulling.pulls.items()
+            (name, pull.number, every.pushed.get(name, frozenset()))
+            for name, pull in every.pulls.items()
         )
 
-    def _load(
-        self,
-        tree: Tree,
-        types: Iterable[str],
-        places: Mapping[str, str],
-        pulling: Pulling,
-    ) -> float:
-        """The bytes of the events that go up a tree for the rules of some types, in a second."""
-        carried = self._carried(tree, types, places, pulling)
+    def _load(self, along: Along) -> float:
+        """The bytes of the events that go up a tree, in a second."""
+        carried = self._carried(along)
         total = sum(self._events(carried[link]) for link in sorted(carried))
-        return total + self._awoken(tree, places, pulling, carried)
+        return total + self._awoken(along, carried)
 
     @cached_property
     def _reach_s(self) -> float:
         """How far back rules reach, at most, in seconds."""
         far = max((Distances.of(rule).longest for rule in self.facts.rules), default=0)
         return far / MICROSECONDS
+
+
+def _laid(along: Along) -> Places:
+    return frozenset((name, along.places[name]) for name in along.types)

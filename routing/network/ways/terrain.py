@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,14 +53,16 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulling:
-    """How rules are pulled along one tree, by name, and at which brokers each is pushed (Ways)."""
+class Along:
+    """What goes along one tree: types whose rules are evaluated there, and where; how these are
+    pulled, by name, and at which brokers each is pushed (Ways).
+    """
 
+    tree: Tree
+    types: Set[str]
+    places: Mapping[str, str]
     pulls: Mapping[str, Pull]
     pushed: Mapping[str, frozenset[str]]
-
-
-NONE_PULLED = Pulling({}, {})
 
 
 class Terrain:
@@ -228,40 +230,35 @@ class Terrain:
                     for node in self._up(tree, home, place):
                         yield name, home, node
 
-    def _carried(
-        self,
-        tree: Tree,
-        types: Iterable[str],
-        places: Mapping[str, str],
-        pulling: Pulling,
-    ) -> dict[tuple[str, str], set[str]]:
-        """What goes up a tree unasked for the rules of some types."""
-        carried: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for name in sorted(types):
-            unasked = self._unasked(name, pulling.pulls)
-            for used, source, node in self._steps(tree, unasked, places[name]):
+    def _carried(self, along: Along) -> dict[tuple[str, str], set[str]]:
+        """What goes up a tree unasked."""
+        tree, carried = along.tree, defaultdict[tuple[str, str], set[str]](set)
+        for name in sorted(along.types):
+            unasked = self._unasked(name, along.pulls)
+            for used, source, node in self._steps(tree, unasked, along.places[name]):
                 carried[source, node].add(used)
-        for rule, nodes in pulling.pushed.items():
-            slaves, place = pulling.pulls[rule].slaves, places[self._defines[rule]]
-            for used, source, node in self._steps(tree, slaves, place):
+        for rule, nodes in along.pushed.items():
+            for (source, node), types in self._asked(along, rule).items():
                 if node in nodes:
-                    carried[source, node].add(used)
+                    carried[source, node] |= types
         return carried
 
-    def _awoken(
-        self,
-        tree: Tree,
-        places: Mapping[str, str],
-        pulling: Pulling,
-        carried: Carried,
-    ) -> float:
+    def _asked(self, along: Along, rule: str) -> dict[tuple[str, str], set[str]]:
+        """What a rule that is pulled would ask for up a tree if it were pushed nowhere."""
+        asked: dict[tuple[str, str], set[str]] = defaultdict(set)
+        slaves, place = sorted(along.pulls[rule].slaves), along.places[self._defines[rule]]
+        for used, source, node in self._steps(along.tree, slaves, place):
+            asked[source, node].add(used)
+        return asked
+
+    def _awoken(self, along: Along, carried: Carried) -> float:
         """The bytes of the events that are asked for, beside what is carried unasked, a second."""
         total = 0.0
-        for name, pull in pulling.pulls.items():
-            place = places[self._defines[name]]
+        for name, pull in along.pulls.items():
+            place = along.places[self._defines[name]]
             for around in pull.around:
                 share = self._forecast.awake(pull.master.type.name, around.before + around.after)
-                for used, source, node in self._steps(tree, (around.type,), place):
+                for used, source, node in self._steps(along.tree, (around.type,), place):
                     if used not in carried.get((source, node), ()):
                         total += share * self._events((used,))
         return total
@@ -341,16 +338,33 @@ class Terrain:
         rates = {name: self._forecast.rate(name) for name in self._homes}
         return Weights(facts.single, facts.published, facts.rules, rates).choose()
 
-    def _pulling(self, ways: Ways, tree: Tree, types: Container[str]) -> Pulling:
-        """How rules that define some types are pulled along a tree."""
+    def _along_single(self, ways: Ways, routed: Iterable[str]) -> Along:
+        """What goes along the single tree, where these types and what they need do."""
+        types, places = self._below(routed), self._single_places(ways)
+        return self._along(ways, self.facts.single, types, places, types & set(ways.deep))
+
+    def _along_own(self, ways: Ways, root: str, wanted: Iterable[str]) -> Along:
+        """The same along the tree of a broker whose sinks find these types for themselves."""
+        types, places = self._below(wanted), self._own_places[root]
+        return self._along(ways, self.facts.trees[root], types, places, types)
+
+    def _along(
+        self,
+        ways: Ways,
+        tree: Tree,
+        types: Set[str],
+        places: Mapping[str, str],
+        pulled: Container[str],
+    ) -> Along:
         pulls = {}
         for name, number in ways.masters:
-            if self._defines.get(name) in types:  # it may have been removed
+            if self._defines.get(name) in pulled:  # it may have been removed
                 pull = self._pull_of(name, number)
                 if pull is not None:
                     pulls[name] = pull
         tops = sorted(ways.pushed_along(tree.root).items())
-        return Pulling(pulls, {name: tree.within(own) for name, own in tops if name in pulls})
+        pushed = {name: tree.within(own) for name, own in tops if name in pulls}
+        return Along(tree, types, places, pulls, pushed)
 
     @cached_property
     def rarest(self) -> Mapping[str, int]:

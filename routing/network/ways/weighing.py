@@ -19,7 +19,7 @@ from functools import cached_property
 from routing.messages import Ways
 from routing.network.ways.frontiers import Frontiers
 from routing.network.ways.sizes import ASKING, MESSAGE, PART, answer_bytes
-from routing.network.ways.terrain import Carried, Pulling
+from routing.network.ways.terrain import Along, Carried
 from routing.partition.placement import Tree
 
 
@@ -62,15 +62,12 @@ class Weighing(Frontiers):
         return total
 
     def _single(self, routed: set[str], ways: Ways, company: Collection[str]) -> float:
-        tree = self.facts.single
-        names = self._below(routed)
-        places = self._single_places(ways)
-        pulling = self._pulling(ways, tree, names & set(ways.deep))
-        carried = self._carried(tree, names, places, pulling)
-        total = self._pulled(tree, places, pulling, carried)
+        along = self._along_single(ways, routed)
+        carried = self._carried(along)
+        total = self._pulled(along, carried)
         for (source, _), types in carried.items():
             total += self._often[source] * (MESSAGE + self._marks(types)) + self._events(types)
-        return total + self._flows(routed, places, company)
+        return total + self._flows(routed, along.places, company)
 
     def _flows(
         self, routed: set[str], places: Mapping[str, str], company: Collection[str]
@@ -100,13 +97,11 @@ class Weighing(Frontiers):
         total = 0.0
         links: dict[tuple[str, str, str], _Traffic] = defaultdict(_Traffic)
         for root, wanted in roots.items():
-            tree, places = self.facts.trees[root], self._own_places[root]
-            names = self._below(wanted)
-            pulling = self._pulling(ways, tree, names)
-            carried = self._carried(tree, names, places, pulling)
-            total += self._pulled(tree, places, pulling, carried)
+            along = self._along_own(ways, root, wanted)
+            carried = self._carried(along)
+            total += self._pulled(along, carried)
             for (source, node), types in carried.items():
-                traffic = links[source, node, tree.fathers[node]]
+                traffic = links[source, node, along.tree.fathers[node]]
                 traffic.parts += 1
                 traffic.marks += self._marks(types)
                 traffic.types |= types
@@ -141,27 +136,20 @@ class Weighing(Frontiers):
                 traffic.marks += self._rule_marks(self._told_by(source, names))
         return total
 
-    def _pulled(
-        self,
-        tree: Tree,
-        places: Mapping[str, str],
-        pulling: Pulling,
-        carried: Carried,
-    ) -> float:
+    def _pulled(self, along: Along, carried: Carried) -> float:
         """What is asked for, and asking and answering, of rules that are pulled."""
-        total = self._awoken(tree, places, pulling, carried)
+        total, forecast = self._awoken(along, carried), self._forecast
         awaited: dict[tuple[str, str], float] = {}
-        for name, pull in pulling.pulls.items():
-            place, pushed = places[self._defines[name]], pulling.pushed.get(name, frozenset())
-            master, forecast = pull.master.type.name, self._forecast
-            asked: dict[tuple[str, str], int] = {}
-            for around in pull.around:
-                for _, source, node in self._steps(tree, (around.type,), place):
-                    if node not in pushed:
-                        asked[source, node] = max(around.after, asked.get((source, node), 0))
+        for name, pull in along.pulls.items():
+            master, pushed = pull.master.type.name, along.pushed.get(name, frozenset())
+            asked = {
+                link: types
+                for link, types in self._asked(along, name).items()
+                if link[1] not in pushed
+            }
             total += forecast.rate(master) * ASKING * len({node for _, node in asked})
-            for link, after in asked.items():
-                share = forecast.awake(master, after)
+            for link, types in asked.items():
+                share = forecast.awake(master, pull.after(types))
                 total += share * self._often[link[0]] * answer_bytes(name, self.facts.time)
                 awaited[link] = max(share, awaited.get(link, 0.0))
         alone = awaited.keys() - carried.keys()
