@@ -1,4 +1,4 @@
-"""Rules over recorded events, in process (cli.md, detect): one pass, results as they come.
+"""Rules over recorded events, in process (docs/cli.md): one pass, results as they come.
 
 The rules file's own declarations go before what is inferred from the events; every other type of
 the events is known to the rules by its first event (tesla.md E5). What is detected goes to a

@@ -31,4 +31,4 @@ class BadEvent(EventError):
 
 
 class FilterError(EventError):
-    """A constraint or a filter that no event could be held against (cli.md, Files)."""
+    """A constraint or a filter that no event could be held against (docs/matching.md)."""

@@ -1,4 +1,4 @@
-"""The event model: typed events, moved in columns (tesla.md E1 to E5; architecture.md 3).
+"""The event model: typed events, moved in columns (tesla.md E1 to E5; decision 3).
 
 Rule 1: an :class:`EventBatch` holds events of one type as columns. No per-event Python stands on
 a hot path, so every operation here works on whole columns; :class:`Event`, one event as a row,

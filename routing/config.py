@@ -10,7 +10,7 @@ from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
 
 
 class Late(enum.Enum):
-    """What becomes of events that break their source's promise (architecture.md 4.2).
+    """What becomes of events that break their source's promise (protocol.md section 4).
 
     Either way they take no part in detection, and are counted and reported to their source.
     """

@@ -1,4 +1,4 @@
-"""The client's side of the protocol, without sockets, clocks or threads (architecture.md 4).
+"""The client's side of the protocol, without sockets, clocks or threads (protocol.md section 8).
 
 A Conversation outlives its links: ``connect`` on a fresh link says Hello; once welcomed, it
 advertises and subscribes again and sends again what was not acknowledged. Outcomes come out of

@@ -1,4 +1,4 @@
-"""The broker's side of the protocol, without sockets, clocks or threads (architecture.md 4).
+"""The broker's side of the protocol, without sockets, clocks or threads (protocol.md section 8).
 
 ``receive`` or ``receive_frames`` for what came, ``lose`` for a link that broke, ``handle_timer``
 when ``next_timer`` is due; after each of them the host carries out ``take_effects``, unless it

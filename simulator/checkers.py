@@ -139,7 +139,7 @@ def _told_apart(experiment: Experiment, behind: Mapping[str, float], answer: Ans
 
 def _behind(experiment: Experiment, sink: Sink) -> Mapping[str, float]:
     """By the source of what they find, up to where a sink may have had composite events of others
-    when a rule came: what that finds of before comes behind these (docs/protocol.md, section 5).
+    when a rule came: what that finds of before comes behind these (protocol.md section 5).
     """
     found: dict[str, float] = {}
     scenario = experiment.scenario
@@ -167,7 +167,7 @@ def _is_torn(experiment: Experiment) -> bool:
 def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
     """Without the order in which published events came, where brokers fail, or where trees are
     built anew and the sink has not been there from the first, with all that it wants: what is sent
-    again may come behind later ones then (docs/protocol.md, section 9).
+    again may come behind later ones then (protocol.md section 9).
     """
     fails = any(fault.kind in FAILURES for fault in experiment.scenario.faults)
     confirmed_at = max((wish.confirmed_at for wish in sink.wishes.values()), default=math.inf)

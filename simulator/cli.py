@@ -1,4 +1,4 @@
-"""``rexmq simulate``: one scenario, or a sweep, from its file to its tables (cli.md)."""
+"""``rexmq simulate``: one scenario, or a sweep, from its file to its tables (docs/scenarios.md)."""
 
 from __future__ import annotations
 

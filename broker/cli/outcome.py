@@ -1,4 +1,4 @@
-"""Exit statuses, and which exception means which (cli.md).
+"""Exit statuses, and which exception means which (docs/cli.md).
 
 The classes are imported when something has gone wrong, not before: they belong to packages that
 most commands never load.

@@ -1,4 +1,4 @@
-"""Where a client finds its broker when it is told nothing else (cli.md)."""
+"""Where a client finds its broker when it is told nothing else (docs/cli.md)."""
 
 from __future__ import annotations
 

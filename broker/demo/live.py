@@ -2,7 +2,7 @@
 
 Each publisher works in a thread of its own, through its log in order of time, a stretch after
 another, and with each stretch it promises that nothing earlier follows. How far one may run ahead
-of the others is the broker's to say (architecture.md 4.2): it withholds credit. When all
+of the others is the broker's to say (protocol.md section 4): it withholds credit. When all
 have closed, every instant is complete, and the broker says that no more can come.
 
 Several brokers form a ring with a chord (cycles, that is); publishers, subscriber and rule manager

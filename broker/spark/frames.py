@@ -1,4 +1,4 @@
-"""DataFrames of events in one form, whatever form they come in (cli.md, Files).
+"""DataFrames of events in one form, whatever form they come in (docs/spark.md).
 
 A frame is *wide*: a row an event, of whatever type, in the columns ``type``, ``time`` (int64,
 microseconds), ``source``, ``sequence``, ``id`` and one column for each attribute of the types, two

@@ -1,4 +1,4 @@
-"""Batches of events as bytes: docs/protocol.md, section 3.
+"""Batches of events as bytes: protocol.md section 3.
 
 An event is a dict of ``type``, ``time`` (microseconds since the epoch), ``source``, ``sequence``,
 ``id`` and ``data``; one that a rule found has ``cause`` too, the ids of what set it off.

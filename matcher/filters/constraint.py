@@ -1,10 +1,10 @@
-"""Constraints and filters: what content-based matching asks of one event (thesis 4.2; cli.md).
+"""Constraints and filters: what content-based matching asks of one event (thesis 4.2).
 
 A *constraint* compares one named attribute with a constant, a *filter* is a conjunction of
 constraints, a *predicate* the disjunction of the filters that one *interface* exposes.
 
 Law 1: values are numbers, texts or bools. A constraint on an absent attribute, or on one of
-another kind, is false, ``!=`` included (cli.md, Files).
+another kind, is false, ``!=`` included (docs/matching.md).
 
 Law 2: numbers compare exactly by value, an int with a float too, and texts by code point
 (tesla.md S10). A NaN in an event is a number that is unequal to all; as an operand it is refused,
@@ -30,7 +30,7 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
 class Operator(enum.IntEnum):
-    """Operators of constraints (cli.md, Files); the numbers stand for them in arrays."""
+    """Operators of constraints (docs/matching.md); the numbers stand for them in arrays."""
 
     EQUAL = 0
     UNEQUAL = 1

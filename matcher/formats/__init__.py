@@ -1,4 +1,4 @@
-"""Files of events and of filters (cli.md, Files): JSON lines, CSV, Parquet and Arrow IPC.
+"""Files of events and of filters (docs/files.md): JSON lines, CSV, Parquet and Arrow IPC.
 
 ``files`` chooses by a file's ending between ``jsonlines`` (whose attributes ``jsondata`` decodes),
 ``csvfiles``, ``parquetfiles`` and ``ipcfiles`` (``pieces``, ``tabular`` and ``arrowcolumns`` are

@@ -1,4 +1,4 @@
-"""CSV files of one event type (cli.md, Files): RFC 4180, with a line of names first.
+"""CSV files of one event type (docs/files.md): RFC 4180, with a line of names first.
 
 The columns are those of any table of events. Everything is text here, so a type's schema, where
 none is declared, is read from the texts of its first event: ``true`` and ``false`` are bools,

@@ -1,4 +1,4 @@
-"""Files of events, by the endings of their names (cli.md, Files).
+"""Files of events, by the endings of their names (docs/files.md).
 
 ``.jsonl``, ``.parquet``, ``.arrow`` and ``.csv`` say the form, ``.gz`` or ``.zst`` after it the
 compression. Every form is read and written a piece at a time, so memory does not follow the

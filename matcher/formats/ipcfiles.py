@@ -1,4 +1,4 @@
-"""Arrow IPC files of one event type (cli.md, Files), a piece at a time.
+"""Arrow IPC files of one event type (docs/files.md), a piece at a time.
 
 A file is read as the stream that it contains, which needs no seeking, so that it may come
 compressed; the stream form is read too. Strings are written in full: a file of this form has

@@ -1,4 +1,4 @@
-"""The files of ``rexmq match`` (cli.md, Files): filters, and events that need no type.
+"""The files of ``rexmq match`` (docs/matching.md): filters, and events that need no type.
 
 Filters are JSON lines: ``{"filter": 331, "interface": 1, "type": null, "constraints":
 [["a4", "prefix", "fj"], ["a8", ">", 51]]}``, ``type`` and ``constraints`` being optional. Events

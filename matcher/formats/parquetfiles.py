@@ -1,4 +1,4 @@
-"""Parquet files of one event type (cli.md, Files), a piece at a time.
+"""Parquet files of one event type (docs/files.md), a piece at a time.
 
 Strings stay dictionary-encoded all the way. A first look reads the column of times alone.
 """

@@ -1,4 +1,4 @@
-"""Events as CloudEvents JSON lines: the printed form (tesla.md E3; cli.md, Files).
+"""Events as CloudEvents JSON lines: the printed form (tesla.md E3; docs/files.md).
 
 ``specversion, type, time, source, id, data``, in this order, then ``cause`` of a composite
 event: the ids of the events it was made of, terminator first. A primitive event has its

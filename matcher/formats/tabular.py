@@ -1,4 +1,4 @@
-"""Batches and Arrow record batches (cli.md, Files): a column an attribute, numbers not copied.
+"""Batches and Arrow record batches (docs/files.md): a column an attribute, numbers not copied.
 
 Beside the attributes a table has ``time`` (a timestamp, RFC 3339 text or a number of seconds) and
 may have ``type``, ``source``, ``sequence`` and ``id``; ``cause`` is written and never read back.

@@ -194,5 +194,5 @@ MATCHERS: Mapping[str, Callable[[], Matcher]] = {
 
 
 def make(name: str = "auto") -> Matcher:
-    """A matcher by name (cli.md); KeyError for a name that is not in MATCHERS."""
+    """A matcher by name (docs/matching.md); KeyError for a name that is not in MATCHERS."""
     return MATCHERS[name]()

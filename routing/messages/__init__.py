@@ -1,4 +1,4 @@
-"""Everything that crosses a link, as values (architecture.md 4; docs/protocol.md).
+"""Everything that crosses a link, as values (protocol.md section 2; docs/protocol.md).
 
 Times are int microseconds of event time, intervals are seconds; credit and limits count events.
 The annotations are the law for :mod:`routing.wire` too: what they do not allow is not decoded.

@@ -1,4 +1,4 @@
-"""What a client and its broker tell one another (docs/protocol.md, The conversation).
+"""What a client and its broker tell one another (protocol.md section 1).
 
 A conversation starts with ``Hello`` and ``Welcome`` and ends with ``Goodbye`` from either side.
 Requests bear a number that the client chooses, and get exactly one ``Confirmed`` or ``Refused``
@@ -139,7 +139,7 @@ class ShowRule:
 
 @dataclass(frozen=True, slots=True)
 class StatusRequest:
-    """Confirmed with the broker's status (docs/protocol.md)."""
+    """Confirmed with the broker's status (protocol.md section 7)."""
 
     request: Request
 

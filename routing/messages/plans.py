@@ -1,4 +1,4 @@
-"""How the root divides the rules over the brokers: pauses, plans, surveys (architecture.md 4.4)."""
+"""How the root divides the rules over the brokers: pauses, plans, surveys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One end of a link between two brokers: ordered, reliable, resumable (architecture.md 4.1).
+"""One end of a link between two brokers: ordered, reliable, resumable (protocol.md section 9).
 
 What carries the frames may lose, repeat and reorder them, and break; the two ends make of it a
 channel on which every message arrives once and in order, for as long as both remember it.

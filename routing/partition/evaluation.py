@@ -8,7 +8,7 @@ can be neither first nor last, and rules nothing out.
 
 Law 3: what is further behind the mark than the fragment reaches is forgotten. Of all that could
 make an event pass, the last to come is no more than that later than it; and what comes late from
-below was sent because of such an event, and comes before the mark that passes it (4.2).
+below was sent because of such an event, and comes before the mark that passes it.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Law 1: every event travels once, however many fragments let it pass, and whenever they do.
 
 Law 2: marks. A mark of a type promises that all events of the type before it are there, and that
-all that is needed of older events for those instants is there too (4.2). What goes up promises the
+all that is needed of older events for those instants is there too. What goes up promises the
 same: a type's mark goes up as it is while its events pass by themselves, and once the fragments in
 which they wait for others have come as far.
 

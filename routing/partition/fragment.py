@@ -10,7 +10,7 @@ far apart two of them may be, and which attributes must be equal. An event of a 
 *assignment around it* when it has a partner along each link, each partner along its other links,
 and so on. No match of the rule can do without one.
 
-Its *roles* say what is forwarded (4.4):
+Its *roles* say what is forwarded (docs/reproduction/distribution.md):
 
 - :class:`Plain`: all events that satisfy static conditions;
 - :class:`Joined`: events of a member with an assignment around them (terminators, ``each``);

@@ -1,5 +1,5 @@
 """What a node asks of those below for the sake of rules that are pulled, and what was answered
-(thesis 7.3.7, 7.3.8; architecture.md 4.5).
+(thesis 7.3.7, 7.3.8; docs/reproduction/distribution.md).
 
 The node that sees all masters of a rule *asks*: the one that evaluates the rule, and those below it
 whose fragments join the master with others. It asks as soon as a master comes. Every other node
@@ -9,7 +9,7 @@ Law 1: a node that asks has all that it needs of a slave type up to the mark of 
 where an open span begins or has been answered (asking), whichever is least. Where no span is open
 nothing has to be said, however far time goes on.
 
-Law 2: a master may come behind its own mark, when it has waited below for another event (4.2). It
+Law 2: a master may come behind its own mark, when it has waited below for another event. It
 counts for instants from the mark on only, and what it is asked for with is no further behind than
 the rule reaches. So much is still there: the horizon is that far behind the mark. Who has asked
 this node, though, is told nothing beyond that master until it is answered: it may have asked for

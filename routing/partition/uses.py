@@ -3,7 +3,7 @@
 Law: a condition of a clause restricts what the clause looks at only where it says that an attribute
 is equal to one of another event; what equals that in every match, by whatever clauses, restricts it
 as well. What other clauses say of the clause's own event comes too late: it may have been chosen
-before (4.5).
+before.
 """
 
 from __future__ import annotations

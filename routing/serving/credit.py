@@ -1,4 +1,4 @@
-"""How much a source may send (architecture.md 4.2): the bound on everything that waits for it.
+"""How much a source may send (protocol.md section 4): the bound on everything that waits for it.
 
 Law 1: a source has at most ``publish_credit`` events under way. It gets new credit once half of
 that is used up, unless it is withheld.

@@ -1,4 +1,4 @@
-"""Which rules are deployed, since when, and what each of them needs (tesla.md S15, 4.4).
+"""Which rules are deployed, since when, and what each of them needs (tesla.md S15).
 
 Law 1: a text is deployed whole or not at all, and everything that could refuse it is known before
 anything is changed.

@@ -1,4 +1,4 @@
-"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5; 4.2).
+"""What of a Publish is taken, what is late, and what is rejected (tesla.md E1, E5).
 
 Nothing here has a state: :func:`take_in` looks at the message, its source and the advertised
 types, and says what is to be done; or it raises, and nothing was done.
@@ -154,7 +154,7 @@ def _check_distinct(batches: Sequence[EventBatch]) -> None:
 
 
 def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
-    """What lies above the last number taken; the rest was taken before (4.3)."""
+    """What lies above the last number taken; the rest was taken before."""
     return batch.take(slice(int(np.searchsorted(batch.ids.sequence, last, side="right")), None))
 
 

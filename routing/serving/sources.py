@@ -1,4 +1,4 @@
-"""Who publishes, how far, and what each has promised (architecture.md 4.2, 4.3).
+"""Who publishes, how far, and what each has promised (protocol.md section 4).
 
 Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
 name is remembered, over reconnections and restarts.

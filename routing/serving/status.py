@@ -1,4 +1,4 @@
-"""What a node tells of itself: plain data, ready for JSON (docs/protocol.md, Status).
+"""What a node tells of itself: plain data, ready for JSON (protocol.md section 7).
 
 A rule is *waiting* while a type that it needs never had an advertiser; *stalled* when events wait
 for evaluation because a source's link is lost, or because a source has not moved its promise for

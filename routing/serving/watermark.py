@@ -1,4 +1,4 @@
-"""Up to which instant the engine may evaluate (architecture.md 4.2, tesla.md S14).
+"""Up to which instant the engine may evaluate (protocol.md section 4, tesla.md S14).
 
 Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the
 given marks of its types over as floors: what it publishes before them is late. Where events have

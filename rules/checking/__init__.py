@@ -1,4 +1,4 @@
-"""From syntax tree to checked rules: every name resolved, every kind known (tesla.md 3 and 5).
+"""From syntax tree to checked rules: every name resolved, every kind known.
 
 ``checker`` checks a file: its types (``schemas``), then each rule by itself (``clauses`` in a
 ``scope``, ``expressions``, ``alternatives``), then the rules together (``dependencies``).

@@ -4,7 +4,7 @@ Law 1 (S14): results are a function of the set of events. A mark promises that n
 will come any more as a terminator; every instant before it is then evaluated, once, as a whole,
 in order of time.
 
-Law 2 (architecture.md 4.2): events older than a rule's mark may still be pushed. They enter its
+Law 2 (protocol.md section 4): events older than a rule's mark may still be pushed. They enter its
 columns, never as terminators.
 
 Law 3 (S15): a rule sees, in every role, only events from its ``since`` on.

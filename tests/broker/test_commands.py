@@ -1,4 +1,4 @@
-"""The command line, end to end: real processes, results, messages and exit statuses (cli.md)."""
+"""The command line, end to end: real processes, results, messages and exit statuses."""
 
 import json
 import os

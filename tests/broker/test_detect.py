@@ -1,4 +1,4 @@
-"""``rexmq detect`` as cli.md has it, from the command line down to the engines."""
+"""``rexmq detect`` as docs/cli.md has it, from the command line down to the engines."""
 
 import gzip
 import json

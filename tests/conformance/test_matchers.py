@@ -1,4 +1,4 @@
-"""All matchers give what the naive one gives, on random filters and events (cli.md, Files).
+"""All matchers give what the naive one gives, on random filters and events (docs/matching.md).
 
 Each seed is a history of its own: filters come and go, one at a time and in batches, between
 batches of events, mixed and typed. The worlds are small, so that filters and events meet, and

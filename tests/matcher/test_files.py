@@ -1,4 +1,4 @@
-"""Files of events in every form and compression, out and back (cli.md, Files)."""
+"""Files of events in every form and compression, out and back (docs/files.md)."""
 
 import gzip
 import itertools

@@ -1,4 +1,4 @@
-"""Batches and Arrow tables: cli.md Files, tesla.md E5."""
+"""Batches and Arrow tables: docs/files.md, tesla.md E5."""
 
 from decimal import Decimal
 

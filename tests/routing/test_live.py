@@ -1,4 +1,4 @@
-"""The main law: what a network detects is what a recording gives (architecture.md 1).
+"""The main law: what a network detects is what a recording gives (ARCHITECTURE.md).
 
 Random rules and events (tests/cases.py) are published by two sources, each in an order of its
 own, with promises of their own, over links that break; a slow sink subscribes to everything. It

@@ -1,4 +1,4 @@
-"""What a client may send at a node, in any order: nobody else notices (architecture.md 4)."""
+"""What a client may send at a node, in any order: nobody else notices (protocol.md section 1)."""
 
 import random
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Rules that come, or go, while parts of a network are out of reach of each other (4.3, S15).
+"""Rules that come, or go, while parts of a network are out of reach of each other (S15).
 
 What nobody can say of an instant is not said: where somebody is out of reach who publishes what a
 rule needs, it is neither deployed nor removed. Where nobody is, whoever was apart gets all that the

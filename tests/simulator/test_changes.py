@@ -690,7 +690,7 @@ def late_sirens(written) -> Outcome:
 
 
 def test_what_a_rule_finds_of_before_it_came_may_come_behind_what_others_found(written) -> None:
-    """Nothing that it needs had been published, so it holds from the beginning (protocol.md 5)."""
+    """Nothing that it needs had been published, so it holds from the beginning."""
     outcome = late_sirens(written)
     came = delivered(outcome.experiment.sinks["k"].arrivals).composite
     assert [one.time for one in came] == [SECOND, 5 * SECOND, 4 * SECOND]

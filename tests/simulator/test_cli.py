@@ -1,4 +1,4 @@
-"""The command: exit statuses, tables, deliveries (cli.md)."""
+"""The command: exit statuses, tables, deliveries (docs/scenarios.md)."""
 
 import json
 import subprocess

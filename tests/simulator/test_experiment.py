@@ -1,4 +1,4 @@
-"""Runs: exact, the same for a seed, and whole again after faults (architecture.md 4)."""
+"""Runs: exact, the same for a seed, and whole again after faults (docs/scenarios.md)."""
 
 import gc
 import io

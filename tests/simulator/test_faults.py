@@ -1,4 +1,4 @@
-"""The main law in a network that is cut apart: nothing is lost and nothing comes twice (4.3).
+"""The main law in a network that is cut apart: nothing is lost and nothing comes twice.
 
 As tests/simulator/test_law.py, but links of the overlay break for some seconds while events flow,
 other faults happen below them, and now and then the network falls apart. Brokers stay alive. When

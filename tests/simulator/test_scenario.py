@@ -1,4 +1,4 @@
-"""Scenario files: what they say, and how bad ones are refused (cli.md)."""
+"""Scenario files: what they say, and how bad ones are refused (docs/scenarios.md)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Silent sources for which other brokers wait (architecture.md 4.2, ``source_silence_max_s``).
+"""Silent sources for which other brokers wait (protocol.md section 4, ``source_silence_max_s``).
 
 Law 1: only a source's own broker knows when it last spoke, and only the brokers that evaluate rules
 know what waits for it. So these tell the root for which types events have waited since they last

@@ -1,4 +1,4 @@
-"""Surveys: up to where composite events have arrived, so that brokers can forget (4.3).
+"""Surveys: up to where composite events have arrived, so that brokers can forget.
 
 Law 1: a broker that keeps many events of its own sources asks the root for a survey. It goes down
 the tree, the answers come back up, and what they say together is told to all as committed: a

@@ -1,4 +1,4 @@
-"""One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks (4.4).
+"""One broker's part in the evaluation of divided rules: its engine, its forwarder, its marks.
 
 Law 1: how far types and rules are here follows from what sources and children say, and from the
 rules here (progress). That a type has ended is told to the father once all that is needed of it has

@@ -1,4 +1,4 @@
-"""``rexmq check`` and ``rexmq format``: output and exit status (cli.md)."""
+"""``rexmq check`` and ``rexmq format``: output and exit status (docs/cli.md)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``rexmq explain``: output, forms and exit status (cli.md)."""
+"""``rexmq explain``: output, forms and exit status (docs/explain.md)."""
 
 import json
 from pathlib import Path

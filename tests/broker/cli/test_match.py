@@ -1,4 +1,4 @@
-"""``rexmq match`` (cli.md): files, results, errors with their places."""
+"""``rexmq match`` (docs/matching.md): files, results, errors with their places."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""Brokers joined into any graph agree on it, on its centre and on its trees (4.1)."""
+"""Brokers joined into any graph agree on it, on its centre and on its trees."""
 
 import itertools
 from collections.abc import Iterable, Iterator
