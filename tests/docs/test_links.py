@@ -11,10 +11,12 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The names of a page's headings, as its readers' links have them."""
-    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    """The names of a page's headings, as its readers' links have them, and of its own anchors."""
+    text = page.read_text()
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", one).lower() for one in headings)
-    return {re.sub(r"[^\w\- ]", "", one).replace(" ", "-") for one in plain}
+    own = set(re.findall(r'<a id="([\w-]+)"></a>', text))
+    return own | {re.sub(r"[^\w\- ]", "", one).replace(" ", "-") for one in plain}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
