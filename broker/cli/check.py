@@ -23,18 +23,21 @@ def command(rules: Files) -> None:
     from rules.syntax.parser import decode, parse
 
     refused: list[RuleErrors] = []
-    statements: list[ast.Statement] = []
+    rules_read = schemas = 0
     for file in rules:
         try:
             text = decode(file.read_bytes(), str(file))
             load(text, file=str(file))
-            statements.extend(parse(text, file=str(file)).statements)
+            statements = parse(text, file=str(file)).statements
         except RuleErrors as error:
             refused.append(error)
+        else:
+            declared = [one.type.text for one in statements if isinstance(one, ast.Schema)]
+            rules_read += len(statements) - len(declared)
+            schemas += len(set(declared))  # a type may be declared again, as the same
     if refused:
         raise FilesErrors(refused)
-    schemas = sum(isinstance(statement, ast.Schema) for statement in statements)
-    print(f"{_counted(len(statements) - schemas, 'rule')}, {_counted(schemas, 'schema')}: ok")
+    print(f"{_counted(rules_read, 'rule')}, {_counted(schemas, 'schema')}: ok")
 
 
 def _counted(count: int, what: str) -> str:

@@ -4,7 +4,9 @@ Types come first (:mod:`rules.checking.schemas`), then each rule by itself again
 (:mod:`rules.checking.clauses`), then the rules together (:mod:`rules.checking.dependencies`). A
 rule whose types are still open, because some ``define`` leaves kinds out, waits until the rules
 that settle them have been checked; so a recursive type gets its kinds from its rule that is not
-recursive. Everything wrong is reported at once.
+recursive. Where all rules that are left wait, one whose values follow from settled types alone
+settles its own: ``define Alarm(id) from T(id = $i) and not Alarm(id = $i) ... where id = $i``.
+Everything wrong is reported at once.
 """
 
 from __future__ import annotations
@@ -72,6 +74,8 @@ class _Rules:
         self.ready: list[int] = []
         self.waiting: dict[int, set[str]] = {}
         self.waiters: dict[str, list[int]] = {}
+        self.untried: list[int] = []
+        """The waiting rules from which nothing has been inferred since they waited for less."""
 
     def check(self) -> list[Rule | None]:
         """Each rule checked, in the order of the file; None for those with a problem."""
@@ -80,14 +84,16 @@ class _Rules:
             uses = _types_in(rule) & open_ if open_ else set()
             if uses:
                 self.waiting[place] = uses
+                self.untried.append(place)  # ascending, too
                 for name in uses:
                     self.waiters.setdefault(name, []).append(place)
             else:
                 self.ready.append(place)  # ascending, hence a heap already
         while self.ready or self.waiting:
-            if not self.ready:
+            if not self.ready and not self._infer():
                 self._give_up()
-            self._check(heapq.heappop(self.ready))
+            while self.ready:
+                self._check(heapq.heappop(self.ready))
         return self.checked
 
     def _check(self, place: int) -> None:
@@ -107,8 +113,28 @@ class _Rules:
         for place in self.waiters.pop(name, ()):
             uses = self.waiting.get(place, set())
             uses.discard(name)
-            if not uses and self.waiting.pop(place, None) is not None:
+            if uses:
+                heapq.heappush(self.untried, place)
+            elif self.waiting.pop(place, None) is not None:
                 heapq.heappush(self.ready, place)
+
+    def _infer(self) -> bool:
+        """Settle a type by a rule that waits, for another type or for its own, but whose values do
+        not depend on any that is open. Whether there was one.
+        """
+        unheard = Report()  # it is checked once more, with the types that it waits for
+        types = Types(self.schemas.known, (None,))
+        while self.untried:
+            place = heapq.heappop(self.untried)
+            rule, name = self.rules[place], self.rules[place].type.text
+            if place in self.waiting and self.schemas.is_open(name):
+                kinds = self.schemas.drafted(name)
+                _, defined = check_rule(rule, self.names[place], kinds, types, unheard)
+                if defined is not None:
+                    self.schemas.settle(defined)
+                    self._wake(name)
+                    return True
+        return False
 
     def _give_up(self) -> None:
         """No waiting rule can settle the types that they all wait for."""
@@ -118,14 +144,18 @@ class _Rules:
                 kinds = self.schemas.drafted(rule.type.text)
                 for declared in rule.attributes:
                     if kinds.get(declared.name.text) is None:
-                        self.report(
-                            f"the type of {declared.name.text} cannot be inferred",
-                            declared.span,
-                            f"write it: {declared.name.text}: int",
-                        )
+                        self._ask_for(declared.name)
                 self.schemas.lost.add(rule.type.text)
         self.ready.extend(self.waiting)
         self.waiting.clear()
+
+    def _ask_for(self, attribute: ast.Name) -> None:
+        """Report that nothing says of which kind an attribute is."""
+        self.report(
+            f"the type of {attribute.text} cannot be inferred",
+            attribute.span,
+            f"write its type (int, float, bool or string) behind it: {attribute.text}: int",
+        )
 
 
 def _names(rules: Sequence[ast.Rule], report: Report) -> list[str]:

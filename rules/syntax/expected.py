@@ -76,8 +76,12 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | Non
     if word in RESERVED and "NAME" in expected:
         return f"{found.text} is a reserved word"
     if found.type == "_LPAR" and before and before[-1].type == "NAME":
-        names = ", ".join(FUNCTION_NAMES)
-        return did_you_mean(before[-1].text, FUNCTION_NAMES) or f"functions are {names}"
+        if len(before) > 1 and before[-2].type == "_DOT":
+            return "the type of an event is one name, without dots"
+        near = did_you_mean(before[-1].text, FUNCTION_NAMES)
+        if near is None and "WITHIN" in expected:
+            return "an event behind the first is selected: each, first or last stands before it"
+        return near or f"functions are {', '.join(FUNCTION_NAMES)}"
     if word in ("each", "first", "last") and "_AND" in expected:
         return 'clauses are joined by "and"'
     words = _words(expected)
@@ -119,4 +123,5 @@ def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
 def _shown(found: Token) -> str:
     if found.type == "$END":
         return _END
-    return f'"{found.text}"' if len(found.text) <= 40 else f'"{found.text[:40]}..."'
+    shown = found.text if len(found.text) <= 40 else f"{found.text[:40]}..."
+    return f"the string {shown}" if found.type == "STRING" else f'"{shown}"'

@@ -90,6 +90,8 @@ def read(text: str, *, file: str = "<rules>") -> Reading:
 def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
     """What a subscription asks for, ``TYPE`` or ``TYPE(conditions)``; RuleErrors otherwise."""
     tokens, problems = tokenize(text)
+    # No statement begins in a filter: a type may be called event, or rule.
+    tokens = [one._replace(type="NAME") if one.type in ("EVENT", "RULE") else one for one in tokens]
     outcome = _parse(tokens, "subscription")
     if isinstance(outcome, Problem) and not any(token.type == "BAD" for token in tokens):
         problems.append(outcome)
@@ -104,13 +106,16 @@ def parse_filter(text: str, *, file: str = "<subscription>") -> ast.Event:
 
 def _statements(tokens: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """The tokens cut before each ``event``, ``rule`` and ``define`` that begins a statement."""
-    start = 0
+    start, named = 0, False
     for place, token in enumerate(tokens):
         if place > start and token.type in _STARTS:
-            if token.type == "DEFINE" and place - start == 3 and tokens[start].type == "RULE":
-                continue  # ``rule NAME : define`` is one beginning
+            if token.type == "DEFINE" and named:
+                named = False  # ``rule NAME : define`` is one beginning
+                continue
             yield tokens[start:place]
             start = place
+        if place == start:
+            named = token.type == "RULE"
     if start < len(tokens):
         yield tokens[start:]
 

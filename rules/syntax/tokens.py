@@ -6,7 +6,9 @@ is recognised by its neighbours and is a name elsewhere: ``each`` only between `
 event type can stand, ``prefix`` only after an operand, ``event`` only before ``NAME (`` outside
 parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number,
 a type of an attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to
-disentangle.
+disentangle. A mistake right behind such a word must be told where it is, not at the word: so where
+no name could stand anyway, a word of the language is one whatever follows. In ``event a.b(x: int)``
+at the beginning of a text ``event`` is the word, and the dot is what is wrong.
 
 Rule 2: a token bears its value, as :mod:`rules.syntax.words` read it; a number and a unit become
 one, a duration in microseconds. What is wrong with one is a :class:`Problem`, and the token stands
@@ -50,7 +52,20 @@ UNITS: Mapping[str, int] = {
     "days": 86_400_000_000,
 }
 """Microseconds in each unit of time."""
+_MEANT_UNITS: Mapping[str, str] = {
+    **dict.fromkeys(("m", "mi"), "min (minutes) or ms (milliseconds)"),
+    **dict.fromkeys(("minute", "minutes"), "min"),
+    **dict.fromkeys(("second", "seconds"), "s"),
+    **dict.fromkeys(("hr", "hrs"), "h"),
+    **dict.fromkeys(("d", "dy", "dys"), "day"),
+    **dict.fromkeys(("msec", "msecs", "millis", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "micros", "microsecond", "microseconds"), "us"),
+    **dict.fromkeys(("\u00b5s", "\u03bcs"), "us"),  # the sign for micro, and the Greek letter
+}
+"""What units are called elsewhere, and what they are here."""
+_ALL_UNITS = "units are us, ms, s, min, h and day"
 FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
+_TEXTUAL = frozenset({"prefix", "suffix", "contains"})
 
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
@@ -58,6 +73,11 @@ _OPERAND_ENDS = frozenset(
 _TYPE_FOLLOWS = frozenset({"_FROM", "ALL", "EACH", "FIRST", "LAST", "DEFINE", "EVENT"})
 _EVENT_FOLLOWS = frozenset({"_COMMA", "_OR"})
 """What is followed by an event outside parentheses (X1, X2)."""
+_NAME_FOLLOWS = frozenset(
+    {"_LPAR", "RPAR", "_DOT", "_COMMA", "EQUAL", "COMPARISON", "PLUS", "MINUS", "STAR", "SLASH"}
+    | {"PERCENT"}
+)
+"""What stands behind a name: a word that has lost its place is more likely one there."""
 _END = Token("", "", None, Span(0, 0, 1, 1))
 
 
@@ -99,6 +119,16 @@ def _amount(number: str) -> Decimal:
         if not digits.strip("0."):
             return Decimal(0)
         return Decimal("1e-99" if exponent.startswith("-") else "1e99")
+
+
+def _unit_meant(word: str) -> str:
+    """A hint for what is no unit of time: the unit that may be meant, or all of them."""
+    meant = _MEANT_UNITS.get(word)
+    if meant is not None:
+        return f"did you mean {meant}?"
+    if len(word) < 3:  # "ns" is as near to "s" as "w" is to nothing
+        return _ALL_UNITS
+    return did_you_mean(word, UNITS) or _ALL_UNITS
 
 
 # --- words -----------------------------------------------------------------------------------
@@ -153,6 +183,25 @@ class _Recognition:
         """Whether ``NAME (`` stands at ``place``."""
         return self._ahead(place).type == "NAME" and self._ahead(place + 1).type == "_LPAR"
 
+    def _begins(self, place: int) -> bool:
+        """Whether the word at ``place`` can only begin a statement: the one before may have ended,
+        and a name could not stand here.
+        """
+        previous = self.result[-1].type if self.result else "_SEMICOLON"
+        if self.depth or previous == "_SEMICOLON":
+            return not self.depth
+        after = self._ahead(place + 1).type
+        return previous in _OPERAND_ENDS and not self._is_window() and after not in _NAME_FOLLOWS
+
+    def _selects(self, place: int) -> bool:
+        """Whether an event is to follow, be it written as it should or not."""
+        after = self._ahead(place + 1)
+        if after.type != "NAME":
+            return after.type in ("STRING", "NUMBER")
+        if after.text.lower() in _TEXTUAL:
+            return self._opens_event(place + 1)
+        return True
+
     def _is_window(self) -> bool:
         """Whether the number that was read last is the length of a window."""
         return len(self.result) > 1 and self.result[-2].type == "WITHIN"
@@ -160,7 +209,7 @@ class _Recognition:
     def _is_unit(self, token: Token) -> bool:
         """Whether a name after a number is a unit: in a window always, elsewhere if it is one."""
         unit = token.text.lower()
-        return unit in UNITS or self._is_window() or did_you_mean(unit, UNITS) is not None
+        return unit in UNITS or self._is_window() or _unit_meant(unit) != _ALL_UNITS
 
     def _duration(self, token: Token) -> None:
         """A number and a unit become one token, a duration; that of no window may be 0."""
@@ -171,11 +220,7 @@ class _Recognition:
         microseconds: int | str = 1
         if unit not in UNITS:
             self.problems.append(
-                Problem(
-                    f"unknown unit of time {token.text}",
-                    token.span,
-                    did_you_mean(unit, UNITS) or "units are us, ms, s, min, h and day",
-                )
+                Problem(f"unknown unit of time {token.text}", token.span, _unit_meant(unit))
             )
         else:
             microseconds = duration(number.text, unit, may_be_zero=may_be_zero)
@@ -202,7 +247,7 @@ class _Recognition:
         self.result.append(Token("KIND", token.text, kind or Kind.INT, token.span))
 
     def _select(self, place: int, word: str) -> str:
-        if self.depth or not self._opens_event(place + 1):
+        if self.depth or not self._selects(place):
             return "NAME"
         result = self.result
         if result and result[-1].type == "_AND":
@@ -219,7 +264,7 @@ class _Recognition:
 
     def _all(self, place: int, word: str) -> str:
         after_from = bool(self.result) and self.result[-1].type == "_FROM"
-        return "ALL" if after_from and self._opens_event(place + 1) else "NAME"
+        return "ALL" if after_from and self._selects(place) else "NAME"
 
     def _function(self, place: int, word: str) -> str:
         if self._ahead(place + 1).type != "_LPAR":
@@ -251,11 +296,12 @@ class _Recognition:
         return "COMPARISON" if previous in _OPERAND_ENDS else "NAME"
 
     def _event(self, place: int, word: str) -> str:
-        return "EVENT" if not self.depth and self._opens_event(place + 1) else "NAME"
+        declares = not self.depth and self._opens_event(place + 1)
+        return "EVENT" if declares or self._begins(place) else "NAME"
 
     def _rule(self, place: int, word: str) -> str:
         named = self._ahead(place + 1).type == "NAME" and self._ahead(place + 2).type == "_COLON"
-        if not named:
+        if not named and not self._begins(place):
             return "NAME"
         self.depth = 0
         return "RULE"
@@ -268,7 +314,7 @@ _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     **dict.fromkeys(("each", "first", "last"), _Recognition._select),
     "all": _Recognition._all,
     **dict.fromkeys(FUNCTIONS, _Recognition._function),
-    **dict.fromkeys(("prefix", "suffix", "contains"), _Recognition._operator),
+    **dict.fromkeys(_TEXTUAL, _Recognition._operator),
     "event": _Recognition._event,
     "rule": _Recognition._rule,
     "as": _Recognition._as,

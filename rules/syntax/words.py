@@ -222,7 +222,13 @@ def _bad(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     return "BAD", word
 
 
-_MEANT: Mapping[str, str] = {"!": "write != or not", "&": "write and", "|": "write or"}
+_MEANT: Mapping[str, str] = {
+    "!": "write != or not",
+    "&": "write and",
+    "|": "write or",
+    **dict.fromkeys("[{", "write ("),
+    **dict.fromkeys("]}", "write )"),
+}
 _READERS: Mapping[str, Callable[[str, Span, list[Problem]], tuple[str, Any]]] = {
     "name": _name,
     "symbol": _symbol,

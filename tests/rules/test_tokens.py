@@ -21,6 +21,9 @@ def types_of(text: str) -> list[str]:
     [
         ("from A() and each B()", "each", "EACH"),
         ("from A() and each > 3", "each", "NAME"),
+        ("from A() and each B within", "each", "EACH"),
+        ("from A() and each prefix 'b'", "each", "NAME"),
+        ("from all B as b", "all", "ALL"),
         ("from A(x and each (3", "each", "NAME"),  # no select inside parentheses
         ("within 5 min from", "min", "DURATION"),
         ("min = 5", "min", "NAME"),
@@ -33,9 +36,15 @@ def types_of(text: str) -> list[str]:
         ("x prefix y", "prefix", "COMPARISON"),
         ("(prefix = y", "prefix", "NAME"),
         ("event E(", "event", "EVENT"),
-        ("event = 3", "event", "NAME"),
+        ("where event = 3", "event", "NAME"),
+        ("event a.b(", "event", "EVENT"),  # a statement begins here, whatever is wrong with it
+        ("where x = 1 event", "event", "EVENT"),
+        ("where x = 1 event = 2", "event", "NAME"),
+        ("within 5 event from", "event", "DURATION"),
         ("rule r:", "rule", "RULE"),
-        ("rule = 3", "rule", "NAME"),
+        ("where rule = 3", "rule", "NAME"),
+        ("rule r define", "rule", "RULE"),
+        ("consuming A rule my-r:", "rule", "RULE"),
         ("E() as x", "as", "_AS"),
         ("as = 3", "as", "NAME"),
     ],

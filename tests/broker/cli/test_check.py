@@ -26,6 +26,16 @@ def test_what_is_right_is_counted(good: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == "2 rules, 4 schemas: ok\n"
 
 
+def test_a_type_that_is_declared_twice_is_one_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same twice is no error (E5): texts that declare what they use may be joined."""
+    file = tmp_path / "twice.tesla"
+    file.write_text("event Temp(value: float)\nevent Temp(value: double)\n")
+    assert main(["check", str(file)]) == 0
+    assert capsys.readouterr().out == "0 rules, 1 schema: ok\n"
+
+
 def test_every_error_of_every_file_is_printed(
     good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
