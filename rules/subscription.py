@@ -68,10 +68,26 @@ def parse_subscription(
     Raises RuleErrors with every problem of the text, a type that ``schemas`` lacks among them.
     """
     event = parse_filter(text, file=file)
+    found = _checked(event, Types(schemas, ()), text, file)
+    assert found is not None, "an unknown type is a problem"
+    return found
+
+
+def check_filter(text: str, *, file: str = "<subscription>") -> str:
+    """The name of the type that a filter asks for, of which nothing is known yet.
+
+    Raises RuleErrors with every problem of the text that no schema of the type could mend.
+    """
+    event = parse_filter(text, file=file)
+    _checked(event, Types({}, (event.type.text,)), text, file)
+    return event.type.text
+
+
+def _checked(event: ast.Event, types: Types, text: str, file: str) -> Subscription | None:
+    """The filter as far as its type is known: None where ``types`` has it for lost."""
     report = Report()
-    types = Types(schemas, ())
     if event.type.text == TIMER.name:
-        report("Timer is no event that can be subscribed to", event.type.span)
+        report("Timer ticks inside rules only (tesla.md S13)", event.type.span)
     sound = [item for item in event.conditions if not _needs_a_rule(item, report)]
     type_ = types.find(event.type, report)
     scope = Scope(ast.Rule(None, event.type, (), event), report)
@@ -83,9 +99,11 @@ def parse_subscription(
             isinstance(node, AttributeOf) and node.attribute == TIME for node in nodes_of(condition)
         ):
             report("a subscription does not look at times", event.span, "define a rule for them")
-    if report.problems or type_ is None or conditions is None:
+    if report.problems:
         problems = sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE)
         raise RuleErrors(problems, text, file)
+    if type_ is None or conditions is None:
+        return None
     return Subscription(type_, conditions, print_event(event))
 
 

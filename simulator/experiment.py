@@ -25,7 +25,7 @@ from routing.network.brokers.broker import Broker
 from routing.network.making import make_broker
 from routing.overlay.config import OverlayConfig
 from rules.collector import collector_patient
-from rules.subscription import parse_subscription
+from rules.subscription import check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
 from simulator import recordings
 from simulator import scenario as scenario_file
@@ -290,7 +290,7 @@ class Experiment:
     def _refuse_bad_filters(self, published: Mapping[str, EventType]) -> None:
         """Raise RuleErrors for a filter that the types which sinks meet will not do for.
 
-        One to a type that nobody knows by then waits, so it is only read.
+        One to a type that nobody knows by then waits: it is checked as far as that goes.
         """
         begun = [
             found.schemas
@@ -298,11 +298,12 @@ class Experiment:
             if step.at_s is None and found is not None
         ]
         known = {**published, **(begun[0] if begun else {})}
-        for number, sink in enumerate(self.scenario.sinks, 1):
-            for place, text in enumerate(sink.subscribe, 1):
-                file = f"{self.scenario.file}: sink[{number}].subscribe[{place}]"
-                if parse_filter(text, file=file).type.text in known:
-                    parse_subscription(text, known, file=file)
+        for where, text in _filters_of(self.scenario.sinks):
+            file = f"{self.scenario.file}: {where}"
+            if parse_filter(text, file=file).type.text in known:
+                parse_subscription(text, known, file=file)
+            else:
+                check_filter(text, file=file)
 
     def _refuse_faults_of_nobody(self) -> None:
         known = self._places().sources
@@ -421,6 +422,16 @@ class Experiment:
             name = f"rule manager {place}" if place else "rule manager"
             answered = partial(self._answer, place)
             yield Manager(self._place(step.broker or first), name, step.ask, answered)
+
+
+def _filters_of(sinks: Iterable[scenario_file.Sink]) -> Iterator[tuple[str, str]]:
+    """The filters of all sinks, each behind its place in the scenario."""
+    for number, sink in enumerate(sinks, 1):
+        for place, text in enumerate(sink.subscribe, 1):
+            yield f"sink[{number}].subscribe[{place}]", text
+        for turn, then in enumerate(sink.then, 1):
+            for place, text in enumerate(then.subscribe, 1):
+                yield f"sink[{number}].then[{turn}].subscribe[{place}]", text
 
 
 def _subscribers(made: Generated | None) -> Iterator[scenario_file.Sink]:

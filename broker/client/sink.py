@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import methodcaller
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from broker.client.connection import Connection
+from broker.log import log
 from matcher.model import Event, Int64s
 from routing.config import SessionConfig
 from routing.messages import Delivery, WhenFull
@@ -50,8 +51,10 @@ class Sink:
         self._numbers[request] = number
         return request
 
-    def number(self, request: int) -> int:
-        """The number of the subscription that was asked for."""
+    def confirmed(self, request: int, text: str, detail: Mapping[str, Any]) -> int:
+        """Take the broker's answer; gives the number of the subscription that was asked for."""
+        if detail["waits"]:
+            log("warning", "subscription waits: its type is not known yet", {"filter": text})
         return self._numbers.pop(request)
 
     def has_something(self) -> bool:

@@ -76,8 +76,8 @@ class Subscriber(Scoped):
             requests.append(self._sink.subscribe(text))
             return requests[0]
 
-        self._driver.ask(request, self._timeout_s)
-        return self._sink.number(requests[0])
+        detail = self._driver.ask(request, self._timeout_s)
+        return self._sink.confirmed(requests[0], text, detail)
 
     def unsubscribe(self, number: int) -> None:
         """End a subscription."""
@@ -177,8 +177,8 @@ class AsyncSubscriber(AsyncScoped):
             requests.append(self._sink.subscribe(text))
             return requests[0]
 
-        await self._driver.ask(request, self._timeout_s)
-        return self._sink.number(requests[0])
+        detail = await self._driver.ask(request, self._timeout_s)
+        return self._sink.confirmed(requests[0], text, detail)
 
     async def unsubscribe(self, number: int) -> None:
         """See ``Subscriber.unsubscribe``."""

@@ -1,8 +1,9 @@
 """What a sink asked for, and which events of a batch that is.
 
 An event that several subscriptions of one sink match is delivered once, with all their numbers.
-A subscription to a type that is not known yet waits, unchecked, and is checked when the type
-appears; it waits again when the type is forgotten.
+A subscription to a type that is not known yet waits. What no schema could mend is refused at once
+(a parameter, an aggregate, another event); what depends on the schema is checked when the type
+appears. It waits again when the type is forgotten.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
 from routing.messages import Code
 from rules.errors import RuleErrors
-from rules.pattern import TIMER
-from rules.subscription import Subscription, parse_subscription
+from rules.subscription import Subscription, check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
 
 PER_TYPE_MAX = BITS_MAX
@@ -52,14 +52,15 @@ class Interest:
 
 
 def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Interest:
-    """A new subscription; Refusal when its text cannot be a filter."""
+    """A new subscription; Refusal when its text cannot be a filter, of its type or of any."""
     try:
         name = parse_filter(text).type.text
+        found = parse_subscription(text, schemas) if name in schemas else None
+        if found is None:
+            check_filter(text)
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
-    if name == TIMER.name:
-        raise Refusal(Code.BAD_FILTER, "Timer ticks inside rules only (tesla.md S13)")
-    return Interest(number, text, name, None).checked(schemas)
+    return Interest(number, text, name, found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -215,21 +215,23 @@ class Expressions:
         node: ast.Compared,
         place: int,
     ) -> Compare | None:
-        """One link of a chain, ``place`` from its beginning, between checked operands."""
-        if left is None or right is None:
-            return None
+        """One link of a chain, ``place`` from its beginning, between checked operands.
+
+        Of one operand alone, where the other is wrong or its kind is not known, what it is not for.
+        """
+        sound = [one for one in (left, right) if one is not None]
         span = node.operands[place].span.to(node.operands[place + 1].span)
-        if comparison in _TEXTUAL and not left.kind is right.kind is Kind.STRING:
-            wrong = right if left.kind is Kind.STRING else left
+        wrong = next((one for one in sound if one.kind is not Kind.STRING), None)
+        if comparison in _TEXTUAL and wrong is not None:
             self.report(f"{comparison.value} compares strings, not {_NAMES[wrong.kind]}", span)
             return None
-        if left.kind is not right.kind and not (left.kind.is_number and right.kind.is_number):
+        if left is not None and right is not None and not _compare(left.kind, right.kind):
             self.report(f"{_NAMES[left.kind]} against {_NAMES[right.kind]}", span)
             return None
-        if left.kind is Kind.BOOL and comparison in _ORDERING:
+        if comparison in _ORDERING and any(one.kind is Kind.BOOL for one in sound):
             self.report(f"bools have no order for {comparison.value}", span, "use = or !=")
             return None
-        return Compare(comparison, left, right)
+        return None if left is None or right is None else Compare(comparison, left, right)
 
     def _not(self, node: ast.Not, enclosing: Enclosing | None) -> Expression | None:
         operand = self._of_kind(node.operand, enclosing, Kind.BOOL, "the operand of not")
@@ -354,6 +356,11 @@ def as_declared(value: Expression, kind: Kind) -> Expression | None:
     if value.kind is kind:
         return value
     return Convert(value) if value.kind is Kind.INT and kind is Kind.FLOAT else None
+
+
+def _compare(left: Kind, right: Kind) -> bool:
+    """Whether values of these kinds can be compared: equal ones, and numbers."""
+    return left is right or (left.is_number and right.is_number)
 
 
 def _result(function: Function, kind: Kind) -> Kind:

@@ -53,6 +53,35 @@ def test_an_event_goes_from_a_publisher_to_a_subscriber(endpoint, temp):
     )
 
 
+BAD_WHATEVER_THE_TYPE = [
+    ("Unheard(value > $a)", ":1:17: a subscription has no parameters"),
+    ("Unheard(value > Wind.speed)", ":1:17: a subscription knows one event"),
+    ("Unheard(value > Count(Wind() within 5 min from Unheard))", "has no aggregates"),
+    ("Unheard(value prefix 3)", ":1:9: prefix compares strings"),
+]
+"""Filters of a type that nobody knows, and what is wrong with them all the same."""
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_WHATEVER_THE_TYPE)
+def test_a_filter_of_an_unknown_type_is_checked_when_it_is_made(endpoint, text, message):
+    with pytest.raises(RefusedError, match=message) as caught:
+        Subscriber(endpoint, "Unheard(value > 3)", text)
+    assert caught.value.code == "bad-filter"
+
+    async def subscribe():
+        async with AsyncSubscriber(endpoint, "Unheard(value > 3)") as subscriber:
+            await subscriber.subscribe(text)
+
+    with pytest.raises(RefusedError, match=message):
+        asyncio.run(subscribe())
+
+
+def test_a_filter_of_an_unknown_type_that_waits_is_logged(endpoint, caplog):
+    with Subscriber(endpoint, "Unheard(value > 3)"):
+        pass
+    assert [record.fields for record in caplog.records] == [{"filter": "Unheard(value > 3)"}]
+
+
 def test_rows_of_the_event_model_can_be_published(endpoint, temp):
     row = Event(temp.name, 5, "ignored", "x-1", {"area": "a", "value": 1.5})
     with (

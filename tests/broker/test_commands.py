@@ -218,6 +218,15 @@ def test_publish_subscribe_and_rules(endpoint, tmp_path):
     assert "Traceback" not in gone.stderr
 
 
+def test_a_filter_that_can_never_work_is_refused_before_its_type_is_known(endpoint):
+    done = rexmq("sub", "Unheard(value > 3)", "Unheard(value > $a)", endpoint=endpoint)
+    assert done.returncode == 1
+    waiting, refused = done.stderr.split("\n", 1)
+    assert 'message="subscription waits: its type is not known yet"' in waiting
+    assert 'filter="Unheard(value > 3)"' in waiting
+    assert "<subscription>:1:17: a subscription has no parameters" in refused
+
+
 def test_values_follow_the_type_that_the_broker_knows(endpoint):
     known = EventType.of("Known", code="string", level="float")
     with (

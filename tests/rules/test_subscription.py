@@ -1,11 +1,13 @@
 """Filters of subscriptions: what may be written, and which events they ask for."""
 
+import re
+
 import numpy as np
 import pytest
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules.errors import RuleErrors
-from rules.subscription import parse_subscription
+from rules.subscription import check_filter, parse_subscription
 
 TEMP = EventType.of("Temp", room="string", value="float", count="int")
 SCHEMAS = {"Temp": TEMP, "Fire": EventType.of("Fire", area="string")}
@@ -80,6 +82,42 @@ def test_what_is_refused(text: str, messages: list[str]) -> None:
     for message, expected in zip(found, messages, strict=True):
         assert expected in message
     assert str(caught.value).startswith("<sink>:1:")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Snow(depth > $a)", ":1:14: a subscription has no parameters"),
+        ("Snow(depth > Wind.speed)", ":1:14: a subscription knows one event"),
+        ("Snow(depth > Avg(Snow().d within 5 min from Snow))", ":1:14: a subscription has no aggr"),
+        ("Snow(depth + 'a' > 3)", ":1:14: an operand of + must be a number, not a string"),
+        ("Snow(depth prefix 3)", ":1:6: prefix compares strings, not an int"),
+        ("Snow(depth < true)", ":1:6: bools have no order for <"),
+        ("Snow(5)", ":1:6: a condition must be a bool, not an int"),
+        ("Snow(depth > 9223372036854775808)", ":1:14: an integer beyond 64 bits"),
+        ("Timer(M = 0)", ":1:1: Timer ticks inside rules only"),
+        ("Snow(depth >", ":1:13: expected an expression"),
+        ("Snow() as s", ":1:8: expected the end"),
+    ],
+)
+def test_what_no_schema_could_mend_is_refused_before_there_is_one(text: str, message: str) -> None:
+    with pytest.raises(RuleErrors, match=re.escape(message)):
+        check_filter(text)
+
+
+def test_what_depends_on_the_schema_waits_for_it() -> None:
+    for text in (
+        "Snow",
+        "event(x > 1)",
+        "Snow(depth > 1, room = 'a')",
+        "Snow(open)",
+        "Snow(time > 5)",
+    ):
+        assert check_filter(text) == text.partition("(")[0]
+    with pytest.raises(RuleErrors, match="does not look at times"):
+        parse_subscription("Temp(time > 5)", SCHEMAS)
+    timed = {"Snow": EventType.of("Snow", time="int")}  # which has an attribute of that name
+    assert parse_subscription("Snow(time > 5)", timed).type == timed["Snow"]
 
 
 def test_a_batch_of_another_type_is_refused() -> None:

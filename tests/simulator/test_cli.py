@@ -96,6 +96,7 @@ def test_bad_rules_are_shown_at_their_place(written) -> None:
         ("Temp(value > ", "sink[1].subscribe[1]:1:"),
         ("Temp(smell > 1)", "no attribute smell"),
         ("Later(", "sink[1].subscribe[1]:1:"),
+        ("Later(area = $a)", "sink[1].subscribe[1]:1:14: a subscription has no parameters"),
     ],
 )
 def test_a_bad_filter_is_shown_at_its_place_before_anything_runs(written, filter_, message) -> None:
@@ -104,6 +105,15 @@ def test_a_bad_filter_is_shown_at_its_place_before_anything_runs(written, filter
     assert done.stdout == ""
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_bad_filter_of_later_on_is_shown_before_anything_runs(written) -> None:
+    turn = 'subscribe = ["Fire(temp > 45)"]\nthen = [{ at_s = 1.0, subscribe = ["Later(x > $y)"] }]'
+    text = SMALL.replace('subscribe = ["Fire(temp > 45)"]', turn)
+    done = rexmq("simulate", written(text))
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "sink[1].then[1].subscribe[1]:1:11: a subscription has no parameters" in done.stderr
 
 
 def test_what_brokers_refuse_on_the_way_is_said_without_a_check_too(written) -> None:
