@@ -394,12 +394,18 @@ def test_the_broker_s_schema_goes_before_what_a_file_begins_with(endpoint, tmp_p
 # --- interruptions -----------------------------------------------------------------------------
 
 
+def is_waiting_alone(errors):
+    """Whether all that was said is that a subscription waits for its type."""
+    return 'message="subscription waits' in errors and errors.count("\n") == 1
+
+
 def test_an_interrupted_subscriber_exits_quietly_with_130(endpoint):
     sub = start("sub", "Never()", endpoint=endpoint)
     wait_for_sinks(endpoint, 1)
     sub.send_signal(signal.SIGINT)
     output, errors = sub.communicate(timeout=10)
-    assert (sub.returncode, output, errors) == (130, "", "")
+    assert (sub.returncode, output) == (130, "")
+    assert is_waiting_alone(errors)
 
 
 def test_a_reader_that_goes_away_ends_a_subscriber_quietly(endpoint):
@@ -416,7 +422,7 @@ def test_a_reader_that_goes_away_ends_a_subscriber_quietly(endpoint):
                 break
             time.sleep(0.005)
     assert sub.wait(10) == 0
-    assert sub.stderr.read() == ""
+    assert is_waiting_alone(sub.stderr.read())
     sub.stderr.close()
 
 

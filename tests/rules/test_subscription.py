@@ -67,7 +67,7 @@ def test_which_events_are_asked_for(text: str, rows: list[int]) -> None:
             ["a subscription has no aggregates"],
         ),
         ("Temp(time > 3 s)", ["a subscription does not look at times"]),
-        ("Timer(H = 9)", ["Timer is no event that can be subscribed to"]),
+        ("Timer(H = 9)", ["Timer ticks inside rules only"]),
         ("Temp() as t", ["expected the end"]),
         ("Temp(value > 3", ['expected an operator, ")"']),
         ("Temp(value > 3) Temp()", ["expected the end"]),
