@@ -353,6 +353,47 @@ def test_a_recursive_type_gets_its_kinds_from_its_other_rule() -> None:
     assert use.strict  # a cycle sees the strict past (S12)
 
 
+@pytest.mark.parametrize(
+    ("text", "defined"),
+    [
+        (  # no other rule defines it, and its values say nothing of itself
+            "define A(area) from Smoke(area = $a) and not A(area = $a) within 5 min from Smoke "
+            "where area = $a",
+            ["A(area: string)"],
+        ),
+        (  # two types that use each other: the second follows once the first is known
+            "define A(x) from B() as b where x = b.y define B(y) from Smoke() and "
+            "not A() within 1 s from Smoke where y = Smoke.level",
+            ["A(x: int)", "B(y: int)"],
+        ),
+        (  # a rule whose values do depend on it comes first in the text
+            "define A(x) from Rain() and last A() within 1 h from Rain where x = A.x "
+            "define A(x) from Rain() and not A() within 1 h from Rain where x = Rain.mm",
+            ["A(x: float)", "A(x: float)"],
+        ),
+    ],
+)
+def test_a_recursive_type_follows_from_values_that_do_not_depend_on_it(
+    text: str, defined: list[str]
+) -> None:
+    assert [str(rule.defines) for rule in rules.load(SCHEMAS + text).rules] == defined
+
+
+def test_many_recursive_types_that_nothing_settles_are_refused_in_time() -> None:
+    """Each rule is tried once for what it waits for, not once for each other that was settled."""
+    rings = [
+        f"define A{i}(x) from Rain() and last A{i}() within 1 s from Rain where x = A{i}.x "
+        f"define B{i}(x) from Rain() and not B{i}() within 1 s from Rain where x = Rain.mm "
+        for i in range(300)
+    ]
+    with pytest.raises(rules.RuleErrors) as caught:
+        rules.load(SCHEMAS + "".join(rings))
+    assert {problem.message for problem in caught.value.problems} == {
+        "the type of x cannot be inferred"
+    }
+    assert len(caught.value.problems) == 300
+
+
 def test_types_are_found_through_hierarchies_in_any_order() -> None:
     count = 200
     chain = [f"define T{i}(x) from T{i + 1}() where x = T{i + 1}.x" for i in range(count)]
