@@ -24,8 +24,9 @@ NUMBERED = {"tesla": SPECIFICATION, "protocol": ROOT / "docs" / "protocol.md"}
 
 LABEL = re.compile(r"(?<![\w.$-])[ESX]\d{1,2}(?![\w=@#-])")
 LABEL_OF_STRING = re.compile(r"(?:tesla\.md |\((?:[ESX]\d{1,2}, )*)([ESX]\d{1,2})(?=[,;:)\s]|$)")
-SECTION = re.compile(r"([\w-]+)\.md,? (?:sections? )?(\d[\d.]*(?:(?:, | and | to )\d[\d.]*)*)")
-NAMED = re.compile(r"[\w-]+\.md, (?:[Ss]ection|[A-Z])\w+")
+NUMBERS = r"\d[\d.]*(?:(?:, | and | to )\d[\d.]*)*"
+SECTION = re.compile(rf"(?<![\w-])([\w-]+)\.md,? (?:sections? )?({NUMBERS})")
+NAMED = re.compile(r"(?<![\w-])[\w-]+\.md, (?:[Ss]ection|[A-Z])\w+")
 DECISION = re.compile(r"\bdecisions? (\d+)")
 PAGE = re.compile(r"(?<![\w/.-])((?:docs/[\w/-]+|ARCHITECTURE)\.md)")
 
