@@ -4,8 +4,9 @@ Law 1 (S9): a value that does not exist is ``None``. Arithmetic and comparisons 
 ``and``, ``or`` and ``not`` follow three-valued logic.
 
 Law 2 (S10): values are exact. Integers are Python's, checked to 64 bits; floats must be finite;
-int and float compare by value, as Python compares them; aggregates of floats are computed in
-rationals and rounded once.
+int and float compare by value, as Python compares them; sums, averages and deviations are computed
+in rationals and rounded once (S8), to the nearest float, of two as near the even one. What is
+exactly 0 is 0.0; what is too small for a float keeps its sign, -0.0 below zero.
 """
 
 from __future__ import annotations
@@ -235,11 +236,18 @@ def _deviation(values: Numbers) -> float | None:
 
 
 def _square_root(number: Fraction) -> float:
-    """The square root of a number that itself may be out of a float's range."""
-    # A scale of 2**(2 * shift) leaves at least 64 digits of the integer root to round from.
-    shift = max(0, 64 - (number.numerator.bit_length() - number.denominator.bit_length()) // 2)
-    root = math.isqrt((number.numerator << 2 * shift) // number.denominator)
-    return float(Fraction(root, 1 << shift))
+    """The float nearest to the square root of a number that may itself be beyond all floats.
+
+    The root is cut off after 64 bits or more, and one *sticky* bit behind them says whether
+    anything was: so it is rounded as the whole of it would be, from just above the middle between
+    two floats too.
+    """
+    length = number.numerator.bit_length() - number.denominator.bit_length()
+    shift = max(0, 64 - length // 2)
+    whole, rest = divmod(number.numerator << 2 * shift, number.denominator)
+    root = math.isqrt(whole)
+    sticky = rest > 0 or root * root < whole
+    return float(Fraction(2 * root + sticky, 2 << shift))
 
 
 _FUNCTIONS: Mapping[Function, Callable[[Numbers], Any]] = {

@@ -10,8 +10,6 @@ that no index decides; any other is answered by a summary of the list (``summari
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from rules.engine.kernels import arrays
@@ -176,20 +174,14 @@ def finish(  # type: ignore[no-untyped-def]
     is_negative = carry_over(scratch, SUM, digits + 1)
     if function == STDDEV:
         carry_over(scratch, SQUARES, 2 * digits + 2)
-        number, exponent = deviation(scratch, SUM, digits + 1, SQUARES, count, SPARE)
-        result = math.ldexp(number, exponent + unit)
-        return as_word(result), np.isfinite(result)
-    if function == SUM_OF and kind != KIND_FLOAT:
+        result = deviation(scratch, SUM, digits + 1, SQUARES, count, unit, SPARE)
+    elif function == SUM_OF and kind != KIND_FLOAT:
         return whole(scratch, is_negative)
-    number, exponent = rounded(scratch, SUM, digits + 1)
-    if is_negative:
-        number = -number
-    result = math.ldexp(number, exponent + unit)
-    if function == AVG:
-        if np.isfinite(result):
-            result /= count
-        else:  # a sum may be beyond the greatest float where the average is not
-            result = math.ldexp(number / count, exponent + unit)
+    else:
+        divisor = count if function == AVG else 1
+        result = rounded(scratch, SUM, digits + 1, unit, divisor, SPARE)
+        if is_negative:
+            result = -result
     return as_word(result), np.isfinite(result)
 
 

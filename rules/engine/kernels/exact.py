@@ -30,6 +30,14 @@ SPREAD = 3
 INT_DIGITS = 2
 FLOAT_UNIT = -1074
 """The exponent of the least positive float."""
+QUOTIENT_DIGITS = 4
+"""So many leading digits, more than 96 bits, give 64 of a quotient by less than 2**32."""
+QUOTIENT_ROOM = QUOTIENT_DIGITS + 1
+VARIANCE_DIGITS = 7
+"""So many, more than 192 bits, give 120 of a quotient by the square of such a number."""
+VARIANCE_ROOM = VARIANCE_DIGITS + 1
+LIMB = 30
+"""Bits of a quarter of what a root is taken of, so that its half and what remains fit in words."""
 _LOW = 0xFFFFFFFF
 _FRACTION = (1 << 52) - 1
 
@@ -152,60 +160,183 @@ def _carry(digits, base: int, count: int) -> int:  # type: ignore[no-untyped-def
 
 
 @kernel
-def rounded(digits, base: int, count: int) -> tuple[float, int]:  # type: ignore[no-untyped-def]
-    """A magnitude as a float and a power of two by which to multiply it.
+def rounded(  # type: ignore[no-untyped-def]
+    digits, base: int, count: int, unit: int, divisor: int, spare: int
+) -> float:
+    """A magnitude times ``2**unit``, divided by an int from 1 to 2**31, as the nearest float.
 
-    The float is 0 or at least 2**63; it is the only thing that is rounded: 64 leading bits, of
-    which the last also says whether anything follows, suffice to round as all bits would.
+    Infinite where that is beyond the greatest float. ``QUOTIENT_ROOM`` words from ``spare`` on
+    are for the work: the leading digits are enough, with a *sticky* bit that says whether anything
+    follows, and so which way to go from what looks like the middle between two floats.
     """
-    top = base + count - 1
-    while top >= base and digits[top] == 0:
-        top -= 1
-    if top < base:
-        return 0.0, 0
-    second = np.uint64(digits[top - 1]) if top > base else np.uint64(0)
-    third = np.uint64(digits[top - 2]) if top > base + 1 else np.uint64(0)
-    leading = (np.uint64(digits[top]) << np.uint64(32)) | second
-    shift = np.uint64(0)
-    while leading >> np.uint64(63) == np.uint64(0):
-        leading <<= np.uint64(1)
-        shift += np.uint64(1)
-    leading |= third >> (np.uint64(32) - shift)
-    follows = (third << shift) & np.uint64(_LOW) != np.uint64(0)
-    for place in range(base, top - 2):
-        if digits[place] != 0:
-            follows = True
-    if follows:
+    last, follows = copy_leading(digits, base, count, spare, QUOTIENT_DIGITS)
+    if divisor > 1 and divide(digits, spare, QUOTIENT_DIGITS, divisor):
+        follows = True
+    begin = length_of(digits, spare, QUOTIENT_DIGITS) - 64
+    if begin < 0:
+        return 0.0  # as only a magnitude of 0 has so few bits
+    leading = bits(digits, spare, begin + 32, 32) << np.uint64(32) | bits(digits, spare, begin, 32)
+    if follows or any_below(digits, spare, begin):
         leading |= np.uint64(1)
-    return np.float64(leading), 32 * (top - base - 1) - np.int64(shift)
+    return nearest(leading, 32 * last + begin + unit)
 
 
 @kernel
 def deviation(  # type: ignore[no-untyped-def]
-    digits, base: int, count: int, squares: int, numbers: int, spare: int
-) -> tuple[float, int]:
-    """The population standard deviation of ``numbers`` numbers: a float and a power of two.
+    digits, base: int, count: int, squares: int, numbers: int, unit: int, spare: int
+) -> float:
+    """The population standard deviation of ``numbers`` numbers times ``2**unit``, as the nearest
+    float.
 
     ``count`` digits from ``base`` on are the magnitude of their sum, ``2 * count`` from
     ``squares`` on that of the sum of their squares, both carried over; ``2 * count + 2`` words
-    from ``spare`` on are for the work. The variance is ``(n * squares - sum**2) / n**2``, and its
-    numerator a whole number, so that nothing cancels but what is equal.
+    from ``spare`` on are for the work, and those from ``base`` on, of which there must be
+    ``VARIANCE_ROOM``. The variance is ``(n * squares - sum**2) / n**2``, and its numerator a whole
+    number, so that nothing cancels but what is equal.
     """
     length = 2 * count + 2
-    for place in range(spare, spare + length):
+    multiply_and_subtract(digits, base, count, squares, numbers, spare)
+    last, follows = copy_leading(digits, spare, length, base, VARIANCE_DIGITS)
+    for _ in range(2):
+        if divide(digits, base, VARIANCE_DIGITS, numbers):
+            follows = True
+    begin = length_of(digits, base, VARIANCE_DIGITS) - 4 * LIMB
+    if begin < 0:
+        return 0.0  # as only a magnitude of 0 has so few bits
+    begin += begin & 1  # the exponent of what is rooted is even: so are those of digits
+    root, is_exact = root_of(digits, base, begin)
+    leading = root << np.uint64(64 - 2 * LIMB)
+    if follows or not is_exact or any_below(digits, base, begin):
+        leading |= np.uint64(1)
+    return nearest(leading, ((32 * last + begin) >> 1) - (64 - 2 * LIMB) + unit)
+
+
+@kernel
+def multiply_and_subtract(  # type: ignore[no-untyped-def]
+    digits, base: int, count: int, squares: int, numbers: int, target: int
+) -> None:
+    """Write ``numbers`` times a sum of squares less the square of a sum, carried over, into the
+    ``2 * count + 2`` digits from ``target`` on.
+    """
+    for place in range(target, target + 2 * count + 2):
         digits[place] = 0
     for place in range(2 * count):
         product = np.uint64(digits[squares + place]) * np.uint64(numbers)
-        digits[spare + place] += np.int64(product & np.uint64(_LOW))
-        digits[spare + place + 1] += np.int64(product >> np.uint64(32))
+        digits[target + place] += np.int64(product & np.uint64(_LOW))
+        digits[target + place + 1] += np.int64(product >> np.uint64(32))
     for one in range(count):
         for other in range(count):
             product = np.uint64(digits[base + one]) * np.uint64(digits[base + other])
-            digits[spare + one + other] -= np.int64(product & np.uint64(_LOW))
-            digits[spare + one + other + 1] -= np.int64(product >> np.uint64(32))
-    carry_over(digits, spare, length)
-    variance, exponent = rounded(digits, spare, length)
-    if exponent & 1:
-        variance *= 2.0
-        exponent -= 1
-    return math.sqrt(variance) / numbers, exponent >> 1
+            digits[target + one + other] -= np.int64(product & np.uint64(_LOW))
+            digits[target + one + other + 1] -= np.int64(product >> np.uint64(32))
+    carry_over(digits, target, 2 * count + 2)
+
+
+# --- leading digits ------------------------------------------------------------------------------
+
+
+@kernel
+def copy_leading(  # type: ignore[no-untyped-def]
+    digits, base: int, count: int, target: int, places: int
+) -> tuple[int, bool]:
+    """Copy ``places`` digits of a magnitude, the first of them not 0, and put a 0 above them.
+
+    The place of the last of them, counted from ``base``, and whether anything follows it. A
+    magnitude that has fewer digits gets zeros behind them: that place is negative then.
+    """
+    top = count - 1
+    while top > 0 and digits[base + top] == 0:
+        top -= 1
+    last = top - places + 1
+    for place in range(places):
+        digits[target + place] = digits[base + last + place] if last + place >= 0 else 0
+    digits[target + places] = 0
+    follows = False
+    for place in range(base, base + last):
+        if digits[place] != 0:
+            follows = True
+    return last, follows
+
+
+@kernel
+def divide(digits, base: int, count: int, divisor: int) -> bool:  # type: ignore[no-untyped-def]
+    """Divide a magnitude by an int from 1 to 2**31, in place; whether anything remains."""
+    rest, by = np.uint64(0), np.uint64(divisor)
+    for place in range(base + count - 1, base - 1, -1):
+        rest = rest << np.uint64(32) | np.uint64(digits[place])
+        digits[place] = np.int64(rest // by)
+        rest %= by
+    return rest != np.uint64(0)
+
+
+@kernel
+def length_of(digits, base: int, count: int) -> int:  # type: ignore[no-untyped-def]
+    """The bits of a magnitude, without zeros in front; 0 of 0."""
+    top = count - 1
+    while top > 0 and digits[base + top] == 0:
+        top -= 1
+    length, digit = 32 * top, digits[base + top]
+    while digit:
+        length += 1
+        digit >>= 1
+    return length
+
+
+@kernel
+def bits(digits, base: int, begin: int, width: int):  # type: ignore[no-untyped-def]
+    """At most 32 bits of a magnitude from bit ``begin`` on, unsigned. A digit follows them."""
+    place, shift = base + (begin >> 5), np.uint64(begin & 31)
+    both = np.uint64(digits[place]) | np.uint64(digits[place + 1]) << np.uint64(32)
+    return both >> shift & ((np.uint64(1) << np.uint64(width)) - np.uint64(1))
+
+
+@kernel
+def any_below(digits, base: int, end: int) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a magnitude has any bit before bit ``end``."""
+    whole = base + (end >> 5)
+    for place in range(base, whole):
+        if digits[place] != 0:
+            return True
+    return digits[whole] & ((1 << (end & 31)) - 1) != 0
+
+
+@kernel
+def root_of(digits, base: int, begin: int):  # type: ignore[no-untyped-def]
+    """The square root, rounded down, of the 4 * LIMB bits of a magnitude from bit ``begin`` on, of
+    which one of the first two is 1; and whether it is exact.
+
+    This is the Karatsuba square root of Zimmermann (1999): the root of the first half, and one
+    division for the rest.
+    """
+    limb = np.uint64(LIMB)
+    first = bits(digits, base, begin + 3 * LIMB, LIMB) << limb
+    first |= bits(digits, base, begin + 2 * LIMB, LIMB)
+    high = np.uint64(math.sqrt(np.float64(first)))
+    if high * high > first:  # as the float may have been rounded up
+        high -= np.uint64(1)
+    rest = (first - high * high) << limb | bits(digits, base, begin + LIMB, LIMB)
+    low = rest // (high << np.uint64(1))
+    rest = (rest - low * (high << np.uint64(1))) << limb | bits(digits, base, begin, LIMB)
+    root = (high << limb) + low
+    if rest < low * low:
+        rest += (root << np.uint64(1)) - np.uint64(1)
+        root -= np.uint64(1)
+    return root, rest == low * low
+
+
+@kernel
+def nearest(leading: int, exponent: int) -> float:
+    """The float nearest to ``leading * 2**exponent``, of two as near the even one.
+
+    ``leading`` is unsigned and at least 2**63; its last bit may be a sticky one. Rounding is done
+    here, for the places of the float that comes of it: the least ones have fewer than 53.
+    """
+    dropped = max(np.int64(11), FLOAT_UNIT - exponent)
+    if dropped > 64:
+        return 0.0  # less than half of the least float
+    half = np.uint64(1) << np.uint64(dropped - 1)
+    kept = leading >> np.uint64(dropped) if dropped < 64 else np.uint64(0)
+    rest = leading & (half + half - np.uint64(1))  # all of it where 64 bits are dropped
+    if rest > half or (rest == half and kept & np.uint64(1) != np.uint64(0)):
+        kept += np.uint64(1)
+    return math.ldexp(np.float64(kept), exponent + dropped)
