@@ -188,7 +188,7 @@ def facts(event: Event) -> object:
         event.time,
         event.source,
         event.id,
-        tuple((name, type(value), value) for name, value in event.data.items()),
+        tuple((name, repr(value)) for name, value in event.data.items()),  # to the last bit
         event.cause_full,
     )
 

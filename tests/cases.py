@@ -166,7 +166,7 @@ def _random_value(random: Random, name: str, kind: Kind) -> Value:
         case Kind.INT:
             return random.randint(0, 3)
         case Kind.FLOAT:
-            return random.randint(-4, 12) / 4
+            return random.randint(-4, 12) / 5
         case Kind.BOOL:
             return random.random() < 0.5
         case Kind.STRING:

@@ -216,8 +216,7 @@ class Survey:
         for name, value in zip(self._rule.defines.names, self._rule.values, strict=True):
             if value_of(value, scope) is None:
                 return f"{name} is undefined: {self._appraisal.undefined(value, scope)}"
-        # The engine saw it otherwise: a float aggregate so near to a bound that hosts may differ.
-        return "an aggregate within 1e-9 of a bound (S8)"
+        raise AssertionError(f"a match at which the engine did not fire: {self._rule.name}")
 
 
 def _uses(clause: Clause) -> Sequence[Selected | Negated]:

@@ -1,9 +1,8 @@
 """The parts of a random rule that speak of its events: windows, conditions, values.
 
-Values stay exact, so that engines must agree to the last bit: ``v`` holds multiples of 0.25 and
-only sums of such; ``r`` may hold any quotient and is never summed; ``q`` and ``n`` may be huge, for
-integer overflow. ``Spread`` alone holds standard deviations, which may differ by 1e-9, and no rule
-reads it.
+Engines must agree to the last bit, and so floats may be anything: ``v`` and ``r`` hold whatever
+comes out, and ``d`` averages and standard deviations; ``q`` and ``n`` may be huge, for integer
+overflow.
 """
 
 from __future__ import annotations
@@ -87,9 +86,8 @@ class ExpressionWriter:
         if binding and schema.attributes and self._chance(0.15):
             conditions.append(self._bind("", schema.attributes[0].kind))  # positional
         for _ in range(self._one_of(0, 0, 0, 1, 1, 2)):
-            free = [one for one in schema.attributes if one.name not in ("r", "d")]
-            if binding and free and self._chance(0.3):
-                attribute = self._one_of(*free)
+            if binding and schema.attributes and self._chance(0.3):
+                attribute = self._one_of(*schema.attributes)
                 if self._chance(0.1):
                     conditions.append(self._bind("time", Kind.INT))
                 else:
@@ -137,13 +135,13 @@ class ExpressionWriter:
             comparison = self._one_of("=", "!=")
             return f"{self._one_of(*truths)} {comparison} {self._one_of('true', 'false', *truths)}"
         if self._chance(0.05) and scope.depth == 0 and scope.events:
-            return f"{self._aggregate(scope, spread=True)[0]} {self._one_of('<', '>')} 0.6"
+            return f"{self._aggregate(scope, moment=True)[0]} {self._one_of('<', '>')} 0.6"
         if self._chance(0.1) and scope.events:
             return self._timing(scope)
-        left, _ = self._number(scope, exact=False)
+        left, _ = self._number(scope)
         if self._chance(0.4):  # mostly true, so that enough rules fire
             return f"{left} {self._one_of('>= 0', '<= 3', '!= 2', '> (-1)', '< 9.5', '>= (-0.5)')}"
-        right, _ = self._number(scope, exact=False)
+        right, _ = self._number(scope)
         comparison = self._one_of("=", "!=", "<>", "<=", "<", "<=", ">", ">=", ">=")
         return f"{left} {comparison} {right}"
 
@@ -163,65 +161,59 @@ class ExpressionWriter:
     def _scope(self) -> Scope:
         return Scope(tuple(self.events), self.parameters)
 
-    def _attributes(self, scope: Scope, *kinds: Kind, exact: bool = False) -> list[str]:
-        """Attributes and parameters of some kinds; ``exact`` ones only hold small sums."""
-        left_out = ("q", "n", "r", "d") if exact else ("d",)
+    def _attributes(self, scope: Scope, *kinds: Kind) -> list[str]:
+        """Attributes and parameters of some kinds."""
         names = [
             f"{event.name}.{attribute.name}"
             for event in scope.events
             for attribute in event.type.attributes
-            if attribute.kind in kinds and attribute.name not in left_out and event.type != TIMER
+            if attribute.kind in kinds and event.type != TIMER
         ]
         if scope.inner is not None:
             names += 3 * [
-                attribute.name
-                for attribute in scope.inner.attributes
-                if attribute.kind in kinds and attribute.name not in left_out
+                attribute.name for attribute in scope.inner.attributes if attribute.kind in kinds
             ]
-        if not exact:
-            names += [name for name, kind in scope.parameters.items() if kind in kinds]
-            if Kind.INT in kinds and self._chance(0.15):
-                names += [f"{event.name}.time" for event in scope.events]
+        names += [name for name, kind in scope.parameters.items() if kind in kinds]
+        if Kind.INT in kinds and self._chance(0.15):
+            names += [f"{event.name}.time" for event in scope.events]
         return names
 
-    def _number(
-        self, scope: Scope, *, exact: bool, whole: bool = False, depth: int = 0
-    ) -> tuple[str, Kind]:
-        """A numeric expression: ``whole`` an int; ``exact`` one whose float value is."""
+    def _number(self, scope: Scope, *, whole: bool = False, depth: int = 0) -> tuple[str, Kind]:
+        """A numeric expression, ``whole`` an int."""
         if self._chance(0.3) and depth < 2:
-            operations = "+-" if exact else "+-*%" if whole else "+-*%/"
-            operation = self._one_of(*operations)
-            left, kind = self._number(scope, exact=exact, whole=whole, depth=depth + 1)
-            right, other = self._number(scope, exact=exact, whole=whole, depth=depth + 1)
+            operation = self._one_of(*("+-*%" if whole else "+-*%/"))
+            left, kind = self._number(scope, whole=whole, depth=depth + 1)
+            right, other = self._number(scope, whole=whole, depth=depth + 1)
             floats = operation == "/" or Kind.FLOAT in (kind, other)
             return f"({left} {operation} {right})", Kind.FLOAT if floats else Kind.INT
         if self._chance(0.05):
-            text, kind = self._number(scope, exact=exact, whole=whole, depth=depth + 1)
+            text, kind = self._number(scope, whole=whole, depth=depth + 1)
             return f"-({text})", kind
-        if self._chance(0.12) and not exact and scope.depth < 2 and scope.events:
+        if self._chance(0.12) and scope.depth < 2 and scope.events:
             text, kind = self._aggregate(scope, whole=whole)
             if kind.is_number:
                 return text, kind
-        ints = self._attributes(scope, Kind.INT, exact=exact)
-        floats_ = [] if whole else self._attributes(scope, Kind.FLOAT, exact=exact)
+        ints = self._attributes(scope, Kind.INT)
+        floats_ = [] if whole else self._attributes(scope, Kind.FLOAT)
         if (ints or floats_) and self._chance(0.75):
             chosen = self._one_of(*ints, *floats_)
             return chosen, Kind.INT if chosen in ints else Kind.FLOAT
-        if not exact and self._chance(0.04):
+        if self._chance(0.04):
             return self._one_of(*HUGE), Kind.INT
         if whole or self._chance(0.6):
             return self._one_of("0", "1", "1", "2", "3", "(-1)"), Kind.INT
-        return self._one_of("0.0", "0.5", "1.25", "2.0", "(-0.75)"), Kind.FLOAT
+        return self._one_of("0.0", "0.5", "1.2", "2.0", "(-0.7)"), Kind.FLOAT
 
     def _aggregate(
-        self, scope: Scope, *, whole: bool = False, spread: bool = False
+        self, scope: Scope, *, whole: bool = False, moment: bool = False
     ) -> tuple[str, Kind]:
+        """An aggregate: ``whole`` an int or a text, ``moment`` an average or a deviation."""
         schema = SCHEMAS[self._one_of(*self.primitives, *self.composites)]
         conditions = []
         if schema.attributes and self._chance(0.5):
             inner = replace(scope, inner=schema, depth=scope.depth + 1)
             conditions.append(self._condition(inner))
-        function, attribute = self._function(schema, whole=whole, spread=spread)
+        function, attribute = self._function(schema, whole=whole, moment=moment)
         name = "" if attribute is None else f".{attribute}"
         event = f"{schema.name}({', '.join(conditions)}){name}"
         window = self._window()
@@ -229,35 +221,28 @@ class ExpressionWriter:
         kind = Kind.INT if attribute is None else _result(function, schema, attribute)
         return text, kind
 
-    def _function(self, schema: EventType, *, whole: bool, spread: bool) -> tuple[str, str | None]:
-        choices: list[tuple[str, str | None]] = [] if spread else [("Count", None)]
-        if not spread and self._chance(0.1):
-            choices += [("Min", "time"), ("Max", "time"), ("Sum", "time")]
+    def _function(self, schema: EventType, *, whole: bool, moment: bool) -> tuple[str, str | None]:
+        choices: list[tuple[str, str | None]] = []
         for attribute in schema.attributes:
-            summed = attribute.name in ("p", "q", "n", "v")
-            integer = attribute.kind is Kind.INT
-            if spread:
-                # A huge value would make the deviation of the others vanish in rounding.
-                choices += [("StdDev", attribute.name)] if attribute.name in ("p", "v") else []
-                continue
-            if attribute.name == "d":
-                continue
-            if attribute.kind is not Kind.BOOL and (integer or not whole):
-                choices += [("Min", attribute.name), ("Max", attribute.name)]
-                choices += [("Sum", attribute.name)] if summed else []
-            if attribute.name in ("p", "v") and not whole:
-                choices.append(("Avg", attribute.name))
+            kind, functions = attribute.kind, []
+            if not moment and kind is not Kind.BOOL and (kind is not Kind.FLOAT or not whole):
+                functions += ["Min", "Max"] + ["Sum"] * kind.is_number
+            if kind.is_number and not whole:
+                functions += ["Avg", "StdDev"]
+            choices += [(function, attribute.name) for function in functions]
+        if not moment:
+            choices.append(("Count", None))
+            if self._chance(0.1):
+                choices += [("Min", "time"), ("Max", "time"), ("Sum", "time")]
         return self._one_of(*choices) if choices else ("Count", None)
 
     def _assigned(self, name: str, kind: Kind) -> str:
         """The value of an attribute in ``where``."""
         scope = self._scope()
         if name == "d":
-            return self._aggregate(scope, spread=True)[0]
-        if kind is Kind.INT:
-            return self._number(scope, exact=False, whole=True)[0]
-        if kind is Kind.FLOAT:
-            return self._number(scope, exact=name == "v")[0]
+            return self._aggregate(scope, moment=True)[0]
+        if kind.is_number:
+            return self._number(scope, whole=kind is Kind.INT)[0]
         known = self._attributes(scope, kind)
         if known and self._chance(0.8):
             return self._one_of(*known)
@@ -276,8 +261,7 @@ def bindable(name: str) -> Mapping[Kind, Sequence[str]]:
     """The attributes of a type that parameters may be bound to, by kind."""
     found: dict[Kind, list[str]] = {}
     for attribute in SCHEMAS[name].attributes:
-        if attribute.name not in ("r", "d"):
-            found.setdefault(attribute.kind, []).append(attribute.name)
+        found.setdefault(attribute.kind, []).append(attribute.name)
     return found
 
 

@@ -228,7 +228,7 @@ class Maker:
             case Kind.INT:
                 return random.randint(0, 1 if sharp and name == "p" else 3)
             case Kind.FLOAT:
-                return random.randint(0, 3) / 2 if sharp else random.randint(-4, 12) / 4
+                return random.randint(0, 3) / 2 if sharp else random.randint(-4, 12) / 5
             case Kind.BOOL:
                 return random.random() < 0.5
             case Kind.STRING:

@@ -142,7 +142,7 @@ class RuleWriter(ExpressionWriter):
 
     def _let(self) -> Piece:
         name = f"$x{len(self.parameters)}"
-        text, kind = self._number(self._scope(), exact=False)
+        text, kind = self._number(self._scope())
         if self._chance(0.6):
             text, kind = self._aggregate(self._scope())
         self.parameters[name] = kind

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 
 import pytest
-from agreement import row, same
+from agreement import row
 from cases import Case, Outcome, random_case, run, shrink
 from engines import NAMES, make
 from sequence_cases import sequence_case
@@ -30,7 +30,7 @@ def difference(ours: Outcome, theirs: Outcome) -> Complaint:
     if len(ours.advances) != len(theirs.advances):
         return f"{len(ours.advances)} advances against {len(theirs.advances)}"
     for place, (first, second) in enumerate(zip(ours.advances, theirs.advances, strict=True)):
-        if len(first) != len(second) or not all(map(same, first, second)):
+        if [*map(row, first)] != [*map(row, second)]:
             return f"advance {place}:\n{_listed(first)}\nagainst\n{_listed(second)}"
     if ours.marks != theirs.marks:
         return f"marks {ours.marks} against {theirs.marks}"

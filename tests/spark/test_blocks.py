@@ -4,7 +4,7 @@ import os
 from random import Random
 
 import pyarrow as pa
-from agreement import row, same
+from agreement import row
 from cut_cases import Cut, cut_case, found_in_whole, identity
 from spark_frames import composite_events, form_of, wide_rows
 
@@ -94,7 +94,7 @@ def test_cells_find_what_the_whole_finds():
             continue
         found, cells = found_by_cells(cut, random, has_sequence=True)
         ours, whole = sorted(found, key=identity), sorted(found_in_whole(cut), key=identity)
-        assert len(ours) == len(whole) and all(map(same, ours, whole)), (  # noqa: PT018
+        assert [*map(row, ours)] == [*map(row, whole)], (
             f"seed {seed}, {cut.ways}, {cells} cells\n{cut.text}\n"
             f"{[*map(row, ours)]}\nagainst\n{[*map(row, whole)]}"
         )

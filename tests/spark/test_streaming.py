@@ -8,7 +8,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from agreement import row, same
+from agreement import row
 from cut_cases import Cut, cut_case, found_in_whole, identity
 from rule_texts import SCHEMAS
 from spark_frames import ARROW, NAMES, composite_events, events_of, form_of, wide_rows
@@ -62,7 +62,7 @@ def found_before(cut: Cut, watermark_ms: int) -> list[Event]:
 
 
 def check(ours: list[Event], whole: list[Event], told: str) -> None:
-    assert len(ours) == len(whole) and all(map(same, ours, whole)), (  # noqa: PT018
+    assert [*map(row, ours)] == [*map(row, whole)], (
         f"{told}\n{[*map(row, ours)]}\nagainst\n{[*map(row, whole)]}"
     )
 

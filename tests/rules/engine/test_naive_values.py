@@ -2,8 +2,11 @@
 
 import itertools
 import math
+import os
 import random
 import statistics
+import struct
+import sys
 from fractions import Fraction
 
 import pytest
@@ -25,6 +28,7 @@ from rules.terms import (
     Or,
 )
 
+COUNT = int(os.environ.get("REXMQ_CASES", "1200"))
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 
@@ -117,11 +121,37 @@ def test_aggregates_are_exact(seed: int):
     mean = _FUNCTIONS[Function.AVG](numbers)
     assert float(mean) == statistics.mean(numbers), f"seed {seed}"
     deviation = _FUNCTIONS[Function.STDDEV](numbers)
-    assert deviation == pytest.approx(statistics.pstdev(numbers), rel=1e-14), f"seed {seed}"
+    assert_nearest_root(deviation, statistics.pvariance(map(Fraction, numbers)))
+
+
+def assert_nearest_root(root: float, number: Fraction) -> None:
+    """That no float is nearer to the square root of a number, which is not worked out."""
+    above = Fraction(math.nextafter(root, math.inf)) if root < sys.float_info.max else 2**1024
+    below, middle = Fraction(math.nextafter(root, -1.0)), Fraction(root)
+    low, high = (below + middle) / 2, (above + middle) / 2
+    assert low < 0 or low**2 <= number, (root, number)
+    assert number <= high**2, (root, number)
+    if number in (low**2, high**2):
+        assert struct.unpack("<q", struct.pack("<d", root))[0] % 2 == 0, (root, number)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_square_roots_are_the_nearest_floats(seed: int):
+    """In the middle between two floats, just beside it, of numbers of any size."""
+    rng = random.Random(seed)
+    for _ in range(COUNT // 4):
+        middle = Fraction(2 * rng.randint(2**52, 2**53 - 1) + 1) * Fraction(2) ** rng.randint(
+            -1100, 900
+        )
+        beside = middle**2 * (1 + Fraction(rng.choice((-1, 1)), 2 ** rng.randint(60, 400)))
+        least = Fraction(2 * rng.randrange(2 ** rng.randint(1, 40)) + 1, 2**1075)
+        anything = Fraction(rng.randint(0, 2**60), rng.randint(1, 2**60))
+        for number in (middle**2, beside, least**2, anything):
+            assert_nearest_root(_square_root(number), number)
 
 
 @pytest.mark.parametrize(
     "root", [Fraction(0), Fraction(3, 7), Fraction(10) ** 200, Fraction(1, 10**200)]
 )
 def test_square_roots_of_any_size(root: Fraction):
-    assert _square_root(root * root) == pytest.approx(float(root), rel=1e-15)
+    assert _square_root(root * root) == float(root)

@@ -3,6 +3,7 @@
 import math
 import random
 import struct
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from rules.engine.kernels import layout
 from rules.engine.kernels.exact import (
     FLOAT_UNIT,
+    QUOTIENT_ROOM,
     add,
     add_square,
     carry_over,
@@ -88,23 +90,42 @@ def test_what_is_carried_over_is_the_same_magnitude(seed: int):
         assert value_of(digits, unit, count) == abs(exact), f"seed {seed}"
 
 
+def quotient(numbers, divisor: int = 1) -> float:
+    """The sum of numbers, divided, as kernels round it."""
+    digits, (unit, count) = digits_of(numbers)
+    sign = -1 if carry_over(digits, 0, count) else 1
+    return sign * rounded(digits, 0, count, unit, divisor, ROOM - QUOTIENT_ROOM)
+
+
+def nearest(number: Fraction) -> float:
+    """The nearest float as Python finds it, infinite where there is none."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_a_sum_is_rounded_as_a_rational_is(seed: int):
+def test_quotients_of_sums_are_rounded_as_rationals_are(seed: int):
     random_ = random.Random(seed)
     for _ in range(500):
         numbers = random_numbers(random_)
-        digits, (unit, count) = digits_of(numbers)
-        sign = -1 if carry_over(digits, 0, count) else 1
-        number, exponent = rounded(digits, 0, count)
-        try:
-            expected = float(sum(map(Fraction, numbers)))
-        except OverflowError:
-            expected = math.copysign(math.inf, sign)
-        try:
-            result = math.ldexp(sign * number, int(exponent) + unit)
-        except OverflowError:
-            result = math.copysign(math.inf, sign)
-        assert result == expected, f"seed {seed}"
+        divisor = random_.choice((1, 2, 3, len(numbers), 2**31 - 1, random_.randint(1, 2**31)))
+        exact = sum(map(Fraction, numbers)) / divisor
+        assert quotient(numbers, divisor) == nearest(exact), f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_quotients_beside_the_middle_of_two_floats_go_the_right_way(seed: int):
+    random_ = random.Random(seed)
+    for _ in range(500):
+        divisor, exponent = random_.randint(2, 2**31), random_.randint(-900, 900)
+        middle = 2 * random_.randint(2**52, 2**53 - 1) + 1
+        numbers = [math.ldexp(middle >> 27, exponent + 27), math.ldexp(middle % 2**27, exponent)]
+        numbers *= divisor if divisor < 50 else 1
+        numbers += [random_.choice((-1, 0, 1)) * 5e-324]
+        exact = sum(map(Fraction, numbers)) / divisor
+        assert quotient(numbers, divisor) == nearest(exact), f"seed {seed}"
 
 
 @pytest.mark.parametrize(
@@ -120,27 +141,51 @@ def test_a_sum_is_rounded_as_a_rational_is(seed: int):
     ],
 )
 def test_rounding_looks_at_every_bit(numbers: list[float], expected: float):
-    digits, (unit, count) = digits_of(numbers)
-    sign = -1 if carry_over(digits, 0, count) else 1
-    number, exponent = rounded(digits, 0, count)
-    assert math.ldexp(sign * number, int(exponent) + unit) == expected
+    assert quotient(numbers) == expected
+
+
+def deviation_of(numbers) -> float:
+    """The deviation as kernels work it out."""
+    sums, (unit, count) = digits_of(numbers)
+    squares, (_, more) = digits_of(numbers, squares=True)
+    digits = np.concatenate([sums, squares, np.zeros(2 * ROOM, np.int64)])
+    carry_over(digits, 0, count)
+    carry_over(digits, ROOM, more)
+    return deviation(digits, 0, count, ROOM, len(numbers), unit, 2 * ROOM)
+
+
+def assert_nearest_root(root: float, number: Fraction) -> None:
+    """That no float is nearer to the square root of a number, which is not worked out."""
+    above = Fraction(math.nextafter(root, math.inf)) if root < sys.float_info.max else 2**1024
+    below, middle = Fraction(math.nextafter(root, -1.0)), Fraction(root)
+    low, high = (below + middle) / 2, (above + middle) / 2
+    assert low < 0 or low**2 <= number
+    assert number <= high**2
+    if number in (low**2, high**2):
+        assert struct.unpack("<q", struct.pack("<d", root))[0] % 2 == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_deviation_is_that_of_rationals(seed: int):
+def test_a_deviation_is_the_nearest_float(seed: int):
     random_ = random.Random(seed)
-    for _ in range(200):
+    for _ in range(300):
         numbers = random_numbers(random_)
-        sums, (unit, count) = digits_of(numbers)
-        squares, (_, more) = digits_of(numbers, squares=True)
-        digits = np.concatenate([sums, squares, np.zeros(2 * ROOM, np.int64)])
-        carry_over(digits, 0, count)
-        carry_over(digits, ROOM, more)
-        number, exponent = deviation(digits, 0, count, ROOM, len(numbers), 2 * ROOM)
-        result = Fraction(number) * Fraction(2) ** (int(exponent) + unit)
         mean = sum(map(Fraction, numbers)) / len(numbers)
         variance = sum((Fraction(one) - mean) ** 2 for one in numbers) / len(numbers)
-        assert abs(result**2 - variance) <= variance / 10**15, f"seed {seed}"
+        assert_nearest_root(deviation_of(numbers), variance)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_deviations_beside_the_middle_of_two_floats_go_the_right_way(seed: int):
+    random_ = random.Random(seed)
+    for _ in range(300):
+        middle = 2 * random_.randint(2**52, 2**53 - 1) + 1
+        assert deviation_of([middle, -middle]) == float(middle)
+        high, low = float(middle & -(2**20)), float(middle % 2**20)
+        tiny = math.ldexp(random_.choice((-1.0, 1.0)), random_.randint(-60, -1))
+        numbers = [high, -high, low, -low, tiny]  # the deviation of these is none of them
+        exact = sum(Fraction(one) ** 2 for one in numbers) / 5 - (Fraction(tiny) / 5) ** 2
+        assert_nearest_root(deviation_of(numbers), exact)
 
 
 def test_prefix_sums_may_wrap_around():
