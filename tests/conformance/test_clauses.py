@@ -23,6 +23,7 @@ event B(x: int, v: float, s: string)
 event C(x: int)
 """
 INT_MAX = 2**63 - 1
+END = 'A@9(0, 0, "")'
 
 
 def deployed(engine: str, text: str) -> tuple[Detector, RuleSet]:
@@ -318,10 +319,49 @@ def test_s8_each_function(engine: str):
     assert value("Max(B().x)", "int") == 8
     assert value("Avg(B().x)", "float") == 4.0
     assert value("Avg(B().v)", "float") == 2.0
-    assert value("StdDev(B().x)", "float") == pytest.approx((26 / 3) ** 0.5, rel=1e-9)
-    assert value("StdDev(B().v)", "float") == pytest.approx((6.5 / 3) ** 0.5, rel=1e-9)
+    assert value("StdDev(B().x)", "float") == 2.943920288775949  # the root of 26 / 3
+    assert value("StdDev(B().v)", "float") == 1.4719601443879744  # of 6.5 / 3
     assert value("Min(B().s)", "string") == "ab"
     assert value("Max(B().s)", "string") == "é"
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "numbers", "expected"),
+    [
+        ("Avg", "0.1 0.2 0.3", 0.2),  # 0.6000000000000001, the sum as a float, gives more
+        ("StdDev", "6.4 67.3 45.8", 25.21776269924744),
+        ("Avg", "1e308 1e308 1e308", 1e308),  # whatever the sum
+        ("StdDev", "1.7976931348623157e308 -1.7976931348623157e308", 1.7976931348623157e308),
+        ("Avg", "5e-324 1e-323", 1e-323),  # halfway, to the even one
+        ("Avg", "-5e-324 0.0", -0.0),
+        ("Avg", "-0.0 -0.0", 0.0),
+        ("Sum", "-0.0 -0.0", 0.0),
+        ("StdDev", "0.1 0.1 0.1", 0.0),
+    ],
+)
+def test_s8_what_is_exact_is_rounded_once(
+    engine: str, aggregate: str, numbers: str, expected: float
+):
+    events = " ".join(f'B@{time}(0, {one}, "")' for time, one in enumerate(numbers.split()))
+    (found,) = values(engine, f"{aggregate}(B().v) within 9 s from A", "float", f"{events} {END}")
+    assert repr(found) == repr(expected)
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "numbers", "expected"),
+    [
+        ("Avg", "9007199254740993 9007199254740993 9007199254740994", 2.0**53 + 2),
+        ("Avg", "9223372036854775807 9223372036854775807 9223372036854775807", 2.0**63),
+        ("StdDev", "9223372036854775807 -9223372036854775808", 2.0**63),
+    ],
+)
+def test_s8_averages_of_ints_are_those_of_exact_sums(
+    engine: str, aggregate: str, numbers: str, expected: float
+):
+    """A sum beyond 64 bits, which is undefined by itself (S9), has an average all the same."""
+    events = " ".join(f'B@{time}({one}, 0, "")' for time, one in enumerate(numbers.split()))
+    found = values(engine, f"{aggregate}(B().x) within 9 s from A", "float", f"{events} {END}")
+    assert found == [expected]
 
 
 @pytest.mark.parametrize("zeros", ["0.0 -0.0", "-0.0 0.0"])
