@@ -328,7 +328,7 @@ def test_s8_each_function(engine: str):
 @pytest.mark.parametrize(
     ("aggregate", "numbers", "expected"),
     [
-        ("Avg", "0.1 0.2 0.3", 0.2),  # 0.6000000000000001, the sum as a float, gives more
+        ("Avg", "0.1 0.2 0.3", 0.2),  # the float nearest to the sum gives less
         ("StdDev", "6.4 67.3 45.8", 25.21776269924744),
         ("Avg", "1e308 1e308 1e308", 1e308),  # whatever the sum
         ("StdDev", "1.7976931348623157e308 -1.7976931348623157e308", 1.7976931348623157e308),

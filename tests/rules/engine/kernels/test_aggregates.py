@@ -123,7 +123,7 @@ def test_an_average_is_defined_where_its_sum_is_not():
 @pytest.mark.parametrize(
     ("values", "average"),
     [
-        ([0.1, 0.2, 0.3], 0.2),  # the sum is not a float, and the nearest one is above it
+        ([0.1, 0.2, 0.3], 0.2),  # the float nearest to the sum is less than it
         ([2**53 + 1, 2**53 + 1, 2**53 + 2], 2.0**53 + 2),  # 4/3 above 2**53: nearer to 2 than to 0
         ([2**53, 2**53 + 2], 2.0**53),  # halfway: the even one
         ([2**53 + 2, 2**53 + 4], 2.0**53 + 4),
