@@ -1,10 +1,12 @@
 """Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
 
 Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
-is another peer. A peer that was closed stays closed: what it still sends is dropped unread.
+is another peer. A peer that was closed stays closed: what it still sends is dropped unread, and
+the first of it costs it the connection.
 
-Law 2: nothing here blocks and everything is bounded. A peer that does not take what is sent to
-it, credit or no credit, fills its pipe and is lost; nobody else waits for it.
+Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
+fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
+and windows of the protocols alone (``_harden``).
 
 Law 3: an address belongs to the broker that listens on it. libzmq would unlink a living broker's
 ipc file and take its place without a word, so the file is tried first.
@@ -12,7 +14,10 @@ ipc file and take its place without a word, so the file is tried first.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
+import secrets
 import socket as sockets
 import stat
 from collections import OrderedDict
@@ -22,7 +27,7 @@ from pathlib import Path
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_at_once, sender
+from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_traced, sender
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -30,7 +35,7 @@ PIPE_MESSAGES_MAX = 10_000
 MESSAGE_BYTES_MAX = 256 * 2**20
 """A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
-"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
+"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer by itself."""
 KEEPALIVE_S = 2
 """How often the system probes an idle connection, and thus notices a vanished host."""
 KEEPALIVE_PROBES = 3
@@ -42,13 +47,16 @@ class Transport:
 
     def __init__(self) -> None:
         self._context = zmq.Context()
+        _seed()
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
+        _harden(self._socket)
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a message can be received."""
-        self._closed: OrderedDict[bytes, None] = OrderedDict()
+        self._closed: OrderedDict[bytes, bool] = OrderedDict()
+        """Closed peers, and whether they were hung up on."""
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
 
@@ -95,12 +103,19 @@ class Transport:
         it is empty, which is after nearly every event of a slow stream.
         """
         while self._readable:
-            frames = receive_at_once(self._socket)
-            if frames is None:
+            received = receive_traced(self._socket)
+            if received is None:
                 self._readable = False
-            elif (peer := frames.pop(0)) not in self._closed:
+                break
+            frames, last = received
+            peer = frames.pop(0)
+            hung_up = self._closed.get(peer)
+            if hung_up is None:
                 self._readable = False
                 return peer, frames
+            if not hung_up:
+                self._closed[peer] = True
+                _hang_up(last)
         return None
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
@@ -122,8 +137,8 @@ class Transport:
         return ()
 
     def close_peer(self, peer: bytes) -> None:
-        """Read nothing more from this peer."""
-        self._closed[peer] = None
+        """Read nothing more from this peer; its connection ends when it says more."""
+        self._closed.setdefault(peer, False)
         if len(self._closed) > CLOSED_PEERS_MAX:
             self._closed.popitem(last=False)
 
@@ -148,6 +163,42 @@ def bound(socket: zmq.Socket[bytes]) -> None:
     socket.set(zmq.TCP_KEEPALIVE_CNT, KEEPALIVE_PROBES)
     socket.set(zmq.TCP_MAXRT, KEEPALIVE_S * KEEPALIVE_PROBES * 1000)
     socket.set(zmq.LINGER, 0)
+
+
+def _seed() -> None:
+    """Let the names that libzmq gives to peers begin at random, in the next ROUTER socket.
+
+    libzmq 4.3.5 takes the first one from the C library's generator, which it does not seed, and
+    counts up. A peer may choose its own name; one that has the next name ends the process.
+    """
+    ctypes.CDLL(None).srand(secrets.randbits(32))
+
+
+def _harden(socket: zmq.Socket[bytes]) -> None:
+    """Shut out of a listening socket what lets any peer end the process with libzmq 4.3.5.
+
+    A full pipe of what was received: a command PING that waits behind it is answered once there
+    is room, and that ends the process if the connection was reset meanwhile. Clients and brokers
+    have no more under way than their credit and windows allow, so theirs never fill up.
+
+    Handshakes of ZMTP before 3.0 (any name of a domain has libzmq refuse them; nobody is asked to
+    authenticate): a peer that is at one while the socket closes ends the process.
+    """
+    socket.set(zmq.RCVHWM, 0)
+    socket.set(zmq.ZAP_DOMAIN, b"rexmq")
+
+
+def _hang_up(frame: zmq.Frame) -> None:
+    """End the connection that a frame came by, unless it has ended already.
+
+    Its number may be another's by then, who has to connect anew; no message is lost by that.
+    """
+    with contextlib.suppress(zmq.ZMQError, OSError):
+        connection = sockets.socket(fileno=int(frame.get(zmq.SRCFD)))
+        try:
+            connection.shutdown(sockets.SHUT_RDWR)
+        finally:
+            connection.detach()  # it is libzmq's to close
 
 
 def refuse_port_beyond_range(endpoint: str) -> None:
