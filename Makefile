@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test compiled trained test-compiled test-spark check lint bench campaign fuzz soak clean
+.PHONY: demo test compiled trained test-compiled test-spark check lint bench campaign fuzz strangers soak clean
 
 # The stamp makes the set-up happen once, and again when what it depends on changes.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -64,6 +64,11 @@ campaign: $(VENV)/.ready
 # Random networks against the oracle, with every strategy. SEEDS=500..1000 make fuzz
 fuzz: $(VENV)/.ready
 	$(BIN)/rexmq simulate --fuzz --seeds $(or $(SEEDS),0..500)
+
+# Peers that speak ZMTP badly against a broker. COUNT=100000 SEED=600 make strangers
+strangers: $(VENV)/.ready
+	REXMQ_STRANGERS=$(or $(COUNT),30000) REXMQ_SEED=$(or $(SEED),0) \
+		$(BIN)/python -m pytest --timeout 0 tests/broker/test_strangers.py
 
 # Does memory stay flat while events flow and rules come and go? MINUTES=5 make soak
 soak: $(VENV)/.ready

@@ -35,12 +35,6 @@ def receive_at_once(socket: zmq.Socket[bytes]) -> list[bytes] | None:
     There may be none though a poll has just found one: libzmq drops what was not read of a
     connection whose end it notices in between, and would wait for ever.
     """
-    received = receive_traced(socket)
-    return None if received is None else received[0]
-
-
-def receive_traced(socket: zmq.Socket[bytes]) -> tuple[list[bytes], zmq.Frame] | None:
-    """The same with the last frame as ZeroMQ has it, which knows the connection it came by."""
     receive = socket.recv
     try:
         frame = receive(AT_ONCE, False)
@@ -50,4 +44,4 @@ def receive_traced(socket: zmq.Socket[bytes]) -> tuple[list[bytes], zmq.Frame] |
             frames.append(frame.bytes)
     except zmq.Again:
         return None
-    return frames, frame
+    return frames

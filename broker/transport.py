@@ -1,8 +1,7 @@
 """Frames in, frames out: one ROUTER socket that listens on every endpoint of a broker.
 
 Law 1: a peer is the routing identity that ZeroMQ gave its connection, so a peer that reconnects
-is another peer. A peer that was closed stays closed: what it still sends is dropped unread, and
-the first of it costs it the connection.
+is another peer. A peer that was closed stays closed: what it still sends is dropped unread.
 
 Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
 fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
@@ -14,7 +13,6 @@ ipc file and take its place without a word, so the file is tried first.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import secrets
@@ -27,7 +25,7 @@ from pathlib import Path
 import zmq
 
 from broker.errors import AddressTaken, ConfigurationError
-from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_traced, sender
+from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_at_once, sender
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
@@ -35,7 +33,7 @@ PIPE_MESSAGES_MAX = 10_000
 MESSAGE_BYTES_MAX = 256 * 2**20
 """A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
-"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer by itself."""
+"""How many closed peers are remembered; ZeroMQ does not hang up on a single peer."""
 KEEPALIVE_S = 2
 """How often the system probes an idle connection, and thus notices a vanished host."""
 KEEPALIVE_PROBES = 3
@@ -55,8 +53,7 @@ class Transport:
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a message can be received."""
-        self._closed: OrderedDict[bytes, bool] = OrderedDict()
-        """Closed peers, and whether they were hung up on."""
+        self._closed: OrderedDict[bytes, None] = OrderedDict()
         self._poller = zmq.Poller()
         self._poller.register(self._socket, zmq.POLLIN)
 
@@ -103,19 +100,12 @@ class Transport:
         it is empty, which is after nearly every event of a slow stream.
         """
         while self._readable:
-            received = receive_traced(self._socket)
-            if received is None:
+            frames = receive_at_once(self._socket)
+            if frames is None:
                 self._readable = False
-                break
-            frames, last = received
-            peer = frames.pop(0)
-            hung_up = self._closed.get(peer)
-            if hung_up is None:
+            elif (peer := frames.pop(0)) not in self._closed:
                 self._readable = False
                 return peer, frames
-            if not hung_up:
-                self._closed[peer] = True
-                _hang_up(last)
         return None
 
     def send(self, peer: bytes, frames: Sequence[Frame]) -> bool:
@@ -137,8 +127,8 @@ class Transport:
         return ()
 
     def close_peer(self, peer: bytes) -> None:
-        """Read nothing more from this peer; its connection ends when it says more."""
-        self._closed.setdefault(peer, False)
+        """Read nothing more from this peer."""
+        self._closed[peer] = None
         if len(self._closed) > CLOSED_PEERS_MAX:
             self._closed.popitem(last=False)
 
@@ -178,27 +168,15 @@ def _harden(socket: zmq.Socket[bytes]) -> None:
     """Shut out of a listening socket what lets any peer end the process with libzmq 4.3.5.
 
     A full pipe of what was received: a command PING that waits behind it is answered once there
-    is room, and that ends the process if the connection was reset meanwhile. Clients and brokers
-    have no more under way than their credit and windows allow, so theirs never fill up.
+    is room, and that ends the process if the connection was reset meanwhile. So that pipe has no
+    limit; clients and brokers have no more under way than their credit and windows allow, and
+    strangers could fill the memory anyway, by one message of frames without end.
 
     Handshakes of ZMTP before 3.0 (any name of a domain has libzmq refuse them; nobody is asked to
     authenticate): a peer that is at one while the socket closes ends the process.
     """
     socket.set(zmq.RCVHWM, 0)
     socket.set(zmq.ZAP_DOMAIN, b"rexmq")
-
-
-def _hang_up(frame: zmq.Frame) -> None:
-    """End the connection that a frame came by, unless it has ended already.
-
-    Its number may be another's by then, who has to connect anew; no message is lost by that.
-    """
-    with contextlib.suppress(zmq.ZMQError, OSError):
-        connection = sockets.socket(fileno=int(frame.get(zmq.SRCFD)))
-        try:
-            connection.shutdown(sockets.SHUT_RDWR)
-        finally:
-            connection.detach()  # it is libzmq's to close
 
 
 def refuse_port_beyond_range(endpoint: str) -> None:
