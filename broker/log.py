@@ -1,20 +1,31 @@
 """Structured log lines on standard error: logfmt, one line an occurrence.
 
 ``time=2026-11-20T13:00:00.125Z level=info broker=b1 message=listening endpoint=tcp://127.0.0.1:7461``
+
+Law: crowds do not fill the log. Lines of one level and message are alike, whoever they are about:
+of those that come within a second the first ``ALIKE_MAX`` are written as they come, the others are
+counted in one line when the second is over: ``message=closed more_in_the_last_second=312``.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TextIO
 
 LOGGER = logging.getLogger("rexmq")
 # A program that has not asked for log lines gets none: without a handler of ours, logging would
 # print them as a last resort, and without their fields.
 LOGGER.addHandler(logging.NullHandler())
 
+ALIKE_MAX = 10
+"""Lines alike that are written in one second."""
+WINDOW_S = 1.0
 _NEEDS_QUOTES = frozenset(' "=\n\t\r')
 
 
@@ -23,7 +34,7 @@ def start_logging(level: str, **always: str) -> None:
 
     ``always``: fields of every line.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Bounded(sys.stderr)
     handler.setFormatter(Logfmt(always))
     LOGGER.handlers[:] = [handler]
     LOGGER.propagate = False
@@ -38,6 +49,64 @@ def set_level(level: str) -> None:
 def log(level: str, message: str, fields: Mapping[str, object] | None = None) -> None:
     """Write one line: a constant message, and what it is about as fields."""
     LOGGER.log(logging.getLevelNamesMapping()[level.upper()], message, extra={"fields": fields})
+
+
+@dataclass(slots=True)
+class _Window:
+    """The lines alike since ``start``: how many were written, how many were not."""
+
+    start: float
+    written: int = 0
+    left_out: int = 0
+
+
+class Bounded(logging.StreamHandler[TextIO]):
+    """Writes lines, of those alike a few in a second (see the module's law)."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._windows: dict[tuple[int, str], _Window] = {}
+        self._timer: threading.Timer | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record's line, or count it."""
+        now = time.monotonic()
+        self._end_windows(now - WINDOW_S)
+        window = self._windows.setdefault((record.levelno, record.getMessage()), _Window(now))
+        if window.written < ALIKE_MAX:
+            window.written += 1
+            super().emit(record)
+            return
+        window.left_out += 1
+        if self._timer is None:  # nothing else may come and have the count written
+            self._timer = threading.Timer(WINDOW_S, self._tell)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def close(self) -> None:
+        """Write the counts that are left, and end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._tell()
+        super().close()
+
+    def _tell(self) -> None:
+        self.acquire()
+        try:
+            self._timer = None
+            self._end_windows(time.monotonic())
+        finally:
+            self.release()
+
+    def _end_windows(self, until: float) -> None:
+        """Forget the windows that began by then, and write what each has left out."""
+        over = [alike for alike, window in self._windows.items() if window.start <= until]
+        for level, message in over:
+            left_out = self._windows.pop((level, message)).left_out
+            if left_out:
+                count = logging.LogRecord(LOGGER.name, level, "", 0, message, (), None)
+                count.fields = {"more_in_the_last_second": left_out}
+                super().emit(count)
 
 
 class Logfmt(logging.Formatter):

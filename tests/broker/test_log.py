@@ -4,16 +4,17 @@ import io
 import logging
 import subprocess
 import sys
+import time
 
 import pytest
 
-from broker.log import LOGGER, Logfmt, log
+from broker.log import ALIKE_MAX, LOGGER, WINDOW_S, Bounded, Logfmt, log
 
 
 @pytest.fixture
 def lines():
     stream = io.StringIO()
-    handler = logging.StreamHandler(stream)
+    handler = Bounded(stream)
     handler.setFormatter(Logfmt())
     before = LOGGER.handlers[:], LOGGER.level
     LOGGER.handlers[:] = [handler]
@@ -45,3 +46,31 @@ def test_a_program_that_did_not_ask_for_lines_gets_none():
     program = "from broker.log import log; log('warning', 'link lost')"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_of_many_lines_alike_a_few_are_written_and_the_others_counted(lines):
+    """Whoever they are about; other lines are not affected."""
+    for number in range(ALIKE_MAX + 312):
+        log("warning", "closed", {"peer": f"p{number}", "reason": number})
+    log("warning", "neighbour down", {"neighbour": "b2"})
+    log("info", "closed", {"peer": "q"})
+    first = lines()
+    assert len(first) == ALIKE_MAX + 2
+    assert first[ALIKE_MAX - 1].endswith(f"peer=p{ALIKE_MAX - 1} reason={ALIKE_MAX - 1}")
+    time.sleep(WINDOW_S + 0.3)  # nothing else comes
+    (count,) = lines()[ALIKE_MAX + 2 :]
+    assert count.endswith("level=warning message=closed more_in_the_last_second=312")
+    log("warning", "closed", {"peer": "r"})
+    assert lines()[-1].endswith("message=closed peer=r")
+
+
+def test_what_was_left_out_is_counted_when_the_program_ends_too():
+    program = (
+        "from broker.log import log, start_logging; start_logging('info')\n"
+        "for number in range(100): log('info', 'welcomed', {'client': number})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0
+    written = done.stderr.splitlines()
+    assert len(written) == ALIKE_MAX + 1
+    assert written[-1].endswith(f"message=welcomed more_in_the_last_second={100 - ALIKE_MAX}")
