@@ -14,16 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from broker.errors import ConfigurationError
+from broker.variables import COSTS_VARIABLE
 from rules.engine.costs import Costs
 
-VARIABLE = "REXMQ_COSTS"
 TABLE = "nanoseconds"
 _NAMES = tuple(field.name for field in dataclasses.fields(Costs))
 
 
 def place(environment: Mapping[str, str]) -> Path:
     """Where the costs of this machine are, or would be."""
-    if named := environment.get(VARIABLE):
+    if named := environment.get(COSTS_VARIABLE):
         return Path(named)
     home = environment.get("XDG_CONFIG_HOME", "")
     # Paths that are not absolute are to be ignored (XDG Base Directory Specification).
@@ -38,7 +38,7 @@ def of_this_machine(environment: Mapping[str, str]) -> Costs:
     there.
     """
     file = place(environment)
-    if environment.get(VARIABLE) or file.is_file():
+    if environment.get(COSTS_VARIABLE) or file.is_file():
         return read(file)
     return Costs()
 

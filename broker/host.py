@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.descriptors import LOOK_S, Lookout
 from broker.log import log
 from broker.transport import Transport
 from routing import wire
@@ -42,6 +43,7 @@ class Host:
         """Peers that did not take a message, in order (Law 2)."""
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         transport.watch(self._wake_read)
+        self._lookout = Lookout(self._wake_read)
         self.when_woken: Callable[[], None] = lambda: None
         """Called in the host's thread after ``wake``."""
 
@@ -68,7 +70,7 @@ class Host:
         node, transport, clock = self._node, self._transport, self._clock
         while not self._stopping:
             timer = node.next_timer()
-            pause = None if timer is None else timer - clock.now()
+            pause = LOOK_S if timer is None else min(LOOK_S, timer - clock.now())
             woken = transport.wait(0 if self._unreachable else pause)
             message = transport.receive()
             now = clock.now()
@@ -78,6 +80,7 @@ class Host:
                 self._lose_unreachable(now)
             if woken:
                 self._take_wakes()
+            self._lookout.look(now)
             if timer is not None and timer <= now:
                 node.handle_timer(clock.now())
             self._carry_out_rest()

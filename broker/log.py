@@ -100,12 +100,12 @@ class Bounded(logging.StreamHandler[TextIO]):
 
     def _end_windows(self, until: float) -> None:
         """Forget the windows that began by then, and write what each has left out."""
-        over = [alike for alike, window in self._windows.items() if window.start <= until]
+        over = [alike for alike, window in list(self._windows.items()) if window.start <= until]
         for level, message in over:
-            left_out = self._windows.pop((level, message)).left_out
-            if left_out:
+            window = self._windows.pop((level, message), None)
+            if window is not None and window.left_out:
                 count = logging.LogRecord(LOGGER.name, level, "", 0, message, (), None)
-                count.fields = {"more_in_the_last_second": left_out}
+                count.fields = {"more_in_the_last_second": window.left_out}
                 super().emit(count)
 
 

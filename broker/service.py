@@ -7,12 +7,12 @@ running broker cannot change, with a warning.
 
 from __future__ import annotations
 
+import ipaddress
 import os
-import signal
 from collections.abc import Callable
-from types import FrameType
+from dataclasses import replace
 
-from broker import costs
+from broker import costs, descriptors
 from broker.ageing import Ageing
 from broker.clock import Clock
 from broker.configuration import Configuration
@@ -21,6 +21,7 @@ from broker.host import Host
 from broker.links import LinkedTransport, peer_of
 from broker.log import log, set_level, start_logging
 from broker.parallel import engine_of
+from broker.signals import Signals, Stopped
 from broker.transport import Transport
 from broker.warmup import warm_up, warm_up_matching
 from matcher.model import MICROSECONDS
@@ -40,23 +41,32 @@ FIXED_KEYS = frozenset({"listen", "engine", "threads", "link", "strategy", "forg
 class Service:
     """One broker. ``read`` reads its configuration, now and at each SIGHUP.
 
-    Raises ConfigurationError or AddressTaken, before anything runs.
+    Raises ConfigurationError or AddressTaken, before anything runs, and Stopped when a signal has
+    told it to stop meanwhile.
     """
 
-    def __init__(self, read: Callable[[], Configuration]) -> None:
+    def __init__(self, read: Callable[[], Configuration], signals: Signals) -> None:
         self._read = read
+        self._signals = signals
         self._configuration = read()
-        self._reload_wanted = False
         start_logging(self._configuration.log_level, broker=self._configuration.values["name"])
         transport = make_transport(self._configuration)
         try:
             self.endpoints = tuple(map(transport.listen, self._configuration.listen))
+            for endpoint in self.endpoints:
+                if is_open_to_others(endpoint):
+                    log("warning", OPEN, {"endpoint": endpoint, "see": "docs/security.md"})
+            self._clients_max = self._room_for_clients()
             log("info", "loading kernels, which the first start compiles")
             warm_up(self._configuration.engine)
             warm_up_matching()
-            self._host = make_host(self._configuration, transport)
-        except BaseException:
+            node = self._affordable(self._configuration.node)
+            self._host = make_host(self._configuration, transport, node)
+            signals.serve(self._host.stop, self._host.wake_descriptor)
+        except BaseException as error:
             transport.close(0)
+            if isinstance(error, Stopped):
+                log("info", "stopped")
             raise
         self._ageing = Ageing(self._host.wake)
         self._host.when_woken = self._take_wake
@@ -64,19 +74,18 @@ class Service:
     def run(self, when_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``stop``; then say goodbye to the clients.
 
-        ``when_ready`` is called once signals are watched: whoever is told earlier that the
-        broker is there might send one that still ends the process.
+        ``when_ready`` is called once everything is in place.
         """
-        self._watch_signals()
         self._ageing.begin()
         for endpoint in self.endpoints:
             log("info", "listening", {"endpoint": endpoint})
         when_ready()
         try:
+            self._reload_if_wanted()
             self._host.run()
         finally:
             self._ageing.end()
-            self._ignore_signals()
+            self._signals.ignore()
             self._host.close("the broker stops")
             log("info", "stopped")
 
@@ -84,34 +93,14 @@ class Service:
         """Let ``run`` return soon, from any thread."""
         self._host.stop()
 
-    def _watch_signals(self) -> None:
-        # The byte that a signal writes wakes the host out of its poll, which Python resumes.
-        signal.set_wakeup_fd(self._host.wake_descriptor, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._handle_stop)
-        signal.signal(signal.SIGHUP, self._handle_reload)
-
-    def _ignore_signals(self) -> None:
-        # Whoever tells it once more to stop says nothing new, and finds no host to wake.
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        signal.set_wakeup_fd(-1)
-
-    def _handle_stop(self, number: int, frame: FrameType | None) -> None:
-        log("info", "stopping", {"signal": signal.Signals(number).name})
-        self._host.stop()
-
-    def _handle_reload(self, number: int, frame: FrameType | None) -> None:
-        self._reload_wanted = True
-
     def _take_wake(self) -> None:
         self._ageing.take()
         self._reload_if_wanted()
 
     def _reload_if_wanted(self) -> None:
-        if not self._reload_wanted:
+        if not self._signals.reload_wanted:
             return
-        self._reload_wanted = False
+        self._signals.reload_wanted = False
         try:
             fresh = self._read()
         except (ConfigurationError, OSError) as error:
@@ -120,11 +109,43 @@ class Service:
         old, self._configuration = self._configuration, fresh
         changed = [key for key, value in fresh.values.items() if value != old.values[key]]
         set_level(fresh.log_level)
-        self._host.configure(fresh.node)
+        self._host.configure(self._affordable(fresh.node))
         later = [key for key in changed if key in FIXED_KEYS]
         if later:
             log("warning", "takes effect at the next start", {"keys": ",".join(later)})
         log("info", "configuration reloaded", {"changed": ",".join(changed) or "nothing"})
+
+    def _room_for_clients(self) -> int:
+        """How many clients the system lets it have."""
+        links = len(self._configuration.links)
+        return descriptors.clients_max(descriptors.raise_limit(), links)
+
+    def _affordable(self, node: NodeConfig) -> NodeConfig:
+        """``node``, with no more clients than there is room for."""
+        if node.clients_max <= self._clients_max:
+            return node
+        log(
+            "warning",
+            "fewer clients than clients_max: too few file descriptors (ulimit -n)",
+            {"clients": self._clients_max, "clients_max": node.clients_max},
+        )
+        return replace(node, clients_max=self._clients_max)
+
+
+OPEN = "open to everybody who can reach this address: there is no authentication"
+
+
+def is_open_to_others(endpoint: str) -> bool:
+    """Whether other machines may reach a resolved endpoint, as ``Transport.listen`` gives it."""
+    if not endpoint.startswith("tcp://"):
+        return False
+    host = endpoint.removeprefix("tcp://").rpartition(":")[0].strip("[]").partition("%")[0]
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return True  # nobody knows
+    mapped = getattr(address, "ipv4_mapped", None)
+    return not (mapped or address).is_loopback
 
 
 def make_transport(configuration: Configuration) -> Transport:
@@ -133,10 +154,13 @@ def make_transport(configuration: Configuration) -> Transport:
     return LinkedTransport(links) if links else Transport()
 
 
-def make_host(configuration: Configuration, transport: Transport) -> Host:
+def make_host(
+    configuration: Configuration, transport: Transport, node: NodeConfig | None = None
+) -> Host:
     """A broker, linked to whom it is to be linked to, and what drives it.
 
-    Without links and without a strategy it works alone until another broker greets it.
+    ``node``: what it works by, if not the configuration's own. Without links and without a strategy
+    it works alone until another broker greets it.
     """
     clock = Clock()
     now = clock.now()
@@ -153,11 +177,11 @@ def make_host(configuration: Configuration, transport: Transport) -> Host:
         overlay = configuration.overlay(round(now * MICROSECONDS), terms.forget_s)
         return make_broker(config, overlay, engine(), strategy.make(terms.strategy), now)
 
-    by_arrival = configuration.node.ordering is Ordering.ARRIVAL
+    node = node or configuration.node
+    by_arrival = node.ordering is Ordering.ARRIVAL
     if configuration.strategy is None and not configuration.links and not by_arrival:
-        return Host(Solitary(configuration.node, engine(), join, now), transport, clock)
+        return Host(Solitary(node, engine(), join, now), transport, clock)
     name = configuration.strategy or strategy.Centralized.name
-    node = configuration.node
     terms = Terms(name, node.ordering, configuration.forget_s, node.rule_texts)
     broker = join(node, terms, now)
     for endpoint in configuration.links:

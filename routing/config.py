@@ -74,7 +74,7 @@ class NodeConfig:
     queue_events_max: int = 1_000_000
     """The longest queue, in events, that a sink may ask for."""
     clients_max: int = 4_096
-    """Links at a time."""
+    """Links at a time; those that do not publish may be ``OPERATORS`` more."""
     sources_max: int = 65_536
     """Names whose sequence numbers are remembered; beyond it the longest closed are forgotten."""
     repeat_ids_max: int = 1_000_000
@@ -107,6 +107,10 @@ class NodeConfig:
         """``lead_max_s`` in microseconds."""
         return round(self.lead_max_s * MICROSECONDS)
 
+
+OPERATORS = 4
+"""So many links of clients that do not publish are kept beside ``clients_max``: whoever looks after
+a broker must reach it when it is full."""
 
 FIXED = ("name", "heartbeat_s", "wall_clock", "ordering", "rule_texts")
 """The fields of NodeConfig that clients or marks have been told of: they hold as long as a node."""

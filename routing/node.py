@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from routing import wire
-from routing.config import NodeConfig
+from routing.config import OPERATORS, NodeConfig
 from routing.effects import Close, Effect, Peer
 from routing.errors import ProtocolError, Refusal, VersionMismatch, WireError
 from routing.messages import (
@@ -182,7 +182,8 @@ class Node(Service):
         former = self._links.predecessor(message, self._moment.now)
         if former is not None:
             self._expel(former.peer, Code.SILENT, "another link of this client took its place")
-        if len(self._links) >= self._config.clients_max:
+        most = self._config.clients_max + (0 if message.name else OPERATORS)
+        if len(self._links) >= most:
             raise Refusal(Code.LIMIT, f"more than {self._config.clients_max} clients (clients_max)")
         self._welcome(peer, message)
         self._settle()

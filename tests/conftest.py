@@ -1,3 +1,4 @@
+import os
 import signal
 
 import pytest
@@ -9,6 +10,14 @@ def pytest_configure() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Modules have read how many cases they try; the commands that they start take these variables
+    for misspelt settings.
+    """
+    for name in {name for name in os.environ if name.startswith("REXMQ_")} - {"REXMQ_COSTS"}:
+        del os.environ[name]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

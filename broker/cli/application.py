@@ -10,6 +10,7 @@ but inside its functions, so that ``rexmq --help`` answers within 0.3 s.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -20,6 +21,7 @@ import typer
 from broker.cli import outcome
 from broker.errors import ForeignPackage
 from broker.packages import verify_packages
+from broker.variables import unknown
 
 Words = Annotated[list[str] | None, typer.Argument(hidden=True)]
 
@@ -58,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ForeignPackage as error:
         print(f"rexmq: {error}", file=sys.stderr)
         return outcome.REFUSED
+    for warning in unknown(os.environ):
+        print(f"rexmq: {warning}", file=sys.stderr)
     try:
         application()(args=arguments, prog_name="rexmq")
     except SystemExit as ended:

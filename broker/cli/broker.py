@@ -46,10 +46,17 @@ def command(**given: Any) -> None:
 
 
 def _serve(read: Any) -> None:
-    from broker.process import READY
-    from broker.service import Service
+    from broker.signals import Signals
 
-    service = Service(read)
+    signals = Signals()  # before all that takes its time
+    try:
+        from broker.process import READY
+        from broker.service import Service
+
+        service = Service(read, signals)
+    except Exception:
+        signals.restore()
+        raise
 
     def announce() -> None:
         for endpoint in service.endpoints:

@@ -7,8 +7,9 @@ import pytest
 
 from broker import calibration
 from broker.cli import main
-from broker.costs import VARIABLE, of_this_machine, place, read, write
+from broker.costs import of_this_machine, place, read, write
 from broker.errors import ConfigurationError
+from broker.variables import COSTS_VARIABLE
 from rules.engine import Costs
 
 SOUND = "[nanoseconds]\nprobe = 1\ncandidate = 2.5\ninstance = 3\nlink = 4\n"
@@ -16,7 +17,7 @@ SOUND = "[nanoseconds]\nprobe = 1\ncandidate = 2.5\ninstance = 3\nlink = 4\n"
 
 def test_the_file_is_where_the_environment_says(tmp_path: Path):
     named = tmp_path / "elsewhere.toml"
-    assert place({VARIABLE: str(named), "XDG_CONFIG_HOME": str(tmp_path)}) == named
+    assert place({COSTS_VARIABLE: str(named), "XDG_CONFIG_HOME": str(tmp_path)}) == named
     assert place({"XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "rexmq" / "costs.toml"
     for home in ({}, {"XDG_CONFIG_HOME": "not/absolute"}):
         assert place(home) == Path.home() / ".config" / "rexmq" / "costs.toml"
@@ -32,7 +33,7 @@ def test_what_is_written_is_read(tmp_path: Path):
 
 def test_a_file_that_is_named_must_be_there(tmp_path: Path):
     with pytest.raises(ConfigurationError, match=r"no\.toml: No such file"):
-        of_this_machine({VARIABLE: str(tmp_path / "no.toml")})
+        of_this_machine({COSTS_VARIABLE: str(tmp_path / "no.toml")})
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_detect_refuses_a_bad_file(
     rules.write_text("event A(x: int) define B() from A()")
     events.write_text('{"type": "A", "time": 1, "data": {"x": 1}}\n')
     costs.write_text("[nanoseconds]\n")
-    monkeypatch.setenv(VARIABLE, str(costs))
+    monkeypatch.setenv(COSTS_VARIABLE, str(costs))
     assert main(["detect", "--rules", str(rules), "--events", str(events)]) == 1
     assert f"{costs}: expected one table" in capfd.readouterr().err
 
