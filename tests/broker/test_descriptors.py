@@ -42,10 +42,14 @@ def test_clients_are_refused_by_name_before_descriptors_run_out(broker):
     endpoint, log = broker
     welcomed = []
     with ExitStack() as clients:
-        with pytest.raises(RefusedError, match=r"clients \(clients_max\)"):
+
+        def fill():
             for number in range(CLIENTS):
                 publisher = Publisher(endpoint, name=f"p{number}", types=[])
                 welcomed.append(clients.enter_context(publisher))
+
+        with pytest.raises(RefusedError, match=r"clients \(clients_max\)"):
+            fill()
         assert 20 < len(welcomed) < LIMIT
         with RuleManager(endpoint) as operator:  # there is room for it
             assert len(operator.status()["clients"]) == len(welcomed) + 1
