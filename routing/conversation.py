@@ -34,6 +34,7 @@ from routing.messages import (
     Refused,
     Rejected,
     Subscribe,
+    SubscriptionPaused,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -87,6 +88,8 @@ class Conversation:
         """What ``take_effects`` would give."""
         self.results: list[Result] = []
         """What ``take_results`` would give."""
+        self.paused: dict[int, str] = {}
+        """The subscriptions that are paused, by number, and why."""
         self._outgoing = Outgoing(config)
         self._types: dict[str, EventType] = {}
         self._subscriptions: dict[int, Subscribe] = {}
@@ -250,6 +253,7 @@ class Conversation:
 
     def _unsubscribed(self, request: Unsubscribe | Subscribe) -> None:
         self._subscriptions.pop(request.number, None)
+        self.paused.pop(request.number, None)
         self._requests.end_subscription(request.number)
 
     # --- the other messages ---
@@ -266,6 +270,7 @@ class Conversation:
         self._state = State.READY
         self._broker_heartbeat_s = message.heartbeat_s
         self._granted = 0
+        self.paused.clear()
         self.results.append(message)
         if acknowledged and self._config.acknowledged:
             self.results.append(Acknowledged(acknowledged))
@@ -274,7 +279,9 @@ class Conversation:
             types = tuple(self._types.values())
             self._ask(Advertise(self._requests.number(), types), again=True)
         for subscription in list(self._subscriptions.values()):
-            self._ask(replace(subscription, request=self._requests.number()), again=True)
+            self._ask(
+                replace(subscription, request=self._requests.number(), again=True), again=True
+            )
         for request in asked:
             self._send(request)
         self._publish()
@@ -294,6 +301,17 @@ class Conversation:
             return
         self._backlog += events
         self.results.append(message)
+
+    def _receive_paused(self, message: SubscriptionPaused) -> None:
+        asked = self._subscriptions.get(message.number)
+        fields = {"number": message.number, "filter": "" if asked is None else asked.filter}
+        if message.reason is None:
+            self.paused.pop(message.number, None)
+            self.effects.append(Log("warning", "subscription goes on", fields))
+        else:
+            self.paused[message.number] = message.reason
+            fields["reason"] = message.reason
+            self.effects.append(Log("warning", "subscription paused", fields))
 
     def _receive_credit(self, message: Credit) -> None:
         self._outgoing.credit += message.events
@@ -390,6 +408,7 @@ _HANDLERS_READY: Mapping[type, Callable[[Conversation, Any], None]] = {
     Acknowledged: Conversation._receive_acknowledged,
     Rejected: Conversation._receive_rejected,
     Delivery: Conversation._receive_delivery,
+    SubscriptionPaused: Conversation._receive_paused,
     Credit: Conversation._receive_credit,
     **_ANYWHERE,
 }

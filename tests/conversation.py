@@ -181,8 +181,10 @@ class Conversation:
                     self.node.receive_frames(client.peer, self._frames(message), self.now)
             case Close():
                 client.peer = None
-            case Log():
-                pass  # a Lost says the same
+            case Log(_, text, fields):
+                if text.startswith("subscription"):  # of others a Lost says the same
+                    facts = "".join(f"; {fields[name]}" for name in ("reason",) if name in fields)
+                    self._lines.append(f"{client.name}: {text}: {fields['filter']}{facts}")
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:

@@ -1,44 +1,70 @@
-"""Attributes as they are typed on a command line: ``area=a1 value=46.5``."""
+"""Attributes as they are typed on a command line: ``area=a1 value=46.5 room:string=7``.
+
+Law: a value is read by its attribute's kind where that is known, from the word itself
+(``room:string=7``) or from the broker; else by how it looks, and one that may be meant in two ways
+is refused, not guessed. docs/cli.md has the table.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.cli.outcome import UsageError
 from matcher.errors import BadEvent
 from matcher.model import Attribute, EventType, Kind
-from matcher.rows import inferred_type, values_of
+from matcher.rows import values_of
+from rules.errors import RuleErrors
+from rules.subscription import parse_subscription
 
 # Names of attributes may hold commas, blanks and parentheses, so a kind is what ends one.
 _ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(?:, |\)$)")
+_INT = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_LOOKS_LIKE_INT = re.compile(r"-?(0|[1-9][0-9]*)")
+_LOOKS_LIKE_FLOAT = re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_NAME = re.compile(r"[^\W\d]\w*")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+_BOOLS: Mapping[str, bool] = {"true": True, "false": False}
+_KINDS: Mapping[str, Kind] = {kind.value: kind for kind in Kind}
+_DIGITS_MAX = 20
+"""Characters of an int, beyond which it has more than 64 bits."""
+_ANY: Mapping[Kind, str] = {
+    Kind.INT: "0",
+    Kind.FLOAT: "0.0",
+    Kind.BOOL: "true",
+    Kind.STRING: '""',
+}
+"""A value of each kind, as filters write it."""
+
+
+class _Word(NamedTuple):
+    """One attribute as it was typed; ``kind`` None where the word does not say it."""
+
+    name: str
+    kind: Kind | None
+    text: str
 
 
 def event_of(
     type_name: str, pairs: Sequence[str], known: EventType | None
 ) -> tuple[EventType, Mapping[str, Any]]:
-    """The type and attributes that the words ``NAME=VALUE`` stand for.
+    """The type and attributes that the words ``NAME=VALUE`` and ``NAME:TYPE=VALUE`` stand for.
 
-    With a known type a value is read as its attribute's kind. Otherwise it is an int, a float or
-    a bool where it looks like one, and else a string. Raises UsageError for a word without ``=``
-    or a name given twice, BadEvent for a value that does not fit.
+    Attributes have the kinds that the words say, else those of the ``known`` type, else what their
+    values look like. Raises UsageError for a word that is none or a name given twice, BadEvent for
+    a value that does not fit, or may be meant in two ways, and for a name that no filter can say.
     """
-    texts: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or not name:
-            raise UsageError(f"pub: expected ATTR=VALUE, found {pair!r}")
-        if name in texts:
-            raise UsageError(f"pub: attribute {name} is given twice")
-        texts[name] = text
-    if known is None:
-        data = {name: _guessed(text) for name, text in texts.items()}
-        return inferred_type(type_name, data), data
-    kinds = {attribute.name: attribute.kind for attribute in known.attributes}
-    data = {name: _read(text, kinds.get(name, Kind.STRING)) for name, text in texts.items()}
+    words = _words(pairs)
+    kinds = {one.name: one.kind for one in known.attributes} if known is not None else {}
+    if known is None or any(one.kind not in (None, kinds.get(one.name)) for one in words):
+        return _declared(type_name, words, kinds)
     try:
+        data = {one.name: _read(one, _known_kind(one, kinds)) for one in words}
         values_of(known, data)
     except BadEvent as error:
         raise BadEvent(f"{error.reason}; the broker knows {known}") from None
@@ -52,22 +78,130 @@ def type_of(schema: str) -> EventType:
     return EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
 
 
-def _guessed(text: str) -> Any:
-    for kind in (Kind.INT, Kind.FLOAT, Kind.BOOL):
-        value = _read(text, kind)
-        if not isinstance(value, str):
-            return value
+def _words(pairs: Sequence[str]) -> list[_Word]:
+    words: dict[str, _Word] = {}
+    for pair in pairs:
+        said, equals, text = pair.partition("=")
+        name, colon, kind = said.rpartition(":")
+        if not equals or not said:
+            raise UsageError(f"pub: expected ATTR=VALUE, found {pair!r}")
+        if not colon:
+            name = said
+        elif kind not in _KINDS:
+            expected = ", ".join(_KINDS)
+            raise UsageError(f"pub: {pair!r}: expected one of {expected} after ':', found {kind!r}")
+        if name in words:
+            raise UsageError(f"pub: attribute {name} is given twice")
+        words[name] = _Word(name, _KINDS[kind] if colon else None, text)
+    return list(words.values())
+
+
+def _known_kind(word: _Word, kinds: Mapping[str, Kind]) -> Kind:
+    """The kind of an attribute; BadEvent for one that its type lacks."""
+    if word.name not in kinds:
+        raise BadEvent(f"attribute {word.name}: the type has none of that name")
+    return kinds[word.name]
+
+
+def _declared(
+    type_name: str, words: Sequence[_Word], kinds: Mapping[str, Kind]
+) -> tuple[EventType, Mapping[str, Any]]:
+    """A type that the words make, with the attributes of known ``kinds`` in their order first."""
+    order = {name: place for place, name in enumerate(kinds)}
+    attributes, data = [], {}
+    for one in sorted(words, key=lambda one: order.get(one.name, len(order))):
+        kind = one.kind or kinds.get(one.name) or _guessed(one)
+        attributes.append(Attribute(one.name, kind))
+        data[one.name] = _read(one, kind)
+    event_type = EventType(type_name, tuple(attributes))
+    _check_names(event_type)
+    values_of(event_type, data)
+    return event_type, data
+
+
+def _check_names(event_type: EventType) -> None:
+    """BadEvent for a name by which no filter could ask for the event, or for the attribute."""
+    type_name, schemas = event_type.name, {event_type.name: event_type}
+    filters = [("event type", type_name, type_name)] + [
+        ("attribute", one.name, f"{type_name}({one.name} = {_ANY[one.kind]})")
+        for one in event_type.attributes
+    ]
+    for what, name, text in filters:
+        reason = "expected a letter or '_', then letters, digits and '_'"
+        if _NAME.fullmatch(name):
+            try:
+                parse_subscription(text, schemas)
+            except RuleErrors as errors:
+                reason = errors.problems[0].message
+            else:
+                continue
+        raise BadEvent(f"{what} {name!r}: no filter could name it: {reason}")
+
+
+def _guessed(word: _Word) -> Kind:
+    """The kind that a value looks like; BadEvent where it may be meant in two ways."""
+    text, name = word.text, word.name
+    if text.startswith('"'):
+        return Kind.STRING
+    if text.casefold() in _BOOLS:
+        return Kind.BOOL
+    if _is_not_finite(text):
+        raise BadEvent(f"{_not_finite(word)}; {_as_text(word)}")
+    if text.casefold() == "null":
+        reason = "an attribute has no null; leave the event out, or"
+        raise BadEvent(f"attribute {name}: {reason} {_as_text(word)}")
+    if _DECIMAL_COMMA.fullmatch(text):
+        point = text.replace(",", ".")
+        raise BadEvent(f"attribute {name}: {text} as a number is {point}; {_as_text(word)}")
+    if _LOOKS_LIKE_INT.fullmatch(text):
+        return Kind.INT
+    return Kind.FLOAT if _LOOKS_LIKE_FLOAT.fullmatch(text) else Kind.STRING
+
+
+def _read(word: _Word, kind: Kind) -> Any:
+    """The value, or the text itself where it is none of that kind."""
+    text = word.text
+    if text.startswith('"'):
+        return _quoted(word)
+    match kind:
+        case Kind.STRING:
+            return text
+        case Kind.BOOL:
+            return _BOOLS.get(text.casefold(), text)
+        case Kind.INT if _INT.fullmatch(text):
+            if len(text) > _DIGITS_MAX:
+                raise BadEvent(f"attribute {word.name}: an int beyond 64 bits")
+            return int(text)
+        case Kind.FLOAT if _is_not_finite(text):
+            raise BadEvent(_not_finite(word))
+        case Kind.FLOAT if _NUMBER.fullmatch(text):
+            return float(text)
     return text
 
 
-def _read(text: str, kind: Kind) -> Any:
-    """The value, or the text itself where it is none of that kind."""
-    if kind is Kind.STRING:
-        return text
+def _quoted(word: _Word) -> str:
+    """The text within double quotes, as JSON writes it."""
     try:
-        value = json.loads(text)
+        text = json.loads(word.text)
     except ValueError:
-        return text
-    expected = {Kind.INT: int, Kind.FLOAT: int | float, Kind.BOOL: bool}[kind]
-    fits = isinstance(value, expected) and isinstance(value, bool) == (kind is Kind.BOOL)
-    return value if fits else text
+        text = None
+    if not isinstance(text, str):
+        raise BadEvent(
+            f"attribute {word.name}: expected a text in double quotes as JSON writes it, found"
+            f' {word.text}; quotes that belong to the text are written \\" in quotes'
+        )
+    return text
+
+
+def _is_not_finite(text: str) -> bool:
+    is_number = _NUMBER.fullmatch(text) is not None
+    named = text.casefold().removeprefix("-").removeprefix("+") in _NOT_FINITE
+    return named or (is_number and not math.isfinite(float(text)))
+
+
+def _not_finite(word: _Word) -> str:
+    return f"attribute {word.name}: {word.text} is not finite (tesla.md E1)"
+
+
+def _as_text(word: _Word) -> str:
+    return f"as a text say {word.name}:string={word.text}"

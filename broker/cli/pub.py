@@ -126,9 +126,13 @@ def _publish_one(
 
 
 def _known_types(broker: str, connect_timeout_s: float) -> Mapping[str, EventType]:
-    """The types that the broker knows, by their names."""
+    """The types that the broker knows, by their names; and as they were last, those that nobody
+    publishes now and somebody has subscribed to: a guess is no reason to make them others.
+    """
     from broker import RuleManager
     from broker.cli.literals import type_of
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
-        return {one["name"]: type_of(one["schema"]) for one in manager.status()["types"]}
+        status = manager.status()
+    known = [*status["former_types"], *status["types"]]
+    return {one["name"]: type_of(one["schema"]) for one in known}

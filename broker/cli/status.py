@@ -182,12 +182,16 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in TIMES & set(row):
         shown[name] = None if row[name] is None else time_text(row[name])
     if "subscriptions" in row:
-        shown["filters"] = _some([one["filter"] for one in row["subscriptions"]])
+        shown["filters"] = _some([_filter(one) for one in row["subscriptions"]])
     if "held_by" in row:
         shown["held_by"] = [_holder(one) for one in row["held_by"]]
     if "neighbours" in row:
         shown["neighbours"] = [one["name"] for one in row["neighbours"]]
     return shown
+
+
+def _filter(subscription: Mapping[str, Any]) -> str:
+    return f"{subscription['filter']}{' (paused)' if subscription['paused'] else ''}"
 
 
 def _holder(holder: Mapping[str, Any]) -> str:

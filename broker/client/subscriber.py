@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Self
 
 from broker.client.endpoint import endpoint_or_default
@@ -114,6 +114,13 @@ class Subscriber(Scoped):
         """
         return self._sink.losses
 
+    @property
+    def paused(self) -> Mapping[int, str]:
+        """The subscriptions that bring nothing for now, since their type's schema is another and
+        has not what they ask for: by number, and why. Waiting tells it.
+        """
+        return dict(self._sink.session.paused)
+
     def deliveries(self) -> Iterator[Delivery]:
         """Deliveries until the subscriber is closed."""
         return until_closed(self.receive_delivery)
@@ -209,6 +216,11 @@ class AsyncSubscriber(AsyncScoped):
     def losses(self) -> int:
         """See ``Subscriber.losses``."""
         return self._sink.losses
+
+    @property
+    def paused(self) -> Mapping[int, str]:
+        """See ``Subscriber.paused``."""
+        return dict(self._sink.session.paused)
 
     def deliveries(self) -> AsyncIterator[Delivery]:
         """See ``Subscriber.deliveries``."""

@@ -238,7 +238,7 @@ class Sinks:
         if len(sink.interests) >= subscriptions_max:
             bound = f"{subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
-        added = interest(message.number, message.filter, schemas)
+        added = interest(message.number, message.filter, schemas, again=message.again)
         sink.interests.add(added)
         self._sinks[peer] = sink
         self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
@@ -254,28 +254,23 @@ class Sinks:
         self._end(sink, number)
         self._follow(sink)
 
-    def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Refusal]]:
-        """Types have become known or were forgotten: check subscriptions again.
+    def check(self, schemas: Mapping[str, EventType]) -> list[tuple[Sink, Interest]]:
+        """Types have become known, are others, or were forgotten: check subscriptions again.
 
-        Gives those that have ended because they do not fit their type.
+        Gives those that are paused now, not fitting their type, and those that go on.
         """
-        ended = []
+        news = []
         for sink in self._sinks.values():
             for one in list(sink.interests):
-                checked_for = None if one.filter is None else one.filter.type
-                if schemas.get(one.type_name) == checked_for:
+                if schemas.get(one.type_name) == one.schema:
                     continue
-                try:
-                    checked = one.checked(schemas)
-                except Refusal as refusal:
-                    self._end(sink, one.number)
-                    reason = f"subscription {one.number} ends: {refusal}"
-                    ended.append((sink, Refusal(refusal.code, reason)))
-                else:
-                    sink.interests.add(checked)
-                    self._audiences[one.type_name].forget()
+                now = one.taken(schemas)
+                sink.interests.add(now)
+                self._audiences[one.type_name].forget()
+                if now.problem != one.problem:
+                    news.append((sink, now))
         self.index()
-        return ended
+        return news
 
     def remove(self, peer: Peer) -> None:
         """The link is gone, or its last subscription."""

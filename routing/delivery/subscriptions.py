@@ -3,14 +3,15 @@
 An event that several subscriptions of one sink match is delivered once, with all their numbers.
 A subscription to a type that is not known yet waits. What no schema could mend is refused at once
 (a parameter, an aggregate, another event); what depends on the schema is checked when the type
-appears. It waits again when the type is forgotten.
+appears. It waits again when the type is forgotten. So does one that does not fit the type that it
+was confirmed for and that is another now: it is paused, and goes on when it fits again.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,37 +31,69 @@ PER_TYPE_MAX = BITS_MAX
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """One subscription; ``filter`` is None while its type is not known."""
+    """One subscription; ``filter`` is None while it waits: its type is not known, or does not have
+    what it asks for (then ``problem`` says why). ``schema``: the type as it was checked against it.
+    """
 
     number: int
     text: str
     type_name: str
     filter: Subscription | None
+    schema: EventType | None = None
+    problem: str | None = None
 
     def checked(self, schemas: Mapping[str, EventType]) -> Interest:
         """The same with its filter checked against its type, if that is known.
 
         Raises Refusal when the filter does not fit the type.
         """
-        if self.type_name not in schemas:
-            return Interest(self.number, self.text, self.type_name, None)
         try:
-            found = parse_subscription(self.text, schemas)
+            return self._fitted(schemas)
         except RuleErrors as errors:
             raise Refusal(Code.BAD_FILTER, str(errors)) from None
-        return Interest(self.number, self.text, self.type_name, found)
+
+    def taken(self, schemas: Mapping[str, EventType]) -> Interest:
+        """The same as ``checked``, but paused where the filter does not fit the type. It stays so
+        until the type is one that it fits.
+        """
+        try:
+            return self._fitted(schemas)
+        except RuleErrors as errors:
+            schema = schemas[self.type_name]
+            problem = f"{errors.problems[0].message}; the type is {schema} now"
+            return replace(self, filter=None, schema=schema, problem=problem)
+
+    def _fitted(self, schemas: Mapping[str, EventType]) -> Interest:
+        schema = schemas.get(self.type_name)
+        if schema is None:
+            return replace(self, filter=None, schema=None)
+        found = parse_subscription(self.text, schemas)
+        return replace(self, filter=found, schema=schema, problem=None)
 
 
-def interest(number: int, text: str, schemas: Mapping[str, EventType]) -> Interest:
-    """A new subscription; Refusal when its text cannot be a filter, of its type or of any."""
+def interest(
+    number: int, text: str, schemas: Mapping[str, EventType], *, again: bool = False
+) -> Interest:
+    """A new subscription; Refusal when its text cannot be a filter, of its type or of any.
+    ``again``: it was in force on another link, and is paused where it does not fit.
+    """
     try:
         name = parse_filter(text).type.text
-        found = parse_subscription(text, schemas) if name in schemas else None
-        if found is None:
+        if name not in schemas:
             check_filter(text)
     except RuleErrors as errors:
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
-    return Interest(number, text, name, found)
+    made = Interest(number, text, name, None)
+    return made.taken(schemas) if again else made.checked(schemas)
+
+
+def fits(text: str, schema: EventType) -> bool:
+    """Whether a text is a filter of a type."""
+    try:
+        interest(0, text, {schema.name: schema})
+    except Refusal:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,8 @@ class Subscribe:
     """Deliver events of ``filter`` (TESLA: ``Temp(value > 20)``) as subscription ``number``.
 
     ``when_full`` and ``limit`` (events) are properties of the sink's one queue: its first
-    subscription chooses them and the others agree.
+    subscription chooses them and the others agree. ``again``: it was confirmed on another link, so
+    it is paused, not refused, where its type has not what the filter asks for.
     """
 
     request: Request
@@ -91,6 +92,7 @@ class Subscribe:
     filter: Text
     when_full: WhenFull = WhenFull.BLOCK
     limit: Annotated[int, Meta(ge=1, lt=2**31)] = 65_536
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +213,16 @@ class Delivery(Struct, frozen=True, eq=False, gc=False):
         return sum(map(len, self.batches))
 
 
+@dataclass(frozen=True, slots=True)
+class SubscriptionPaused:
+    """Subscription ``number`` brings nothing for now: its type is another and has not what the
+    filter asks for, as ``reason`` says. None: the type has it again, and the subscription goes on.
+    """
+
+    number: Number
+    reason: Text | None
+
+
 class Credit(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The receiver may send ``events`` more events."""
 
@@ -254,6 +266,7 @@ FromBroker: TypeAlias = (
     | Acknowledged
     | Rejected
     | Delivery
+    | SubscriptionPaused
     | Credit
     | Heartbeat
     | Goodbye

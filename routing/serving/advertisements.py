@@ -7,9 +7,10 @@ Law 2: the mark of a type is the least of those of its open advertisers. Where n
 type has no mark of its own: if it never had an advertiser, what needs it waits.
 
 Law 3: how far the events of a type went is not forgotten with it, for they are gone: a rule that
-uses it from now on holds from a later instant (tesla.md S15), and waits for no first advertiser. Of
-the types that were forgotten first, if they are more than ``types_max``, only the latest event of
-all is kept.
+uses it from now on holds from a later instant (tesla.md S15), and waits for no first advertiser.
+Nor is its schema, by which a client guesses what a value is meant to be; it binds nobody. Of the
+types that were forgotten first, if they are more than ``types_max``, only the latest event of all
+is kept.
 """
 
 from __future__ import annotations
@@ -60,12 +61,20 @@ class KnownType:
         return min(marks) if marks else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Former:
+    """A type that was forgotten; ``front`` as in KnownType."""
+
+    schema: EventType
+    front: int | None
+
+
 class Advertisements:
     """The known types by name, at most ``types_max`` of them."""
 
     def __init__(self, config: NodeConfig) -> None:
         self._types: dict[str, KnownType] = {}
-        self._fronts: dict[str, int] = {}  # of forgotten types (Law 3)
+        self._former: dict[str, _Former] = {}  # Law 3
         self._lost_front: int | None = None
         self._schemas: Mapping[str, EventType] | None = None  # until a type comes or goes
         self.configure(config)
@@ -87,7 +96,15 @@ class Advertisements:
     def front(self, name: str) -> int | None:
         """The greatest time of a type's published events; None if there were none (Law 3)."""
         known = self._types.get(name)
-        return self._fronts.get(name, self._lost_front) if known is None else known.front
+        if known is not None:
+            return known.front
+        former = self._former.get(name)
+        return self._lost_front if former is None or former.front is None else former.front
+
+    def former(self, name: str) -> EventType | None:
+        """The last schema of a type that was forgotten (Law 3); None where there is none."""
+        former = self._former.get(name)
+        return None if former is None else former.schema
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -162,8 +179,7 @@ class Advertisements:
         for name in gone:
             known = self._types.pop(name)
             self._schemas = None
-            if known.front is not None:
-                self._keep_front(name, known.front)
+            self._keep(known)
         return gone
 
     def _known(self, schema: EventType) -> KnownType:
@@ -171,11 +187,13 @@ class Advertisements:
         known = self._types.get(schema.name)
         if known is None:
             known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
-            known.was_advertised = self._fronts.pop(schema.name, None) is not None
+            former = self._former.pop(schema.name, None)
+            known.was_advertised = former is not None and former.front is not None
         return known
 
-    def _keep_front(self, name: str, front: int) -> None:
-        self._fronts[name] = front
-        while len(self._fronts) > self._types_max:
-            lost = self._fronts.pop(next(iter(self._fronts)))
-            self._lost_front = lost if self._lost_front is None else max(self._lost_front, lost)
+    def _keep(self, known: KnownType) -> None:
+        self._former[known.schema.name] = _Former(known.schema, known.front)
+        while len(self._former) > self._types_max:
+            lost = self._former.pop(next(iter(self._former))).front
+            if lost is not None:
+                self._lost_front = max(lost, lost if self._lost_front is None else self._lost_front)

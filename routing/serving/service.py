@@ -9,12 +9,13 @@ are due at once, are on their way before the engine gets to work on them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from matcher.model import EventBatch
+from matcher.model import EventBatch, EventType
 from routing.config import Late, NodeConfig
 from routing.delivery.sinks import Sink, Sinks
+from routing.delivery.subscriptions import fits
 from routing.effects import Effect, Log, Peer, Send
 from routing.errors import ProtocolError, Refusal
 from routing.messages import (
@@ -30,11 +31,11 @@ from routing.messages import (
     Message,
     Promise,
     Publish,
-    Refused,
     Remove,
     ShowRule,
     StatusRequest,
     Subscribe,
+    SubscriptionPaused,
     Unadvertise,
     Unsubscribe,
     WhenFull,
@@ -120,6 +121,10 @@ class Service:
             "uptime_s": round(now - self._started_at, 3),
             "clients": [client_facts(link, now) for link in self._links],
             **self._overview.facts(now),
+            "former_types": [
+                {"name": name, "schema": str(schema)}
+                for name, schema in sorted(self._former_types().items())
+            ],
             "parts": list(self._detection.parts),
             "memory": dict(self._detection.memory),
             "totals": {
@@ -128,6 +133,23 @@ class Service:
             },
             "rates": self._rates.per_second,
         }
+
+    def _former_types(self) -> Mapping[str, EventType]:
+        """The last schemas of types that nobody publishes or mentions any more, and that somebody
+        has subscribed to by what they had, by name.
+        """
+        found: dict[str, EventType] = {}
+        for name, text in self._filters():
+            schema = None if name in found else self._advertisements.former(name)
+            if schema is not None and fits(text, schema):
+                found[name] = schema
+        return found
+
+    def _filters(self) -> Iterator[tuple[str, str]]:
+        """The filters that this broker knows of, each with its type's name."""
+        for sink in self._sinks:
+            for one in sink.interests:
+                yield one.type_name, one.text
 
     # --- sources ---
 
@@ -247,6 +269,8 @@ class Service:
         schemas = self._advertisements.schemas
         added = self._sinks.subscribe(link.peer, link.name, message, schemas)
         self._follow()
+        if added.problem is not None:
+            self._send(link.peer, SubscriptionPaused(added.number, added.problem))
         detail = {"type": added.type_name, "waits": added.filter is None}
         self._confirm_subscription(link, Confirmed(message.request, detail))
 
@@ -266,9 +290,9 @@ class Service:
         self._sinks.touch(sink)
 
     def _check_interests(self) -> None:
-        """Types have become known or were forgotten: subscriptions are checked again."""
-        for sink, refusal in self._sinks.check(self._advertisements.schemas):
-            self._send(sink.peer, Refused(None, refusal.code, str(refusal)))
+        """Types have become known, are others, or were forgotten: subscriptions are checked."""
+        for sink, interest in self._sinks.check(self._advertisements.schemas):
+            self._send(sink.peer, SubscriptionPaused(interest.number, interest.problem))
 
     # --- rules ---
 

@@ -110,7 +110,12 @@ def sink_facts(sink: Sink) -> Facts:
     return {
         "name": sink.name,
         "subscriptions": [
-            {"number": one.number, "filter": one.text, "waits": one.filter is None}
+            {
+                "number": one.number,
+                "filter": one.text,
+                "waits": one.filter is None,
+                "paused": one.problem,
+            }
             for one in sink.interests
         ],
         "when_full": sink.when_full.value,

@@ -14,7 +14,7 @@ their own, with Measuring if the root goes by what it measures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, get_args
 
@@ -160,6 +160,14 @@ class Broker(Node):
         )
         out_of_reach = [name for name, _ in self._agreed.absent]
         return {**super().status(now), **facts, "out_of_reach": out_of_reach}
+
+    def _filters(self) -> Iterator[tuple[str, str]]:
+        """Those of its sinks, and of all beyond the neighbours in the tree."""
+        yield from super()._filters()
+        for branch in self._router.branches.values():
+            for name in branch.types:
+                for text in branch.texts(name):
+                    yield name, text
 
     # --- for who looks on, and changes nothing ---
 

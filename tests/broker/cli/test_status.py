@@ -26,7 +26,10 @@ STATUS = {
 
 
 def sink(count: int) -> dict[str, object]:
-    filters = [{"number": n, "filter": f"Temp(value > {n})", "waits": False} for n in range(count)]
+    filters = [
+        {"number": n, "filter": f"Temp(value > {n})", "waits": False, "paused": None}
+        for n in range(count)
+    ]
     figures = {"queued": 0, "limit": 10, "delivered": 5, "dropped": 0}
     return {"name": "k", "subscriptions": filters, "when_full": "block", **figures}
 
