@@ -82,12 +82,10 @@ def _words(pairs: Sequence[str]) -> list[_Word]:
     words: dict[str, _Word] = {}
     for pair in pairs:
         said, equals, text = pair.partition("=")
-        name, colon, kind = said.rpartition(":")
-        if not equals or not said:
+        name, colon, kind = said.rpartition(":") if ":" in said else (said, "", "")
+        if not equals or not name:
             raise UsageError(f"pub: expected ATTR=VALUE, found {pair!r}")
-        if not colon:
-            name = said
-        elif kind not in _KINDS:
+        if colon and kind not in _KINDS:
             expected = ", ".join(_KINDS)
             raise UsageError(f"pub: {pair!r}: expected one of {expected} after ':', found {kind!r}")
         if name in words:

@@ -245,6 +245,48 @@ def test_values_follow_the_type_that_the_broker_knows(endpoint):
         assert "attribute level is missing" in missing.stderr
 
 
+def test_a_guess_does_not_make_a_type_another_that_somebody_has_subscribed_to(endpoint):
+    """Each pub guessed its type anew, and a subscription that did not fit ended."""
+    sub = start("sub", "Odd(value > 20)", "--count", "4", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+
+    def pub(*words):
+        done = rexmq("pub", "Odd", *words, endpoint=endpoint)
+        return done.returncode, done.stderr
+
+    assert pub("area=x", "value=21.5") == (0, "")
+    for bad in ("value=nan", "value=inf", "value=high", "value=null", "value=1e999"):
+        status, said = pub("area=x", bad)
+        assert (status, "attribute value: " in said) == (1, True), said
+        assert "the broker knows Odd(area: string, value: float)" in said
+    assert pub("area=7", "value=22") == (0, "")
+    assert pub("area=x", "value=.5e2") == (0, "")
+    # Whoever says the type makes it another; it is paused, is told, and goes on.
+    assert pub("area=x", "value:string=nan") == (0, "")
+    assert pub("area=x", "value:float=24") == (0, "")
+    output, errors = sub.communicate(timeout=30)
+    assert sub.returncode == 0, errors
+    found = [json.loads(line)["data"] for line in output.splitlines()]
+    assert [one["value"] for one in found] == [21.5, 22.0, 50.0, 24.0]
+    assert found[1]["area"] == "7"
+    paused, goes_on = errors.splitlines()
+    assert 'message="subscription paused"' in paused
+    assert "a string against an int; the type is Odd(area: string, value: string) now" in paused
+    assert 'message="subscription goes on"' in goes_on
+
+
+def test_a_first_guess_that_pauses_a_subscription_binds_nobody(endpoint):
+    sub = start("sub", 'Zone(area = "7")', "--count", "2", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    for words in (["area=7"], ['area="7"'], ["area=7"], ["area= 7"]):
+        done = rexmq("pub", "Zone", *words, "value=1", endpoint=endpoint)
+        assert (done.returncode, done.stderr) == (0, "")
+    output, errors = sub.communicate(timeout=30)
+    assert sub.returncode == 0, errors
+    assert [json.loads(line)["data"]["area"] for line in output.splitlines()] == ["7", "7"]
+    assert [" paused" in one for one in errors.splitlines()] == [True, False]
+
+
 @pytest.mark.parametrize("word", ["value", "=3"])
 def test_a_word_that_is_no_attribute_is_wrong_usage(endpoint, word):
     done = rexmq("pub", "Guessed", word, endpoint=endpoint)
