@@ -50,9 +50,9 @@ def command(
 ) -> None:
     """Publish one event, or a file of events.
 
-    Waits until the broker has them. A value is an int, a float, true, false or else a text; a type
-    that the broker knows decides. The events of a file are published as the sources that they bear,
-    unless --name is given.
+    Waits until the broker has them. A value is an int, a float, true, false or else a text, unless
+    ATTR:TYPE=VALUE says int, float, bool or string; a type that the broker knows decides. The
+    events of a file are published as the sources that they bear, unless --name is given.
     """
     from broker.cli.outcome import UsageError
 
@@ -116,7 +116,8 @@ def _publish_one(
 
     # In microseconds; times on a command line are RFC 3339 or seconds (tesla.md E2).
     at = None if time is None else time_of(time)
-    known = _known_types(broker, connect_timeout_s)
+    # A guess makes no type another that somebody has subscribed to.
+    known = _known_types(broker, connect_timeout_s, former=True)
     event_type, data = event_of(type_name, pairs, known.get(type_name))
     source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
     with Publisher(
@@ -125,14 +126,18 @@ def _publish_one(
         publisher.publish(type_name, data, at=at, id=event_id)
 
 
-def _known_types(broker: str, connect_timeout_s: float) -> Mapping[str, EventType]:
-    """The types that the broker knows, by their names; and as they were last, those that nobody
-    publishes now and somebody has subscribed to: a guess is no reason to make them others.
+def _known_types(
+    broker: str, connect_timeout_s: float, *, former: bool = False
+) -> Mapping[str, EventType]:
+    """The types that the broker knows, by their names.
+
+    ``former``: also those that nobody publishes now and somebody has subscribed to, as they were
+    last. A file goes without them: what they lack would be left out of its events in silence.
     """
     from broker import RuleManager
     from broker.cli.literals import type_of
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
         status = manager.status()
-    known = [*status["former_types"], *status["types"]]
+    known = [*(status["former_types"] if former else ()), *status["types"]]
     return {one["name"]: type_of(one["schema"]) for one in known}

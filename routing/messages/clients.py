@@ -220,7 +220,7 @@ class SubscriptionPaused:
     """
 
     number: Number
-    reason: Text | None
+    reason: Document | None
 
 
 class Credit(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
