@@ -80,8 +80,11 @@ def rows(batch: EventBatch, types: Sequence[EventType], *, full_cause: bool) -> 
 
 def of_type(composites: DataFrame, name: str) -> DataFrame:
     """The composite events of one type as a table of its own: ``time``, its attributes, ``source``,
-    ``id`` and ``cause``.
+    ``id`` and ``cause``. ValueError where there is no such type.
     """
+    names = composites.schema.names[len(spark_schema(())) :]
+    if name not in names:
+        raise ValueError(f"no type {name!r} is among the composite events: {', '.join(names)}")
     table = composites.where(f.col("type") == name).select(
         "time", f.col(f"`{name}`.*"), "source", "id", "cause"
     )

@@ -29,7 +29,9 @@ class Kept:
 
 
 class Delivery:
-    """The publisher of one part of a source. ``resent`` counts events that were sent again."""
+    """The publisher of one part of a source. ``resent`` counts events that were sent again,
+    ``endpoint`` is the broker's that they go to.
+    """
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Delivery:
         self._kept_events = 0  # no more than a publisher has under way, and a piece
         self._told: list[str] = []
         self.resent = 0
+        self.endpoint = ""
         self._publisher = self._next()
 
     def send(self, batches: Sequence[EventBatch], promise: int | None = None) -> None:
@@ -137,10 +140,10 @@ class Delivery:
     def _next(self) -> Publisher:
         """A publisher at the first broker left that answers; BrokerUnreachable when none is."""
         while self._brokers:
-            endpoint = self._brokers.pop(0)
+            self.endpoint = self._brokers.pop(0)
             try:
                 return Publisher(
-                    endpoint,
+                    self.endpoint,
                     name=self._name,
                     types=self._types,
                     acks="none" if self._acks == "none" else "broker",

@@ -27,12 +27,11 @@ from broker.spark.composites import spark_schema
 from broker.spark.cuts import may_be_cut
 from broker.spark.direct import FileLook, Files, look_at_files, work_of
 from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
-from broker.spark.identity import digest
+from broker.spark.identity import own_digest
 from broker.spark.look import Look, look_at_blocks
 from broker.spark.portions import columns_of, portions_of
 from broker.spark.request import (
     checked_rules,
-    contents,
     wanted_types,
     warn_unordered,
     warn_whole,
@@ -238,7 +237,7 @@ def _inputs(
     inputs = []
     for name, frame, whole in zip(names, given, frames, strict=True):
         if not form.has_sequence:
-            whole = whole.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
+            whole = whole.withColumn(DIGEST, own_digest(form))
         columns = columns_of(form, portions, name)
         if name is not None and SOURCE not in frame.columns:
             columns.remove(SOURCE)

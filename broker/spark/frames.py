@@ -5,9 +5,9 @@ microseconds), ``source``, ``sequence``, ``id`` and one column for each attribut
 types sharing it where name and kind are the same. ``bad`` says of a row that is no event why; a
 row's other types' attributes are null and mean nothing.
 
-Law: what is wrong with a column is said before anything runs, with its name; what is wrong with a
-row is said in the row. Rows of types that were not asked for are kept: between the first and the
-last of all of them timers tick (tesla.md S13).
+Law: what is wrong with a column is said before anything runs, with its name, and none is cast to
+a kind that it may not fit; what is wrong with a row is said in the row. Rows of types that were not
+asked for are kept: between the first and the last of all of them timers tick (tesla.md S13).
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 
+from broker.spark.instants import bad_time, check_time, check_zone, microseconds
 from matcher.errors import SchemaError
-from matcher.model import MICROSECONDS, Attribute, EventType, Kind
+from matcher.model import Attribute, EventType, Kind
 
 Frames: TypeAlias = "DataFrame | Mapping[str, DataFrame]"
 """Events: one frame, or one a type."""
@@ -36,7 +37,15 @@ SPARK_TYPES: Mapping[Kind, spark.DataType] = {
     Kind.BOOL: spark.BooleanType(),
     Kind.STRING: spark.StringType(),
 }
-_RFC_3339 = r"^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d{1,6})?([Zz]|[+-]\d\d:\d\d)$"
+NO_SEQUENCE = "no sequence number"
+"""Why a row without one is no event, where the others have one."""
+_EXPECTED: Mapping[str, tuple[tuple[Kind, ...], str]] = {
+    TYPE: ((Kind.STRING,), "names of types (string)"),
+    SOURCE: ((Kind.STRING, Kind.INT), "text"),
+    SEQUENCE: ((Kind.INT,), "integers"),
+    ID: ((Kind.STRING, Kind.INT), "text"),
+}
+"""The kinds of columns that say which event a row is, and what they are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +86,14 @@ class Form:
         return tuple(f"v{place}" for place in range(len(self.attributes)))
 
     @property
+    def contents(self) -> tuple[str, ...]:
+        """The columns by which rows without numbers are ordered: attributes by their names, so that
+        the order of a type's rows does not depend on which other types there are.
+        """
+        by_name = sorted(self.attributes, key=lambda one: (one.name, one.kind.value))
+        return (TIME, SOURCE, TYPE, *map(self.column, by_name), ID)
+
+    @property
     def orders(self) -> bool:
         """Whether the rows say in which order simultaneous events come."""
         return self.has_source and self.has_sequence
@@ -95,6 +112,17 @@ def kind_of(data_type: spark.DataType) -> Kind | None:
             return Kind.STRING
         case _:
             return None
+
+
+def check_frames(events: object) -> None:
+    """TypeError unless these are a DataFrame, or DataFrames by type."""
+    frames = events.values() if isinstance(events, Mapping) else [events]
+    for frame in frames:
+        if not isinstance(frame, DataFrame):
+            raise TypeError(
+                f"events are a DataFrame with a column 'type', or DataFrames by type such as "
+                f"{{'Temp': frame}}; found {type(frame).__name__}"
+            )
 
 
 def inferred(name: str, frame: DataFrame, time: str = TIME) -> EventType:
@@ -142,6 +170,8 @@ def wide_parts(
     if not isinstance(frames, Mapping):
         types = [one for one in types if one.name not in optional or _fits(frames, one)]
     given = list(frames.values()) if isinstance(frames, Mapping) else [frames]
+    for frame in given:
+        _check_reserved(frame, time, time_zone, names_type=not isinstance(frames, Mapping))
     form = Form.of(types, given)
     if isinstance(frames, Mapping):
         known = {type_.name: type_ for type_ in types}
@@ -166,7 +196,9 @@ def _of_type(
     for attribute in attributes:
         _check(frame, name, attribute)
     row_type = f.lit(name)
-    bad = f.coalesce(_bad_time(frame, time, time_zone), _bad_values(frame, attributes))
+    bad = f.coalesce(
+        _bad_time(frame, time, time_zone), _bad_sequence(form), _bad_values(frame, attributes)
+    )
     return _selected(frame, row_type, bad, dict.fromkeys(attributes), form, time, time_zone)
 
 
@@ -176,12 +208,12 @@ def _of_types(frame: DataFrame, form: Form, time: str, time_zone: str | None) ->
         raise SchemaError(
             "no column 'type' says of which type the rows are; give {type: frame} instead"
         )
-    bad = _bad_time(frame, time, time_zone)
-    of_attribute: dict[Attribute, None] = {}
+    bad = f.coalesce(_bad_time(frame, time, time_zone), _bad_sequence(form))
+    of_attribute: dict[Attribute, list[str]] = {}
     for event_type in form.types:
         for attribute in event_type.attributes:
             _check(frame, event_type.name, attribute)
-            of_attribute[attribute] = None
+            of_attribute.setdefault(attribute, []).append(event_type.name)
         values = _bad_values(frame, event_type.attributes)
         bad = f.coalesce(bad, f.when(f.col(TYPE) == event_type.name, values))
     bad = f.coalesce(f.when(f.col(TYPE).isNull(), f.lit("no type")), bad)
@@ -192,20 +224,20 @@ def _selected(
     frame: DataFrame,
     row_type: Column,
     bad: Column,
-    attributes: Mapping[Attribute, None],
+    attributes: Mapping[Attribute, Collection[str] | None],
     form: Form,
     time: str,
     time_zone: str | None,
 ) -> DataFrame:
-    source = f.col(SOURCE).cast("string") if SOURCE in frame.columns else f.lit(None)
+    """The frame in the form; ``attributes`` are those that it has, each with the types that have
+    it, where rows are of several.
+    """
+    given = f.col(SOURCE).cast("string") if SOURCE in frame.columns else f.lit(None)
+    source = f.when(given != "", given)
     sequence = f.col(SEQUENCE).cast("long") if SEQUENCE in frame.columns else f.lit(None)
     text = f.col(ID).cast("string") if ID in frame.columns else f.lit(None)
     values = [
-        (
-            _quoted(attribute.name).cast(SPARK_TYPES[attribute.kind])
-            if attribute in attributes
-            else f.lit(None).cast(SPARK_TYPES[attribute.kind])
-        ).alias(form.column(attribute))
+        _value(attribute, attributes, form).alias(form.column(attribute))
         for attribute in form.attributes
     ]
     return frame.select(
@@ -235,6 +267,24 @@ def _check(frame: DataFrame, name: str, attribute: Attribute) -> None:
         )
 
 
+def _check_reserved(
+    frame: DataFrame, time: str, time_zone: str | None, *, names_type: bool
+) -> None:
+    """SchemaError unless the columns that say when an event was, and which it is, can be read."""
+    if time not in frame.columns:
+        raise SchemaError(f"no column {time} holds the time of the events")
+    check_zone(frame, time_zone)
+    check_time(time, frame.schema[time].dataType, has_zone=time_zone is not None)
+    for name, (kinds, expected) in _EXPECTED.items():
+        if name not in frame.columns or (name == TYPE and not names_type):
+            continue
+        data_type = frame.schema[name].dataType
+        if kind_of(data_type) not in kinds and not isinstance(data_type, spark.NullType):
+            raise SchemaError(
+                f"column {name} is of type {data_type.simpleString()}; expected {expected}"
+            )
+
+
 def _fits(frame: DataFrame, event_type: EventType) -> bool:
     return all(name in frame.columns for name in event_type.names)
 
@@ -253,38 +303,32 @@ def _bad_values(frame: DataFrame, attributes: Sequence[Attribute]) -> Column:
     return f.coalesce(*reasons) if reasons else f.lit(None).cast("string")
 
 
+def _bad_sequence(form: Form) -> Column:
+    """Why a row without a number makes no event where rows are numbered, or null."""
+    if not form.has_sequence:
+        return f.lit(None).cast("string")
+    return f.when(f.col(SEQUENCE).isNull(), f.lit(NO_SEQUENCE))
+
+
 def _bad_time(frame: DataFrame, time: str, time_zone: str | None) -> Column:
-    return f.when(_microseconds(frame, time, time_zone).isNull(), f.lit("no time"))
+    return bad_time(_quoted(time), _microseconds(frame, time, time_zone))
 
 
 def _microseconds(frame: DataFrame, time: str, time_zone: str | None) -> Column:
-    """The time in microseconds since the epoch; null where there is none."""
-    if time not in frame.columns:
-        raise SchemaError(f"no column {time} holds the time of the events")
-    column, data_type = _quoted(time), frame.schema[time].dataType
-    match data_type:
-        case spark.TimestampType():
-            return f.unix_micros(column)
-        case spark.TimestampNTZType() if time_zone is not None:
-            # By way of the session's own zone, in which Spark reads such times.
-            here = f.convert_timezone(f.lit(time_zone), f.current_timezone(), column)
-            return f.unix_micros(here.cast("timestamp"))
-        case spark.TimestampNTZType():
-            raise SchemaError(
-                f"column {time} holds times without a time zone; say which they are in: "
-                f"time_zone='UTC', or 'Europe/Rome'"
-            )
-        case spark.StringType():
-            sound = f.when(column.rlike(_RFC_3339), f.try_to_timestamp(column))
-            return f.unix_micros(sound)
-        case spark.DecimalType() | spark.FloatType() | spark.DoubleType():
-            return f.round(column * MICROSECONDS).try_cast("long")
-        case _ if kind_of(data_type) is Kind.INT:
-            return f.try_multiply(column.cast("long"), f.lit(MICROSECONDS))
-    raise SchemaError(
-        f"column {time} is of type {data_type.simpleString()}; expected timestamps, RFC 3339 text "
-        f"or seconds since the epoch"
-    )
+    return microseconds(_quoted(time), frame.schema[time].dataType, time_zone)
+
+
+def _value(
+    attribute: Attribute, attributes: Mapping[Attribute, Collection[str] | None], form: Form
+) -> Column:
+    data_type = SPARK_TYPES[attribute.kind]
+    if attribute not in attributes:
+        return f.lit(None).cast(data_type)
+    value, types = _quoted(attribute.name).cast(data_type), attributes[attribute]
+    if form.has_sequence or types is None:
+        return value
+    # Rows are named and ordered by what they hold, to which what other types have does not belong.
+    return f.when(f.col(TYPE).isNull() | f.col(TYPE).isin([*types]), value)
 
 
 def _quoted(name: str) -> Column:

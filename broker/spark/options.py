@@ -7,15 +7,16 @@ shows; an option that is not in it is refused, for a misspelt one would be silen
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from broker.client.endpoint import endpoint_or_default
+from matcher.identity import hash_128, printed
 
 TABLE: Mapping[str, tuple[str, str]] = {
     "broker": ("REXMQ_BROKER", "endpoints, separated by commas: the first that answers is used"),
-    "source": ("spark", "the source of the events, unique among the network's clients"),
+    "source": ("", "the source of the events, whose ids are unique in it; else spark/TYPE"),
     "type": ("", "the event type of the rows; needed to write, with typeColumn a list"),
     "typecolumn": ("", "a column that names the type of each row, one of those of option type"),
     "time": ("time", "the column of the event time: timestamps, RFC 3339 text or seconds"),
@@ -41,6 +42,8 @@ TABLE: Mapping[str, tuple[str, str]] = {
 """Names, defaults and meanings."""
 ORDERS = ("held", "time", "none")
 WRITERS = ("arrow", "rows")
+_SOURCE_MAX = 200
+"""Characters of a default source: the name of a part is longer, and bounded (routing.names)."""
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
 _FILTER = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
@@ -95,7 +98,7 @@ class WriteOptions:
         order = _one_of("order", given["order"], ORDERS)
         return cls(
             _brokers(given["broker"]),
-            given["source"],
+            given["source"] or default_source(types),
             types,
             given["typecolumn"],
             given["time"],
@@ -142,6 +145,14 @@ class ReadOptions:
     def types(self) -> tuple[str, ...]:
         """The types that the filters name, each once."""
         return tuple(dict.fromkeys(one.split("(")[0].strip() for one in self.filters))
+
+
+def default_source(types: Iterable[str]) -> str:
+    """The source of rows of these types where none is named: another one for other types, so that
+    tables of different types may give ids that are the same; the same one when they come again.
+    """
+    name = f"spark/{'+'.join(types)}"
+    return name if len(name) <= _SOURCE_MAX else f"spark/{printed(hash_128(name))}"
 
 
 def seconds(name: str, text: str) -> float:

@@ -4,9 +4,9 @@ Three forms come in: rows of one type as the user has them (:class:`PlainRows`),
 their types themselves (:class:`TypedRows`), and the wide form of ``frames``, in which ``publish``
 has put events of several types (:class:`WideRows`).
 
-Law 1: an id follows from the row alone. Without columns that name it, it is a hash of all of them,
-of 128 bits; rows that hold the same are then one event, wherever they stand
-(``identity.identified`` tells them apart beforehand).
+Law 1: an id follows from the row and its type alone. Where no column names it, it is a hash of the
+type and of all columns, of 128 bits; rows that hold the same are then one event, wherever they
+stand (``identity.identified`` tells them apart beforehand). Nothing is named by a null.
 
 Law 2: rows of the wide form that bear sequence numbers are recorded events, which stay what they
 are: of the source that the row names, with its number and its id (``routing.serving.parts``).
@@ -22,6 +22,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 
 from broker.spark.columns import column_of, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
@@ -30,7 +31,15 @@ from matcher.errors import BadEvent, SchemaError
 from matcher.formats.intake import OTHER_REASONS, REASONS_MAX, Intake, Place
 from matcher.formats.tabular import from_arrow
 from matcher.identity import hash_128
-from matcher.model import Causes, EventBatch, EventIds, EventType, StringColumn, digest_texts
+from matcher.model import (
+    AnyArray,
+    Causes,
+    EventBatch,
+    EventIds,
+    EventType,
+    StringColumn,
+    digest_texts,
+)
 
 _SEEDS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 _NULL = hash_128("null")
@@ -56,6 +65,7 @@ class PlainRows:
     skip_bad: bool
 
     def __post_init__(self) -> None:
+        self._rows = 0
         self._intake = Intake({self.type.name: self.type}, skip_bad=self.skip_bad)
         self.bad = self._intake.bad
 
@@ -65,20 +75,31 @@ class PlainRows:
 
     def read(self, batch: pa.RecordBatch) -> list[EventBatch]:
         """See Rows."""
-        names = batch.schema.names
-        named_by = [batch.column(name) for name in self.ids or names]
-        if len(self.ids) == 1:
-            texts = pc.fill_null(named_by[0].cast(pa.string()), "").to_pylist()
-        else:
-            texts = content_ids(named_by)
+        texts = self._texts(batch)
+        first, self._rows = self._rows + 1, self._rows + batch.num_rows
         chosen = {TIME: batch.column(self.time)}
         chosen |= {name: batch.column(name) for name in self.type.names}
         events = from_arrow(
-            pa.record_batch(chosen), Place("the frame", ""), self._intake, self.type.name
+            pa.record_batch(chosen), _place(), self._intake, self.type.name, first_row=first
         )
         if len(events) != len(texts):  # rows were left out; the others bear their numbers
-            texts = [texts[number - 1] for number in events.ids.sequence.tolist()]
+            texts = [texts[number - first] for number in events.ids.sequence.tolist()]
         return [_named(events, texts)]
+
+    def _texts(self, batch: pa.RecordBatch) -> list[str]:
+        """The id of each row; one that the columns of the ids do not name is named by all it holds."""
+        if not self.ids:
+            return content_ids(batch.columns, self.type.name)
+        named_by = [batch.column(name) for name in self.ids]
+        if len(named_by) > 1:
+            texts = content_ids(named_by)
+            lacks = np.logical_and.reduce([_mask(one.is_null()) for one in named_by])
+        else:
+            given = pc.fill_null(named_by[0].cast(pa.string()), "")
+            texts, lacks = given.to_pylist(), _mask(pc.equal(given, ""))
+        for row in np.flatnonzero(lacks).tolist():
+            (texts[row],) = content_ids(batch.slice(row, 1).columns, self.type.name)
+        return texts
 
 
 @dataclass
@@ -118,7 +139,7 @@ class TypedRows:
         named = f"type {name!r}" if name else "no type"
         reason = f"{named} in column {self.column}: expected {', '.join(self._readers)}"
         if not self.skip_bad:
-            raise BadEvent(f"the frame: {count} rows of {reason}")
+            raise BadEvent(f"{_place().file}: {count} rows of {reason}")
         self.bad[reason if len(self.bad) < REASONS_MAX else OTHER_REASONS] += count
 
 
@@ -176,11 +197,28 @@ def _named(events: EventBatch, texts: Sequence[str]) -> EventBatch:
     return EventBatch(events.type, events.time, ids, events.columns)
 
 
-def content_ids(columns: Sequence[pa.Array]) -> list[str]:
-    """32 hexadecimal digits for each row, of what it holds in these columns."""
+def _place() -> Place:
+    """Where a row that is no event stands: rows are counted from the beginning of their task, for
+    a frame has no order that would number them.
+    """
+    context = TaskContext.get()
+    return Place("the frame" if context is None else f"partition {context.partitionId()}", "")
+
+
+def _mask(column: pa.Array) -> AnyArray:
+    mask: AnyArray = column.to_numpy(zero_copy_only=False)
+    return mask
+
+
+def content_ids(columns: Sequence[pa.Array], of_type: str = "") -> list[str]:
+    """32 hexadecimal digits for each row, of what it holds in these columns; of rows of one type
+    others than of another.
+    """
     count = len(columns[0])
     lanes: Words = np.empty((2, count), np.uint64)
     lanes[0], lanes[1] = _SEEDS
+    if of_type:
+        lanes ^= np.array(hash_128("type", of_type), np.uint64)[:, None]
     for column in columns:
         lanes = _mixed(lanes ^ _words(column))
     return digest_texts(np.ascontiguousarray(lanes.T))

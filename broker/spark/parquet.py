@@ -28,8 +28,10 @@ import pyarrow.parquet as pq
 
 from broker.errors import BrokerError
 from broker.spark.blocks import Packing
-from broker.spark.frames import BAD, ID, SOURCE, TIME, TYPE
+from broker.spark.frames import BAD, ID, NO_SEQUENCE, SEQUENCE, SOURCE, TIME, TYPE
+from broker.spark.instants import NO_TIME, UNREAD_TIME
 from matcher.model import Kind
+from matcher.times import RFC_3339_MAX
 
 Value: TypeAlias = "str | int | None"
 _Meaning: TypeAlias = "tuple[str, Mapping[str, object]]"
@@ -107,11 +109,12 @@ class Group:
     def all_of(
         cls, path: str, state: State, metadata: pq.FileMetaData, constants: Mapping[str, Value]
     ) -> tuple[Group, ...]:
-        """The row groups of a file."""
+        """The row groups of a file that have rows."""
         found = []
         for number in range(metadata.num_row_groups):
             rows, nulls = metadata.row_group(number).num_rows, _with_nulls(metadata, number)
-            found.append(cls(path, state, number, rows, constants, nulls))
+            if rows:  # tables without rows have row groups of none, which would give no batch
+                found.append(cls(path, state, number, rows, constants, nulls))
         return tuple(found)
 
 
@@ -197,6 +200,7 @@ class WideRows:
         unsure = {name for group in piece.groups for name in (*group.nulls, *group.constants)}
         given = self.given.values()
         wanted |= {one.field for one in given if one.checks or one.field in unsure}
+        wanted |= {self.fields[SEQUENCE]} & unsure if SEQUENCE in self.fields else set()
         return frozenset(wanted)
 
     def _wide(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -224,11 +228,13 @@ class WideRows:
     def _source(self, known: Mapping[str, pa.Array], count: int) -> pa.Array:
         """The sources; those of rows that have none are called like the type."""
         own = _text(known[SOURCE]) if SOURCE in known else pa.nulls(count, _TEXT)
-        if not own.null_count:
+        if not own.null_count and "" not in own.dictionary.to_pylist():
             return own
         others = known.get(TYPE, self.row_type)
         others = others.cast(pa.string()) if isinstance(others, pa.Array) else others
-        return pc.coalesce(own.cast(pa.string()), others).dictionary_encode()
+        texts = own.cast(pa.string())
+        named = pc.if_else(pc.equal(texts, ""), None, texts)
+        return pc.coalesce(named, others).dictionary_encode()
 
     def _reasons(
         self, read: Mapping[str, pa.Array], known: Mapping[str, pa.Array], count: int
@@ -246,8 +252,9 @@ class WideRows:
         types = known[TYPE].cast(pa.string()) if self.row_type is None else None
         if types is not None and types.null_count:
             yield types.is_null(), "no type"
-        if known[TIME].null_count:
-            yield known[TIME].is_null(), "no time"
+        yield from _faulty_times(known[TIME])
+        if SEQUENCE in known and known[SEQUENCE].null_count:
+            yield known[SEQUENCE].is_null(), NO_SEQUENCE
         for name, own in self.attributes.items():
             for one in own:
                 if one.field not in read:
@@ -379,6 +386,15 @@ def _repeated(value: Value, count: int) -> pa.Array:
 
 def _microseconds(instants: pa.Array) -> pa.Array:
     return instants.cast(pa.timestamp("us", instants.type.tz)).view(pa.int64())
+
+
+def _faulty_times(instants: pa.Array) -> Iterator[tuple[pa.Array, str]]:
+    """Rows without a time, and those with one that is too late to be printed."""
+    if instants.null_count:
+        yield instants.is_null(), NO_TIME
+    late = pc.greater(_microseconds(instants), RFC_3339_MAX).fill_null(False)
+    if pc.any(late).as_py():
+        yield late, UNREAD_TIME
 
 
 def _of_kind(values: pa.Array, kind: Kind) -> pa.Array:

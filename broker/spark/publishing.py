@@ -24,10 +24,10 @@ from pyspark.sql import functions as f
 
 from broker.spark import frames as forms
 from broker.spark.cells import CELL, bounds_of, slice_of
-from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, TYPE, Form
-from broker.spark.identity import identified
+from broker.spark.frames import BAD, ID, SEQUENCE, SOURCE, TIME, Form
+from broker.spark.identity import numbered_by, own_digest
 from broker.spark.look import look
-from broker.spark.options import WriteOptions
+from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
 from matcher.model import EventType
@@ -52,7 +52,7 @@ def publish(
     events: Mapping[str, DataFrame],
     broker: str = "",
     *,
-    source: str = "spark",
+    source: str = "",
     types: Collection[EventType] = (),
     time: str = TIME,
     time_zone: str | None = None,
@@ -65,7 +65,7 @@ def publish(
 ) -> Published:
     """Publish frames of events, one a type, in order of time.
 
-    ``source``: the name under which all are published. Rows with a ``sequence`` are events of the
+    ``source``: the name under which all are published (default: spark/ and the types). Rows with a ``sequence`` are events of the
     source that the row names (without a column ``source``: of their type's name); others of this
     one.
 
@@ -81,6 +81,7 @@ def publish(
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
     if not events:
         raise ValueError("no frame of events is given")
+    forms.check_frames(events)
     given = {event_type.name: event_type for event_type in types}
     schemas = [given.get(name) or forms.inferred(name, events[name], time) for name in events]
     wide, form = forms.wide(events, schemas, time=time, time_zone=time_zone)
@@ -98,7 +99,7 @@ def publish(
         raise ValueError(f"speed is a positive number, not {speed!r}")
     options = {
         "broker": broker,
-        "source": source,
+        "source": source or default_source(events),
         "order": "time",
         "acks": acks,
         "timeout": timeout,
@@ -129,10 +130,10 @@ def _promise(target: Target, starts: list[int]) -> None:
 
 def _named(frame: DataFrame, form: Form) -> DataFrame:
     """The frame with an id in every row (Laws 2 and 3)."""
+    own = f.nullif(f.col(ID), f.lit(""))
     if form.has_sequence:
-        return frame.withColumn(ID, f.coalesce(f.col(ID), f.col(SEQUENCE).cast("string")))
-    own = f.col(ID)
+        return frame.withColumn(ID, f.coalesce(own, f.col(SEQUENCE).cast("string")))
     if form.has_source or len(form.types) > 1:  # a source without a name is called like the type
         own = f.concat(f.col(SOURCE), f.lit("#"), own)
-    made = identified(frame.withColumn(ID, own), [TYPE, TIME, SOURCE, *form.values, ID], "made")
+    made = numbered_by(frame.withColumn(ID, own), own_digest(form), "made")
     return made.withColumn(ID, f.coalesce(ID, "made")).drop("made")

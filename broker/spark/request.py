@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from broker.detection import defined_types
 from broker.spark import frames as forms
-from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form, Frames
+from broker.spark.frames import Form, Frames, check_frames
 from matcher.model import EventType
 from rules.checking.checker import check
 from rules.cutting.splitting import Splitting, Whole
@@ -28,6 +28,7 @@ from rules.syntax.printer import print_file
 
 def checked_rules(rules: str | Path, events: Frames, time: str) -> RuleSet:
     """The rules, with the types of frames that they do not declare themselves."""
+    check_frames(events)
     file = _file_of(rules)
     known: dict[str, EventType] = {}
     if isinstance(events, Mapping):
@@ -86,11 +87,6 @@ def wanted_types(ruleset: RuleSet, types: Collection[str] | None) -> tuple[Event
     return tuple(type_ for type_ in defined if type_.name in types)
 
 
-def contents(form: Form) -> list[str]:
-    """The columns by which rows without numbers are ordered and named."""
-    return [TIME, SOURCE, TYPE, *form.values, ID]
-
-
 def warn_whole(splitting: Splitting) -> None:
     """Say which rules stay in one piece, to the caller of our caller."""
     for verdict in splitting.verdicts:
@@ -99,16 +95,18 @@ def warn_whole(splitting: Splitting) -> None:
 
 
 def warn_unordered(form: Form) -> None:
-    """Say that nothing but content orders simultaneous events, to the caller of our caller."""
+    """Say what orders simultaneous events where rows do not, to the caller of our caller."""
     if form.orders:
         return
-    there = {SOURCE: form.has_source, SEQUENCE: form.has_sequence}
-    lacking = " and none ".join(name for name, is_there in there.items() if not is_there)
-    warnings.warn(
-        f"the events have no column {lacking}, so simultaneous ones are ordered by what they hold "
-        f"(tesla.md E4)",
-        stacklevel=3,
-    )
+    if form.has_sequence:
+        told = (
+            "no column source, so sources are called like the types, in whose order simultaneous "
+            "ones come"
+        )
+    else:
+        lacking = "sequence" if form.has_source else "source and none sequence"
+        told = f"no column {lacking}, so simultaneous ones are ordered by what they hold"
+    warnings.warn(f"the events have {told} (tesla.md E4)", stacklevel=3)
 
 
 def _file_of(rules: str | Path) -> ast.File:

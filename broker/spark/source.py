@@ -64,5 +64,12 @@ class RexmqDataSource(DataSource):
 
 
 def register(session: SparkSession) -> None:
-    """Make ``format("rexmq")`` known to a session."""
+    """Make ``format("rexmq")`` known to a session, and that the active one of this thread.
+
+    Spark looks for formats in the session that is active in a thread, and none is in a thread that
+    has just begun: there, call it again.
+    """
+    java = getattr(session, "_jvm", None)
+    if java is not None:  # Spark Connect looks in the session that is given
+        java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     session.dataSource.register(RexmqDataSource)

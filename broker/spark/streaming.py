@@ -20,13 +20,12 @@ from broker.spark.cells import Cell, bucket_of
 from broker.spark.composites import spark_schema
 from broker.spark.environment import SparkUnavailable
 from broker.spark.frames import TIME, Form, Frames
-from broker.spark.identity import digest
+from broker.spark.identity import own_digest
 from broker.spark.memory import FOUND, Memory, Part
 from broker.spark.options import seconds
 from broker.spark.packing import CELL, LATEST, PACKED, Packing, Wanted, unpacked
 from broker.spark.request import (
     checked_rules,
-    contents,
     printed_rules,
     wanted_types,
     warn_unordered,
@@ -135,7 +134,7 @@ def parts_of(
     """The passes with their cells, which are numbered through all of them; those without a reach
     keep their engine whatever is asked for.
     """
-    order = (TIME,) if form.has_sequence else tuple(dict.fromkeys((TIME, *contents(form))))
+    order = (TIME,) if form.has_sequence else form.contents
     parts, first = [], 0
     for one in passes:
         count = cells if isinstance(one.way, ByKey) else 1
@@ -159,7 +158,7 @@ def packing_of(parts: Collection[Part], form: Form, *, drops_bad: bool) -> Packi
         )
         for place, part in enumerate(parts)
     ]
-    columns = dict.fromkeys(contents(form))
+    columns = dict.fromkeys(form.contents)
     columns |= dict.fromkeys(["sequence"] if form.has_sequence else [DIGEST])
     return Packing(wanted, tuple(columns), drops_bad)
 
@@ -167,7 +166,7 @@ def packing_of(parts: Collection[Part], form: Form, *, drops_bad: bool) -> Packi
 def _with_cells(frame: DataFrame, form: Form, parts: Collection[Part]) -> DataFrame:
     """A wide frame with a column of cells for each pass, and what names rows without names."""
     if not form.has_sequence:
-        frame = frame.withColumn(DIGEST, digest([f.col(one) for one in contents(form)]))
+        frame = frame.withColumn(DIGEST, own_digest(form))
     for place, part in enumerate(parts):
         way = part.task.part.way
         cell = bucket_of(form, way, len(part.task.cells)) if isinstance(way, ByKey) else f.lit(0)

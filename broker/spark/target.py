@@ -18,6 +18,7 @@ from broker.client.publisher import Publisher
 from broker.errors import BrokerUnreachable
 from broker.spark.delivery import Delivery
 from broker.spark.frames import RESERVED, Form, kind_of
+from broker.spark.instants import check_time
 from broker.spark.options import WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
@@ -27,6 +28,17 @@ from rules.language import load
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
+
+_NAMING = (
+    spark.BooleanType,
+    spark.NumericType,
+    spark.StringType,
+    spark.DateType,
+    spark.TimestampType,
+    spark.TimestampNTZType,
+    spark.NullType,
+)
+"""Types of columns that ids can be made of."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +95,16 @@ class Target:
             batch_events=options.batch_events,
             timeout_s=options.timeout_s,
         )
+
+    def hold_again(self, endpoint: str) -> None:
+        """Let rules wait at a broker that has forgotten that they are held, for it was started
+        again; one that knows of it, be it that all is over, is left alone.
+        """
+        name = part_name(self.options.source, None)
+        with RuleManager(endpoint, connect_timeout_s=min(self.options.timeout_s, 5.0)) as manager:
+            sources = {one["name"] for one in manager.status()["sources"]}
+        if name not in sources:
+            replace(self, options=replace(self.options, brokers=(endpoint,))).hold(None)
 
     def hold(self, part: int | None, promise: int | None = None, *, ends: bool = False) -> None:
         """Let a part promise something, and leave; ``ends``: it has published everything."""
@@ -150,14 +172,17 @@ def _check_named(options: WriteOptions, schema: StructType) -> None:
     """SchemaError for a column that an option names and that cannot serve."""
     if options.time not in schema.names:
         raise SchemaError(f"no column {options.time} holds the time of the events")
-    if isinstance(schema[options.time].dataType, spark.TimestampNTZType):
-        raise SchemaError(
-            f"column {options.time} holds times without a time zone; make timestamps of them "
-            f"(to_utc_timestamp)"
-        )
+    check_time(options.time, schema[options.time].dataType)
     for name in options.ids:
         if name not in schema.names:
             raise SchemaError(f"no column {name}, which option id names")
+    for name in options.ids or schema.names:
+        data_type = schema[name].dataType
+        if not isinstance(data_type, _NAMING):
+            raise SchemaError(
+                f"column {name} is of type {data_type.simpleString()}, which cannot be part of an "
+                f"id; option id names the columns that are (or leave it out)"
+            )
     column = options.type_column
     if not column:
         return

@@ -26,7 +26,6 @@ from broker.spark.cells import CELL, Cell
 from broker.spark.columns import column_of, from_bytes, in_order, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.narrowing import widened
-from broker.spark.request import contents
 from broker.spark.settling import settle
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
@@ -119,7 +118,7 @@ class Task:
         if self.form.has_sequence:
             yield from batches
             return
-        order = tuple(dict.fromkeys((TIME, *contents(self.form))))
+        order = self.form.contents
         held = list[pa.Table]()
         for mark, batch in batches:
             ends = [int(np.searchsorted(one.column(TIME).to_numpy(), mark)) for one in held]

@@ -52,7 +52,11 @@ _MENDED = {
         "without the tasks that come later, unless they are held (option order 'held') or the "
         "frame is published in order of time (broker.spark.publish)"
     ),
-    "held": "",
+    "held": (
+        "; rules were no longer held under this source: another write under it has ended meanwhile "
+        "(name each by an option source of its own), or the broker left it out for its silence "
+        "(source_silence_max_s), or events of these times had been evaluated before"
+    ),
     "time": "",
 }
 """What is said of late events besides, by order."""
@@ -90,10 +94,16 @@ class Writing:
         pace = None if options.speed is None else Pace(options.speed, origin_of(options), time.time)
         try:
             written = _write(batches, rows, delivery, pace, in_order=options.order == "time")
+            if options.order == "held":
+                delivery.confirm()
+                # Once this part is over, rules may go on, and other tasks be late, where nobody
+                # holds them: a broker that was started again has forgotten who did.
+                self.target.hold_again(delivery.endpoint)
             delivery.finish()
         except LateEvents as error:
             delivery.give_up()
-            raise LateEvents(f"{error}{_MENDED[options.order]}") from error
+            told = f"source {options.source!r}: {error}{_MENDED[options.order]}"
+            raise LateEvents(told) from error
         except BaseException:
             delivery.give_up()
             raise
