@@ -5,9 +5,9 @@
 writes DataFrames and streams to brokers and reads from them; ``publish`` writes recorded events in
 order of time.
 
-Each module has one responsibility. ``frames`` brings DataFrames into one form, ``identity`` names
-their rows, ``request`` checks what is asked, ``columns`` goes between Arrow and events, ``mixing``
-hashes keys. For ``detect``, ``portions`` tells what each pass wants, ``scans`` finds frames that
+Each module has one responsibility. ``frames`` brings DataFrames into one form, ``instants`` reads
+their times, ``identity`` names their rows, ``request`` checks what is asked, ``columns`` goes
+between Arrow and events, ``mixing`` hashes keys. For ``detect``, ``portions`` tells what each pass wants, ``scans`` finds frames that
 are nothing but Parquet files, which workers read by ``parquet``, ``blocks`` makes few rows of many
 events in as few bytes as ``narrowing`` finds, ``look`` takes a first look at these, ``cells`` cuts
 them, ``direct`` lets tasks read files without any of this where that is better, ``task`` runs the
@@ -17,7 +17,7 @@ For ``detect_stream``, ``packing`` makes few rows of a micro-batch, ``memory`` i
 and ``streaming`` puts these together. For the data source, ``options`` are read, ``outgoing`` makes
 events of rows, ``delivery`` gets them to a broker, ``writing`` and ``reading`` are what ``source``
 gives to Spark, and ``publishing`` sorts and cuts what is written. ``environment`` says what is
-missing where Spark cannot run.
+missing where Spark cannot run, ``telling`` what went wrong where it did.
 
 pyspark is imported in this package alone, and by nothing outside it; what is exported here is
 imported when it is first used.
@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from broker.spark.publishing import publish
     from broker.spark.source import register
     from broker.spark.streaming import detect_stream
+    from broker.spark.telling import SparkFailed, readable_errors
 
 _HOMES = {
+    "SparkFailed": "broker.spark.telling",
     "SparkUnavailable": "broker.spark.environment",
     "detect": "broker.spark.detection",
     "detect_stream": "broker.spark.streaming",
@@ -46,12 +48,14 @@ _HOMES = {
     "local_session": "broker.spark.environment",
     "of_type": "broker.spark.composites",
     "publish": "broker.spark.publishing",
+    "readable_errors": "broker.spark.telling",
     "register": "broker.spark.source",
     "rejected": "broker.spark.detection",
     "write_by_type": "broker.spark.composites",
 }
 
 __all__ = [
+    "SparkFailed",
     "SparkUnavailable",
     "detect",
     "detect_stream",
@@ -60,6 +64,7 @@ __all__ = [
     "local_session",
     "of_type",
     "publish",
+    "readable_errors",
     "register",
     "rejected",
     "write_by_type",

@@ -40,6 +40,7 @@ from broker.spark.request import (
 )
 from broker.spark.scans import Scan, scan_of
 from broker.spark.task import DIGEST, Task, Work
+from broker.spark.telling import readable_errors
 from matcher.model import TIME_MIN, EventType
 from rules.cutting.splitting import WAYS, Pass, split
 from rules.engine.timers import uses_timer
@@ -122,7 +123,8 @@ def detect(
     packed = functools.reduce(DataFrame.unionAll, [one.packed(portions, form) for one in inputs])
     blocks = packed.persist(StorageLevel.DISK_ONLY)
     try:
-        seen = look_at_blocks(blocks)
+        with readable_errors():
+            seen = look_at_blocks(blocks)
         _judge(seen, on_bad)
     except BaseException:
         blocks.unpersist()
@@ -268,7 +270,8 @@ def _directly(
     files, tasks = Files.of(scans, packings)
     if not tasks:
         return None
-    seen, spans = look_at_files(session, FileLook(files.for_a_look(), tasks))
+    with readable_errors():
+        seen, spans = look_at_files(session, FileLook(files.for_a_look(), tasks))
     first, *_, last = seen.whole.times or (1, 0)
     plain = [
         (part, Task(part, form, (), part.reach or 0, first, last, (*wanted,), full_cause))

@@ -32,6 +32,7 @@ from broker.spark.parquet import READ_TOGETHER, Piece, WideRows
 from broker.spark.scans import Scan
 from broker.spark.settling import settle
 from broker.spark.task import Task
+from broker.spark.telling import in_a_sentence
 from matcher.model import Int64s
 from rules.cutting.splitting import Pass
 
@@ -110,7 +111,8 @@ class FileLook:
         """Look at the row groups of each task."""
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                rows = [row for number in self.tasks[task] for row in self._seen(number)]
+                with in_a_sentence():
+                    rows = [row for number in self.tasks[task] for row in self._seen(number)]
                 names = [field.partition(" ")[0] for field in SEEN.split(", ")]
                 yield (
                     pa.Table.from_pylist(rows, schema=_schema(names))
@@ -209,10 +211,11 @@ class FileWork:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the rules of a cell's pass over its rows."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                own = self.cells[number]
-                yield from self.tasks[own.part].run(own.cell, self._rows(own))
+        with in_a_sentence():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    own = self.cells[number]
+                    yield from self.tasks[own.part].run(own.cell, self._rows(own))
         settle("run")
 
     def _rows(self, own: Own) -> Iterator[pa.RecordBatch]:

@@ -13,6 +13,8 @@ from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.util import PythonEvalType
 
 from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import BadRows, times_of_column
@@ -99,4 +101,4 @@ def _read(column: pa.Array) -> pa.Array:
     return pa.array(times, pa.int64(), mask=refused)
 
 
-_READ = f.arrow_udf(_read, "long")
+_READ = arrow_udf(_read, "long", PythonEvalType.SQL_SCALAR_ARROW_UDF)

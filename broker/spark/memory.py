@@ -30,11 +30,13 @@ import pyarrow.compute as pc
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
+from broker.errors import BrokerError
 from broker.spark.cells import Cell
 from broker.spark.columns import from_bytes, in_order, to_bytes
 from broker.spark.frames import TIME
 from broker.spark.packing import DROPPED, EVENTS
 from broker.spark.task import Task
+from broker.spark.telling import in_a_sentence
 from matcher.model import TIME_MAX, TIME_MIN
 from rules.engine.snapshots import Snapshot
 
@@ -44,6 +46,10 @@ the events that were taken in, were late, and were none.
 """
 _MILLISECOND_US = 1_000
 """Spark's watermarks and timers are in milliseconds."""
+
+
+class OtherCheckpoint(BrokerError, ValueError):
+    """A checkpoint belongs to another query (Law 4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +134,11 @@ class Memory(StatefulProcessor):
             return Head()
         *numbers, plan = kept
         if plan != self._plan:
-            raise ValueError(
-                "the checkpoint of this stream was made with other rules, columns or cells: give "
-                "it those again, or begin with a new checkpointLocation"
-            )
+            with in_a_sentence():
+                raise OtherCheckpoint(
+                    "the checkpoint of this stream was made with other rules, columns or cells: "
+                    "give it those again, or begin with a new checkpointLocation"
+                )
         return Head(*numbers)
 
     def _with_piece(self, head: Head, fresh: pa.Table) -> Head:

@@ -87,7 +87,7 @@ class PlainRows:
         return [_named(events, texts)]
 
     def _texts(self, batch: pa.RecordBatch) -> list[str]:
-        """The id of each row; one that the columns of the ids do not name is named by all it holds."""
+        """The ids of the rows; one that no column of the ids names is named by all that it holds."""
         if not self.ids:
             return content_ids(batch.columns, self.type.name)
         named_by = [batch.column(name) for name in self.ids]
@@ -97,8 +97,10 @@ class PlainRows:
         else:
             given = pc.fill_null(named_by[0].cast(pa.string()), "")
             texts, lacks = given.to_pylist(), _mask(pc.equal(given, ""))
-        for row in np.flatnonzero(lacks).tolist():
-            (texts[row],) = content_ids(batch.slice(row, 1).columns, self.type.name)
+        rows = np.flatnonzero(lacks)
+        made = content_ids(batch.take(pa.array(rows)).columns, self.type.name)
+        for row, text in zip(rows.tolist(), made, strict=True):
+            texts[row] = text
         return texts
 
 

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from broker.spark.columns import from_bytes, strings_of, to_bytes
 from broker.spark.frames import BAD, TIME, TYPE
+from broker.spark.telling import in_a_sentence
 from matcher.errors import BadEvent
 from matcher.model import AnyArray
 
@@ -55,9 +56,10 @@ class Packing:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Pack each record batch by itself."""
-        for batch in batches:
-            if batch.num_rows:
-                yield self._packed(batch)
+        with in_a_sentence():
+            for batch in batches:
+                if batch.num_rows:
+                    yield self._packed(batch)
 
     def _packed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         good = self._good(batch)

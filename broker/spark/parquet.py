@@ -30,6 +30,7 @@ from broker.errors import BrokerError
 from broker.spark.blocks import Packing
 from broker.spark.frames import BAD, ID, NO_SEQUENCE, SEQUENCE, SOURCE, TIME, TYPE
 from broker.spark.instants import NO_TIME, UNREAD_TIME
+from broker.spark.telling import in_a_sentence
 from matcher.model import Kind
 from matcher.times import RFC_3339_MAX
 
@@ -275,10 +276,11 @@ class FilePacking:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Read and pack the pieces of each task."""
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                pieces = self.tasks[number]
-                yield from self.packing(itertools.chain.from_iterable(map(self.rows.read, pieces)))
+        with in_a_sentence():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    rows = map(self.rows.read, self.tasks[number])
+                    yield from self.packing(itertools.chain.from_iterable(rows))
 
 
 # --- files ---------------------------------------------------------------------------------------

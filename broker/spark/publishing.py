@@ -30,6 +30,7 @@ from broker.spark.look import look
 from broker.spark.options import WriteOptions, default_source
 from broker.spark.source import register
 from broker.spark.target import Target, text_of
+from broker.spark.telling import readable_errors
 from matcher.model import EventType
 
 PARTS_A_CORE = 2
@@ -65,9 +66,9 @@ def publish(
 ) -> Published:
     """Publish frames of events, one a type, in order of time.
 
-    ``source``: the name under which all are published (default: spark/ and the types). Rows with a ``sequence`` are events of the
-    source that the row names (without a column ``source``: of their type's name); others of this
-    one.
+    ``source``: the name under which all are published (default: ``spark/`` and the types). Rows
+    with a ``sequence`` are events of the source that the row names (without a column ``source``: of
+    their type's name); others of this one.
 
     ``broker``: endpoints, separated by commas (default: REXMQ_BROKER). ``types``: the schemas of
     types whose attributes are not just what the columns say. Rows that are no events are refused
@@ -75,7 +76,7 @@ def publish(
     into how many ranges of time; ``speed``: so many seconds of event time a second, else as fast as
     it goes; ``dry_run``: send nothing.
 
-    Raises SchemaError, BadEvent, BrokerUnreachable, and what Spark makes of a task's error.
+    Raises SchemaError, BadEvent, BrokerUnreachable, and SparkFailed for what a task could not do.
     """
     if on_bad not in ("refuse", "drop"):
         raise ValueError(f"on_bad is 'refuse' or 'drop', not {on_bad!r}")
@@ -112,7 +113,8 @@ def publish(
     ordered = ranges.repartitionById(len(bounds) + 1, f.col(CELL)).sortWithinPartitions(TIME)
     register(session)
     _promise(Target.of(WriteOptions.of(options), ordered.schema), [seen.whole.times[0], *bounds])
-    ordered.drop(CELL).write.format("rexmq").options(**options).mode("append").save()
+    with readable_errors():
+        ordered.drop(CELL).write.format("rexmq").options(**options).mode("append").save()
     return report
 
 

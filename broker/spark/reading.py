@@ -23,6 +23,7 @@ from broker.spark.composites import rows, spark_schema
 from broker.spark.frames import SPARK_TYPES
 from broker.spark.options import ReadOptions
 from broker.spark.target import known_types
+from broker.spark.telling import in_a_sentence
 from matcher.errors import SchemaError
 from matcher.formats.tabular import to_arrow
 from matcher.model import EventBatch, EventType
@@ -69,6 +70,10 @@ class Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Events until the time is over; BrokerUnreachable when the broker is lost before."""
+        with in_a_sentence():
+            yield from self._read()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         ends = time.monotonic() + self.options.duration_s
         with self._subscriber() as subscriber:
             while (left := ends - time.monotonic()) > 0 and not subscriber.losses:

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from broker.spark.options import ReadOptions, WriteOptions
 from broker.spark.reading import Reader, schema_of, types_of
 from broker.spark.target import Target
+from broker.spark.telling import in_a_sentence
 from broker.spark.writing import BATCH_WRITERS, STREAM_WRITERS
 
 if TYPE_CHECKING:
@@ -36,31 +37,36 @@ class RexmqDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of what is read."""
-        return schema_of(types_of(ReadOptions.of(self.options)))
+        with in_a_sentence(ValueError):
+            return schema_of(types_of(ReadOptions.of(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
-        options = ReadOptions.of(self.options)
-        return Reader(options, types_of(options))
+        with in_a_sentence(ValueError):
+            options = ReadOptions.of(self.options)
+            return Reader(options, types_of(options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For ``spark.readStream``: not yet."""
-        raise NotImplementedError(
-            "a stream from a broker needs durable subscriptions, which brokers do not have yet; "
-            "spark.read with option for collects for some time"
-        )
+        with in_a_sentence(NotImplementedError):
+            raise NotImplementedError(
+                "a stream from a broker needs durable subscriptions, which brokers do not have "
+                "yet; spark.read with option for collects for some time"
+            )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """For ``df.write``."""
-        if overwrite:
-            raise ValueError('events cannot be overwritten: use mode("append")')
-        options = WriteOptions.of(self.options)
-        return BATCH_WRITERS[options.writer](Target.of(options, schema), schema)
+        with in_a_sentence(ValueError):
+            if overwrite:
+                raise ValueError('events cannot be overwritten: use mode("append")')
+            options = WriteOptions.of(self.options)
+            return BATCH_WRITERS[options.writer](Target.of(options, schema), schema)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
         """For ``df.writeStream``."""
-        options = WriteOptions.of(self.options)
-        return STREAM_WRITERS[options.writer](Target.of(options, schema), schema)
+        with in_a_sentence(ValueError):
+            options = WriteOptions.of(self.options)
+            return STREAM_WRITERS[options.writer](Target.of(options, schema), schema)
 
 
 def register(session: SparkSession) -> None:

@@ -27,6 +27,7 @@ from broker.spark.columns import column_of, from_bytes, in_order, strings_of
 from broker.spark.frames import ID, SEQUENCE, SOURCE, TIME, TYPE, Form
 from broker.spark.narrowing import widened
 from broker.spark.settling import settle
+from broker.spark.telling import in_a_sentence
 from matcher.identity import RULE_SOURCE
 from matcher.model import (
     TIME_MAX,
@@ -197,6 +198,10 @@ class Work:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the rules of a cell's pass over its blocks."""
+        with in_a_sentence():
+            yield from self._found(batches)
+
+    def _found(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = (batch for batch in batches if batch.num_rows)
         first = next(rows, None)
         if first is None:

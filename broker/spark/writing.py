@@ -43,6 +43,7 @@ from broker.spark.options import WriteOptions
 from broker.spark.outgoing import Rows
 from broker.spark.rowwise import batches_of
 from broker.spark.target import Target
+from broker.spark.telling import in_a_sentence
 from matcher.errors import EventError
 from matcher.model import MICROSECONDS, EventBatch
 
@@ -86,6 +87,10 @@ class Writing:
 
     def publish(self, batches: Iterable[pa.RecordBatch]) -> Written:
         """One task: publish its rows as one part of the source."""
+        with in_a_sentence():
+            return self._publish(batches)
+
+    def _publish(self, batches: Iterable[pa.RecordBatch]) -> Written:
         context = TaskContext.get()
         assert context is not None
         options = self.target.options
@@ -115,10 +120,10 @@ class Writing:
         """
         written = [one for one in messages if isinstance(one, Written)]
         options = self.target.options
-        if options.order == "held":
-            if batch is None:
+        with in_a_sentence():
+            if options.order == "held" and batch is None:
                 self.target.hold(None, ends=True)
-            elif (promise := self._promise(written)) is not None:
+            elif options.order == "held" and (promise := self._promise(written)) is not None:
                 self.target.hold(None, promise)
         if options.metrics:
             with open(options.metrics, "a", encoding="utf-8") as file:
