@@ -7,12 +7,12 @@ order of time.
 
 Each module has one responsibility. ``frames`` brings DataFrames into one form, ``instants`` reads
 their times, ``identity`` names their rows, ``request`` checks what is asked, ``columns`` goes
-between Arrow and events, ``mixing`` hashes keys. For ``detect``, ``portions`` tells what each pass wants, ``scans`` finds frames that
-are nothing but Parquet files, which workers read by ``parquet``, ``blocks`` makes few rows of many
-events in as few bytes as ``narrowing`` finds, ``look`` takes a first look at these, ``cells`` cuts
-them, ``direct`` lets tasks read files without any of this where that is better, ``task`` runs the
-engine over a piece, ``composites`` gives its results in columns, and ``detection`` puts these
-together.
+between Arrow and events, ``mixing`` hashes keys. For ``detect``, ``portions`` tells what each pass
+wants, ``scans`` finds frames that are nothing but Parquet files, which workers read by ``parquet``,
+``blocks`` makes few rows of many events in as few bytes as ``narrowing`` finds, ``look`` takes a
+first look at these, ``cells`` cuts them, ``direct`` lets tasks read files without any of this where
+that is better, ``task`` runs the engine over a piece, ``composites`` gives its results in columns,
+and ``detection`` puts these together.
 For ``detect_stream``, ``packing`` makes few rows of a micro-batch, ``memory`` is what a cell keeps,
 and ``streaming`` puts these together. For the data source, ``options`` are read, ``outgoing`` makes
 events of rows, ``delivery`` gets them to a broker, ``writing`` and ``reading`` are what ``source``

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.util import PythonEvalType
 
 from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import BadRows, times_of_column
@@ -57,7 +57,7 @@ def check_zone(frame: DataFrame, time_zone: str | None) -> None:
         return
     try:
         java.java.time.ZoneId.of(time_zone)
-    except Py4JError:
+    except (Py4JError, PySparkException):
         raise ValueError(
             f"time_zone is a name such as 'UTC' or 'Europe/Rome', or an offset such as '+02:00', "
             f"not {time_zone!r}"
@@ -101,4 +101,4 @@ def _read(column: pa.Array) -> pa.Array:
     return pa.array(times, pa.int64(), mask=refused)
 
 
-_READ = arrow_udf(_read, "long", PythonEvalType.SQL_SCALAR_ARROW_UDF)
+_READ = arrow_udf(_read, spark.LongType())  # type: ignore[call-overload]

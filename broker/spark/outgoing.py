@@ -87,7 +87,7 @@ class PlainRows:
         return [_named(events, texts)]
 
     def _texts(self, batch: pa.RecordBatch) -> list[str]:
-        """The ids of the rows; one that no column of the ids names is named by all that it holds."""
+        """The ids of the rows; one that no column names is named by all that it holds."""
         if not self.ids:
             return content_ids(batch.columns, self.type.name)
         named_by = [batch.column(name) for name in self.ids]
