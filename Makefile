@@ -15,9 +15,10 @@ demo: $(VENV)/.ready
 	$(BIN)/rexmq demo
 
 # The kernels are compiled first, by one process, so that two workers do not do it side by side.
+# The tests of Spark have a target of their own, whatever is installed.
 test: $(VENV)/.ready
 	$(BIN)/python -c "from broker.warmup import warm_up, warm_up_matching; warm_up('cdp'); warm_up_matching()"
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/spark
 
 # The packages once more in build/compiled, the protocols in them as C: PYTHONPATH=build/compiled
 # runs these. It needs a C compiler, takes some minutes, and is not needed for anything.
@@ -42,7 +43,8 @@ test-compiled: compiled
 		--deselect tests/routing/network/test_outlook.py::test_nothing_is_found_before_an_outlook \
 		--deselect tests/routing/partition/test_pulling.py::test_what_has_changed_is_what_looking_at_everything_finds
 
-# The tests of Spark need its extra (half a gigabyte) and Java 17; without them they are skipped.
+# The tests of Spark need its extra (half a gigabyte), which this installs, and Java 17, without
+# which they are skipped.
 test-spark: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+JAVA_MIN = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
 class SparkUnavailable(BrokerError):
     """Spark cannot run here; the message says what to install."""
 
@@ -27,13 +33,23 @@ def missing() -> str | None:
     """What keeps Spark from running here, as a sentence; None when nothing does."""
     if importlib.util.find_spec("pyspark") is None:
         return "Spark needs the package pyspark, which is not installed: pip install rexmq[spark]"
-    if _java() is None:
-        return (
-            "Spark needs Java 17 or later, and there is no java on the PATH nor under JAVA_HOME: "
-            "install a runtime (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set "
-            "JAVA_HOME to one"
-        )
-    return None
+    return missing_java()
+
+
+def missing_java() -> str | None:
+    """The same of Java alone, whether or not pyspark is installed."""
+    program = _java()
+    if program is None:
+        found = "there is no java on the PATH nor under JAVA_HOME"
+    else:
+        version = _version(program)
+        if version >= JAVA_MIN:
+            return None
+        found = f"{program} is of version {version or 'none that it tells'}"
+    return (
+        f"Spark needs Java {JAVA_MIN} or later, and {found}: install a runtime (Debian, Ubuntu: "
+        f"apt install openjdk-17-jre-headless), or set JAVA_HOME to one"
+    )
 
 
 def local_session(
@@ -73,3 +89,13 @@ def _java() -> str | None:
         program = Path(home, "bin", "java")
         return str(program) if program.exists() else None
     return shutil.which("java")
+
+
+def _version(program: str) -> int:
+    """The major version that a Java tells; 0 where it tells none."""
+    try:
+        told = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return 0
+    found = _VERSION.search(told.stderr)
+    return int(found[1]) if found else 0

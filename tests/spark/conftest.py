@@ -1,7 +1,5 @@
 """One Spark session for all tests of Spark, on two cores; they are skipped where it cannot run."""
 
-import warnings
-
 import pytest
 
 from broker.spark.environment import local_session, missing
@@ -13,9 +11,7 @@ collect_ignore_glob = ["test_[!e]*.py"] if REASON else []
 
 @pytest.fixture(scope="session")
 def spark():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # pandas 3 is too new for some of pyspark, not for us
-        session = local_session(2, "1g", {"spark.sql.adaptive.enabled": "true"})
+    session = local_session(2, "1g", {"spark.sql.adaptive.enabled": "true"})
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -6,7 +6,7 @@ import pytest
 
 from broker.spark import detect, of_type, write_by_type
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does", "ignore:the events have")
+pytestmark = pytest.mark.filterwarnings("ignore:the events have")
 RULES = """
 rule high: define High(area: string, value: float) from Seen(value > 10) as Now
 where area = Now.area, value = Now.value

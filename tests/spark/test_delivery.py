@@ -1,14 +1,18 @@
 """Delivery without Spark: what a lost broker has, the next is not sent; what it has not, it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from two_brokers import two_brokers
 
-from broker import Subscriber
-from broker.errors import BrokerUnreachable, PublishBlocked
+from broker import RuleManager, Subscriber
+from broker.errors import BrokerUnreachable, LateEvents, PublishBlocked
 from broker.process import BrokerProcess
 from broker.spark import delivery as deliveries
 from broker.spark.delivery import Delivery
+from broker.spark.options import WriteOptions
+from broker.spark.target import Target
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing.names import part_name
 
@@ -142,3 +146,48 @@ def test_what_was_confirmed_is_not_kept():
         delivery.confirm()
         assert delivery.unconfirmed == 0
         delivery.finish()
+
+
+def test_tasks_that_are_repeated_at_a_broker_started_again_are_not_late():
+    """It has forgotten that rules were held; the first part that ends there holds them anew."""
+    text = "event Moved(value: int)\nrule low: define Low() from Moved(value < 0)"
+    options = WriteOptions.of({"type": "Moved", "source": "held", "batch": "512"})
+
+    def declared(broker):
+        with RuleManager(broker.endpoint) as manager:
+            manager.add(text)
+
+    def run(part, first, broker, *, holds=True):
+        here = replace(target, options=replace(options, brokers=(broker.endpoint,)))
+        delivery = here.delivery(part)
+        delivery.send([moved(first, HALF)])
+        delivery.confirm()
+        if holds:
+            here.hold_again(delivery.endpoint)
+        delivery.finish()
+
+    target = Target(options, (MOVED,), None)
+    with BrokerProcess() as broker:
+        declared(broker)
+        replace(target, options=replace(options, brokers=(broker.endpoint,))).hold(None)
+    with BrokerProcess() as broker:
+        declared(broker)
+        run(1, HALF, broker)
+        run(0, 0, broker)
+        with RuleManager(broker.endpoint) as manager:
+            standings = {one["name"]: one["standing"] for one in manager.status()["sources"]}
+        assert standings == {
+            "held#part-1": "closed",
+            "held#part-0": "closed",
+            "held#part-hold": "lost",
+        }
+        here = replace(target, options=replace(options, brokers=(broker.endpoint,)))
+        here.hold(None, ends=True)
+        here.hold_again(broker.endpoint)  # a straggler: all is over, and stays so
+        with RuleManager(broker.endpoint) as manager:
+            assert {one["standing"] for one in manager.status()["sources"]} == {"closed"}
+    with BrokerProcess() as broker:
+        declared(broker)
+        run(1, HALF, broker, holds=False)
+        with pytest.raises(LateEvents):
+            run(0, 0, broker, holds=False)

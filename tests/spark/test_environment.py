@@ -4,7 +4,7 @@ import importlib.util
 
 import pytest
 
-from broker.spark.environment import SparkUnavailable, local_session, missing
+from broker.spark.environment import SparkUnavailable, local_session, missing, missing_java
 
 
 def test_spark_can_run_here():
@@ -19,6 +19,20 @@ def test_a_missing_java_is_told_in_a_sentence(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailable, match=r"Spark needs Java 17 or later.*install a runtime"):
         local_session()
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [("1.8.0_392", "version 8:"), ("11.0.2", "version 11:"), ("17.0.15", None), ("25", None)],
+)
+def test_a_java_that_is_too_old_is_told_with_its_version(monkeypatch, tmp_path, told, said):
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{told}\" 2024-01-01' >&2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    reason = missing_java()
+    assert reason is None if said is None else said in reason
 
 
 def test_a_missing_pyspark_is_told_in_a_sentence(monkeypatch):

@@ -11,7 +11,7 @@ rule hot: define Hot(area) from Temp(area = $a, value > 45) where area = $a
 """
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:the events have no column", "ignore:PySpark does")
+pytestmark = pytest.mark.filterwarnings("ignore:the events have no column")
 
 
 def temps(spark, rows, schema="time double, area string, value double"):

@@ -1,13 +1,13 @@
 """What rows are in networks: in no order (option order none), and numbered."""
 
+from collections import Counter
+
 import pytest
 from connector import declared, readings, received, written
 
 from broker import RuleManager, Subscriber
 from broker.process import BrokerProcess
-from broker.spark import publish, register
-
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does")
+from broker.spark import SparkFailed, publish, readable_errors, register
 
 
 def test_where_events_count_as_they_come_rows_need_no_order(spark):
@@ -44,6 +44,28 @@ def test_where_events_count_by_their_times_it_is_said_how_to_write_them(spark):
             assert len(received(subscriber, 28)) == 28
             with pytest.raises(Exception, match=r"late Strict.*option order 'held'"):
                 written(frame.where("ts < 15"), broker.endpoint, "Strict", order="none")
+            with pytest.raises(SparkFailed, match=r"source 'by Strict'.*option source of its own"):
+                with readable_errors():
+                    written(frame.where("ts < 15"), broker.endpoint, "Strict")
+
+
+def test_two_tables_of_different_types_may_give_their_rows_the_same_ids(spark):
+    """Under the source that they have where none is named, and rows that hold the same, too."""
+    register(spark)
+    with BrokerProcess() as broker, Subscriber(broker.endpoint) as subscriber:
+        for name in ("Order", "Payment"):
+            declared(broker.endpoint, name)
+            subscriber.subscribe(f"{name}()")
+            numbered = spark.range(1, 6).selectExpr(
+                "id as ts", "'a' as area", "id / 4d as value", "if(id < 4, id, null) as number"
+            )
+            written(numbered, broker.endpoint, name, source="", id="number")
+            written(numbered.drop("number"), broker.endpoint, name, source="both")
+        events = received(subscriber, 20, seconds=20.0)
+    found = Counter((event.source, event.type) for event in events)
+    assert found == {
+        (source, name): 5 for name in ("Order", "Payment") for source in (f"spark/{name}", "both")
+    }
 
 
 @pytest.mark.parametrize("column", ["sequence", "id"])

@@ -47,11 +47,33 @@ def test_rows_have_one_id_exactly_when_they_hold_the_same():
         assert ids_of(some) == [of_row[row] for row in some], f"seed {seed}"
 
 
+def test_rows_without_an_id_are_named_by_all_that_they_hold():
+    """A null names nothing; and rows of two types that hold the same are two events."""
+    values = {"time": [1.0, 2.0, 3.0], "area": ["a", None, None], "value": [1.0, 2.0, 3.0]}
+    batch = pa.record_batch({**values, "key": ["x", None, ""], "more": [None, None, 1]})
+    whole = content_ids(batch.columns, "Temp")
+    assert len({*whole, *content_ids(batch.columns, "Other")}) == 6
+    loose = EventType.of("Temp", value="float")
+    (events,) = PlainRows(loose, "time", ("key",), skip_bad=False).read(batch)
+    assert events.ids.printed() == ["x", *whole[1:]]
+    (events,) = PlainRows(loose, "time", ("area", "more"), skip_bad=False).read(batch)
+    printed = events.ids.printed()
+    assert printed[1] == whole[1]
+    assert len(set(printed)) == 3
+
+
+def test_default_sources_are_of_their_types():
+    source = WriteOptions.of({"type": "B, A", "typeColumn": "kind"}).source
+    assert source == "spark/B+A"
+    many = ", ".join(f"Type{number}" for number in range(60))
+    assert len(WriteOptions.of({"type": many, "typeColumn": "kind"}).source) < 50
+
+
 def test_ids_stay_with_their_rows_when_others_are_left_out():
     batch = pa.record_batch(
         {"time": [1.0, None, 3.0], "area": ["a", "b", "c"], "value": [1.0, 2.0, 3.0]}
     )
-    whole = content_ids([batch.column(name) for name in batch.schema.names])
+    whole = content_ids(batch.columns, "Temp")
     (events,) = PlainRows(TEMP, "time", (), skip_bad=True).read(batch)
     assert events.ids.printed() == [whole[0], whole[2]]
     (events,) = PlainRows(TEMP, "time", ("area",), skip_bad=True).read(batch)

@@ -12,9 +12,7 @@ from broker.demo import flights as demo
 from broker.spark import explain_plan
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "pipeline"
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:PySpark does", "ignore:the events have", "ignore:rule"
-)
+pytestmark = pytest.mark.filterwarnings("ignore:the events have", "ignore:rule")
 
 
 def example(name):

@@ -22,7 +22,7 @@ from rules import load
 
 RULES = Path(__file__).parents[2] / "examples" / "flights.tesla"
 STORM = date(2013, 2, 1), date(2013, 2, 14)
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does", "ignore:rule")
+pytestmark = pytest.mark.filterwarnings("ignore:rule")
 
 
 @pytest.fixture(scope="module")

@@ -12,14 +12,14 @@ from two_brokers import two_brokers
 from broker import Publisher, RuleManager, Subscriber
 from broker.errors import BrokerUnreachable
 from broker.process import BrokerProcess
-from broker.spark import detect, publish, register
+from broker.spark import SparkFailed, detect, publish, readable_errors, register
 from broker.spark.options import WriteOptions
 from broker.spark.source import RexmqDataSource
 from broker.spark.target import Target
 from broker.spark.writing import StreamWriter
 from matcher.model import EventType
 
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does", "ignore:the events have no column")
+pytestmark = pytest.mark.filterwarnings("ignore:the events have no column")
 READ = EventType.of("Read", area="string", value="float")
 HOLD = "rule held: define Held() from TypedA() as Now and last TypedB() within 1 s from Now"
 NOBODY = "tcp://127.0.0.1:9"
@@ -144,11 +144,17 @@ def test_a_schema_that_does_not_fit_is_refused_before_anything_is_sent(spark, en
         "column ts holds times without a time zone": frame.selectExpr(
             "timestamp_ntz'2013-07-01 12:00:00' as ts", "area", "value"
         ),
+        "column ts is of type date; expected timestamps, RFC 3339 text or": frame.selectExpr(
+            "date'2024-07-01' as ts", "area", "value"
+        ),
+        "column more is of type array<int>, which cannot be part of an id": frame.selectExpr(
+            "*", "array(1) as more"
+        ),
     }
     with Subscriber(endpoint, "Fitting()") as subscriber:
         for said, wrong in mistakes.items():
             with pytest.raises(Exception, match=said):
-                written(wrong, endpoint, "Fitting")
+                written(wrong, endpoint, "Fitting", onBad="drop")
         with pytest.raises(Exception, match="no column name, which option id names"):
             written(frame, endpoint, "Fitting", id="area, name")
         with pytest.raises(Exception, match="no option is called 'brokr'"):
@@ -164,10 +170,36 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
     frame = spark.createDataFrame(rows, "ts double, area string, value double").coalesce(1)
     declared(endpoint, "Partly")
     with Subscriber(endpoint, "Partly()") as subscriber:
-        with pytest.raises(Exception, match="attribute area: expected string, found null"):
+        with pytest.raises(Exception, match="attribute area: expected string, found null") as told:
             written(frame, endpoint, "Partly")
+        assert "Traceback" not in str(told.value)
+        with pytest.raises(
+            SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*l$"
+        ):
+            with readable_errors():
+                written(frame, endpoint, "Partly")
         written(frame, endpoint, "Partly", onBad="drop")
         assert [event.data["value"] for event in received(subscriber, 2)] == [1.0, 4.0]
+
+
+def test_threads_write_once_they_have_made_the_session_theirs(spark, endpoint):
+    register(spark)
+    declared(endpoint, "Threaded")
+    frame, told = readings(spark, 10), []
+
+    def writing():
+        try:
+            register(spark)
+            written(frame, endpoint, "Threaded")
+        except Exception as error:
+            told.append(error)
+
+    with Subscriber(endpoint, "Threaded()") as subscriber:
+        thread = threading.Thread(target=writing)
+        thread.start()
+        thread.join()
+        assert told == []
+        assert len(received(subscriber, 10)) == 10
 
 
 def test_a_lost_broker_is_passed_over_and_none_left_is_told(spark, endpoint):
@@ -324,8 +356,9 @@ def test_a_schema_that_drifts_in_mid_stream_is_told_by_its_column(spark, endpoin
         streamed(spark, frame.schema, tmp_path, **options)
         assert len(received(subscriber, 10)) == 10
         frame.drop("value").write.mode("append").parquet(str(tmp_path / "in"))
-        with pytest.raises(Exception, match="attribute value: expected float, found null"):
-            streamed(spark, frame.schema, tmp_path, **options)
+        with pytest.raises(SparkFailed, match="attribute value: expected float, found null$"):
+            with readable_errors():
+                streamed(spark, frame.schema, tmp_path, **options)
         with pytest.raises(Exception, match=r"no column value .float., which event Drifting has"):
             streamed(spark, frame.drop("value").schema, tmp_path, **options)
         dropping = {**options, "onBad": "drop", "metrics": str(numbers)}
