@@ -44,9 +44,11 @@ def test_where_events_count_by_their_times_it_is_said_how_to_write_them(spark):
             assert len(received(subscriber, 28)) == 28
             with pytest.raises(Exception, match=r"late Strict.*option order 'held'"):
                 written(frame.where("ts < 15"), broker.endpoint, "Strict", order="none")
-            with pytest.raises(SparkFailed, match=r"source 'by Strict'.*option source of its own"):
-                with readable_errors():
-                    written(frame.where("ts < 15"), broker.endpoint, "Strict")
+            with (
+                pytest.raises(SparkFailed, match=r"source 'by Strict'.*option source of its own"),
+                readable_errors(),
+            ):
+                written(frame.where("ts < 15"), broker.endpoint, "Strict")
 
 
 def test_two_tables_of_different_types_may_give_their_rows_the_same_ids(spark):

@@ -356,9 +356,11 @@ def test_a_schema_that_drifts_in_mid_stream_is_told_by_its_column(spark, endpoin
         streamed(spark, frame.schema, tmp_path, **options)
         assert len(received(subscriber, 10)) == 10
         frame.drop("value").write.mode("append").parquet(str(tmp_path / "in"))
-        with pytest.raises(SparkFailed, match="attribute value: expected float, found null$"):
-            with readable_errors():
-                streamed(spark, frame.schema, tmp_path, **options)
+        with (
+            pytest.raises(SparkFailed, match=r"attribute value: expected float, found null$"),
+            readable_errors(),
+        ):
+            streamed(spark, frame.schema, tmp_path, **options)
         with pytest.raises(Exception, match=r"no column value .float., which event Drifting has"):
             streamed(spark, frame.drop("value").schema, tmp_path, **options)
         dropping = {**options, "onBad": "drop", "metrics": str(numbers)}
