@@ -12,13 +12,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from broker.cli import outcome
+from broker.cli.streams import occupy
 from broker.errors import ForeignPackage
 from broker.packages import verify_packages
 from broker.variables import unknown
@@ -55,6 +58,7 @@ LATER = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``rexmq`` with ``arguments`` (default: the process's) and give its exit status."""
+    occupy()
     try:
         verify_packages()
     except ForeignPackage as error:
@@ -90,6 +94,23 @@ def application() -> typer.Typer:
     return app
 
 
+class _Command(TyperCommand):
+    """A command that refuses an option given twice, where only one of its values could count."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of a command line; typer.BadParameter for what is wrong with them."""
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(one for one in given if _counts_once(one)).items():
+            if times > 1:
+                raise typer.BadParameter(f"{option.opts[0]} is given twice", ctx)
+        return super().parse_args(ctx, args)
+
+
+def _counts_once(parameter: Any) -> bool:
+    """Whether it is an option with one value; a flag may be said again."""
+    return parameter.param_type_name == "option" and not (parameter.multiple or parameter.is_flag)
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
@@ -116,13 +137,13 @@ def _register(app: typer.Typer, name: str) -> None:
     module = importlib.import_module(f"broker.cli.{name}")
     epilog = _epilog(module.EXAMPLE)
     if not hasattr(module, "commands"):
-        app.command(name, epilog=epilog)(guarded(module.command))
+        app.command(name, cls=_Command, epilog=epilog)(guarded(module.command))
         return
     group = typer.Typer(
         help=module.__doc__, epilog=epilog, no_args_is_help=True, rich_markup_mode=None
     )
     for word, function in module.commands.items():
-        group.command(word, epilog=_epilog(module.EXAMPLES[word]))(guarded(function))
+        group.command(word, cls=_Command, epilog=_epilog(module.EXAMPLES[word]))(guarded(function))
     app.add_typer(group, name=name)
 
 
