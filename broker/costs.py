@@ -15,6 +15,7 @@ from pathlib import Path
 
 from broker.errors import ConfigurationError
 from broker.variables import COSTS_VARIABLE
+from matcher.formats.outputs import write_text
 from rules.engine.costs import Costs
 
 TABLE = "nanoseconds"
@@ -72,4 +73,4 @@ def write(file: Path, costs: Costs, origin: str) -> None:
     lines = [f"# {origin}", f"[{TABLE}]"]
     lines += [f"{name} = {getattr(costs, name):.1f}" for name in _NAMES]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("\n".join(lines) + "\n", "utf-8")
+    write_text(file, "\n".join(lines) + "\n")

@@ -17,20 +17,29 @@ import numpy as np
 from broker.recorded import RecordedEvents, Step
 from matcher.checksum import checksum
 from matcher.formats.files import EventOutput
+from matcher.formats.inputs import bytes_of, name_of
 from matcher.model import EventBatch, EventType
 from rules.engine import Detections
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
-from rules.syntax.parser import Reading, decode, read
+from rules.syntax.parser import Reading, decode
+from rules.syntax.together import read_together, refuse
 
 
-def read_rules(path: Path) -> Reading:
-    """A rules file that could be read whole; RuleErrors with every error of syntax otherwise."""
-    text = decode(path.read_bytes(), str(path))
-    reading = read(text, file=str(path))
-    if reading.problems:
-        raise RuleErrors(reading.problems, text, str(path))
-    return reading
+def read_rules(paths: Sequence[Path]) -> Reading:
+    """Rules files as one set of rules, in the order given.
+
+    RuleErrors with every error of syntax in them.
+    """
+    files, refused = [], []
+    for path in paths:
+        name = name_of(path)
+        try:
+            files.append((name, decode(bytes_of(path), name)))
+        except RuleErrors as error:
+            refused.append(error)
+    refuse(refused)
+    return read_together(files)
 
 
 def defined_types(rules: RuleSet) -> list[EventType]:

@@ -8,7 +8,7 @@ cut into chunks changes no result.
 
 A file in order of time is thus held a chunk at a time. One that is not holds the mark back, in
 the worst case until it has been read whole; the events wait in the engine meanwhile, which costs
-memory, and nothing else.
+memory, and nothing else. A pipe, which can be read once, is copied to a temporary file first.
 """
 
 from __future__ import annotations
@@ -122,6 +122,6 @@ def _files(paths: Sequence[Path], type_name: str | None) -> list[EventFile]:
     """
     folders = Counter(path.name for path in set(paths))
     return [
-        EventFile(path, path.name if folders[path.name] == 1 else str(path), type_name)
+        EventFile.of(path, type_name, source=None if folders[path.name] == 1 else str(path))
         for path in paths
     ]

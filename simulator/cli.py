@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from matcher.formats.inputs import verify_files
+from matcher.formats.outputs import replaced, replaced_text
 from simulator import scenario, sweep
 from simulator.checkers import check, refusals
 from simulator.drawing import DrawingError, draw, refuse_picture, sketch_of
@@ -45,9 +47,20 @@ def simulate(file: Path, wanted: Wanted, refuse: type[Exception] = scenario.Scen
         document = scenario.parse(file)
         if "sweep" in document:
             return _sweep(document, file, wanted)
-        return _simulate(scenario.of(document, file, wanted.seed), wanted)
+        read = scenario.of(document, file, wanted.seed)
+        _verify_files(read, wanted)
+        return _simulate(read, wanted)
     except (scenario.ScenarioError, DrawingError) as error:
         raise refuse(str(error)) from None
+
+
+def _verify_files(read: scenario.Scenario, wanted: Wanted) -> None:
+    """EventError where a file that the scenario is made of would be written to."""
+    inputs = [read.file, read.rules, *(source.events for source in read.sources), wanted.replay]
+    outputs = [wanted.deliveries, wanted.trace, wanted.picture]
+    verify_files(
+        list(filter(None, dict.fromkeys(inputs))), [one for one in outputs if one is not None]
+    )
 
 
 def _sweep(document: Mapping[str, Any], file: Path, wanted: Wanted) -> int:
@@ -70,7 +83,7 @@ def _simulate(read: scenario.Scenario, wanted: Wanted) -> int:
             wanted.out.mkdir(parents=True, exist_ok=True)
         if wanted.picture is not None:
             refuse_picture(wanted.picture)
-        output = wanted.deliveries and wanted.deliveries.open("wb")
+        output = wanted.deliveries and replaced(wanted.deliveries)
         deliveries = stack.enter_context(output) if output else None
         trace = _trace(wanted, stack)
         outcome = Experiment(read, trace, is_watched=wanted.checked).run()
@@ -106,5 +119,5 @@ def _trace(wanted: Wanted, stack: ExitStack) -> Trace:
         saved = wanted.replay.open(encoding="utf-8", errors="surrogateescape")
         return Replay(stack.enter_context(saved))
     if wanted.trace is not None:
-        return Trace(stack.enter_context(wanted.trace.open("w", encoding="utf-8")))
+        return Trace(stack.enter_context(replaced_text(wanted.trace)))
     return Trace()

@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 import networkx as nx
 import numpy as np
 
+from matcher.formats.outputs import replaced
 from routing.network.strategy import WHOLE
 from simulator.experiment import Experiment, Outcome
 
@@ -179,7 +180,9 @@ def draw(sketch: Sketch, delays: nx.Graph, file: Path) -> None:
     _draw_sink_trees(axes, sketch, places)
     _draw_brokers(axes, sketch, places)
     _draw_key(axes, sketch, places)
-    figure.savefig(file, dpi=110, metadata={"Software": None} if file.suffix == ".png" else None)
+    metadata = {"Software": None} if file.suffix == ".png" else None
+    with replaced(file) as sink:
+        figure.savefig(sink, format=file.suffix[1:], dpi=110, metadata=metadata)
 
 
 def _places(delays: nx.Graph) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from matcher.formats.outputs import replaced
 from matcher.model import Int64s
 from simulator.experiment import Outcome
 
@@ -35,7 +36,8 @@ def _save(file: Path, drawn: Any, what: Any) -> None:
 
     figure = Figure(figsize=(7.0, 4.5), layout="constrained")
     drawn(figure.subplots(), what)
-    figure.savefig(file, dpi=120)
+    with replaced(file) as sink:
+        figure.savefig(sink, format=file.suffix[1:], dpi=120)
 
 
 def _delays_ms(outcome: Outcome) -> Mapping[str, Sequence[float]]:

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 import msgspec
 import numpy as np
 
+from matcher.formats.outputs import replaced_text
 from matcher.formats.printing import json_lines
 from matcher.model import Int64s
 from simulator.experiment import Experiment, Outcome
@@ -70,7 +71,7 @@ def write_deliveries(outcome: Outcome, output: BinaryIO) -> None:
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with replaced_text(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(rows)

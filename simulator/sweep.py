@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,12 +132,15 @@ def _cell(value: Any) -> Figure:
 
 
 def write(todo: Sequence[Run], file: Path, processes: int | None = None) -> None:
-    """Run them all, and write the table row by row as it grows."""
+    """Run them all, and write the table row by row as it grows; what is there stays until the first
+    row has come.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w", newline="", encoding="utf-8") as output:
-        writer: csv.DictWriter[str] | None = None
+    writer: csv.DictWriter[str] | None = None
+    with ExitStack() as opened:
         for one in rows(todo, processes):
             if writer is None:
+                output = opened.enter_context(file.open("w", newline="", encoding="utf-8"))
                 writer = csv.DictWriter(output, list(one), lineterminator="\n")
                 writer.writeheader()
             writer.writerow({name: _plain(figure) for name, figure in one.items()})

@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.reproduction.experiment import Chart, Claim, Experiment, Figure, Outcome, Table
+from matcher.formats.outputs import replaced, write_text
 
 INCHES = (5.2, 3.6)
 """Width and height of one chart."""
@@ -38,12 +39,12 @@ def write(experiment: Experiment, outcome: Outcome, folder: Path, machine: str) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     table, picture = folder / f"{experiment.stem}.csv", folder / f"{experiment.stem}.png"
-    table.write_text(csv_of(outcome.table))
+    write_text(table, csv_of(outcome.table))
     drawn = draw(experiment.title, outcome, picture)
     page = folder / f"{experiment.page}.md"
     sections = sections_of(page.read_text()) if page.is_file() else {}
     sections[experiment.name] = section(experiment, outcome, machine, drawn)
-    page.write_text(page_of(experiment.page, sections))
+    write_text(page, page_of(experiment.page, sections))
     return [table, *([picture] if drawn else []), page]
 
 
@@ -70,7 +71,8 @@ def draw(title: str, outcome: Outcome, file: Path) -> bool:
     picture.suptitle(title)
     for place, chart in enumerate(outcome.charts):
         _draw_one(picture.add_subplot(1, len(outcome.charts), place + 1), drawn, chart)
-    picture.savefig(file, dpi=90, metadata={"Software": None})
+    with replaced(file) as sink:
+        picture.savefig(sink, format=file.suffix[1:], dpi=90, metadata={"Software": None})
     return True
 
 

@@ -64,6 +64,7 @@ def command(
 def _measure(names: list[str], quick: bool, json: Path | None) -> None:
     """Print and write what could be measured; Exit with status 1 where something could not."""
     from broker.cli.outcome import REFUSED
+    from matcher.formats.outputs import write_text
 
     report = _benchmark("report")
     rows: dict[str, list[Any]] = {}
@@ -79,7 +80,7 @@ def _measure(names: list[str], quick: bool, json: Path | None) -> None:
         measured = [row for of in rows.values() for row in of]
         print(report.table(measured))
         if json is not None:
-            json.write_text(report.document(rows))
+            write_text(json, report.document(rows))
     if any(row.value is None for row in measured):
         raise typer.Exit(REFUSED)
 

@@ -17,6 +17,7 @@ def command(rules: Files) -> None:
 
     Prints how many rules and schemas they have, or every error in them.
     """
+    from matcher.formats.inputs import bytes_of, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
     from rules.syntax import ast
@@ -24,11 +25,12 @@ def command(rules: Files) -> None:
 
     refused: list[RuleErrors] = []
     rules_read = schemas = 0
+    verify_files(rules)
     for file in rules:
         try:
-            text = decode(file.read_bytes(), str(file))
-            load(text, file=str(file))
-            statements = parse(text, file=str(file)).statements
+            text = decode(bytes_of(file), name_of(file))
+            load(text, file=name_of(file))
+            statements = parse(text, file=name_of(file)).statements
         except RuleErrors as error:
             refused.append(error)
         else:

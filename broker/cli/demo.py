@@ -124,6 +124,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     from broker.demo.progress import progress_bar
     from broker.demo.run import run
     from broker.log import start_logging
+    from matcher.formats.outputs import replaced
 
     start_logging("warning")
     end_by(signal.SIGTERM, signal.SIGHUP)  # as Ctrl-C does: the broker must not outlive the demo
@@ -132,7 +133,7 @@ def _run(recorded: Sequence[Log], where: _Where, output: Path | None, shown: boo
     print("(The first start after an installation compiles the engine: a minute or two.)")
     sys.stdout.flush()
     with ExitStack() as opened:
-        lines = None if output is None else opened.enter_context(output.open("wb"))
+        lines = None if output is None else opened.enter_context(replaced(output))
         bar = opened.enter_context(progress_bar(events, shown=shown))
         network = processes(where.engine, where.brokers, where.strategy)
         account = run(recorded, network, show=print, watch=bar.watch, lines=lines)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.cli.options import Rules
+
 if TYPE_CHECKING:
     from broker.detection import Progress, Sink
     from broker.recorded import RecordedEvents
@@ -25,7 +27,7 @@ FORMATS = ("jsonl", "parquet", "count", "checksum")
 
 
 def command(
-    rules: Annotated[Path, typer.Option("--rules", metavar="RULES", help="A TESLA file.")],
+    rules: Rules,
     events: Annotated[
         list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
     ],
@@ -79,6 +81,8 @@ def command(
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
+    from matcher.formats.files import path_of_type
+    from matcher.formats.inputs import verify_files
     from rules.checking.checker import check
     from rules.language import declared_in
 
@@ -86,11 +90,13 @@ def command(
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
     form = _format(form, output)
+    files = [*events, *(more_events or ())]
+    verify_files([*rules, *files], [] if output is None else [output])
     begun = perf_counter()
     reading = read_rules(rules)
     declared = declared_in(reading.file)
     recorded = RecordedEvents(
-        [*events, *(more_events or ())],
+        files,
         declared=declared,
         type_name=type_name,
         skip_bad=skip_bad,
@@ -100,6 +106,8 @@ def command(
     schemas = recorded.intake.schemas
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     printed = _printed_types(checked, types)
+    if output is not None and form == "table":
+        verify_files([*rules, *files], [path_of_type(output, one, printed) for one in printed])
     detector = deployed(engine, checked, threads, costs.of_this_machine(os.environ))
     names = {event_type.name for event_type in printed}
     style = {"full_cause": cause == "full", "seconds": time == "seconds"}
@@ -126,6 +134,7 @@ def _format(form: str | None, output: Path | None) -> str:
     from broker.cli.outcome import UsageError, one_of
     from matcher.errors import EventError
     from matcher.formats.files import form_of
+    from matcher.formats.inputs import names_file
 
     if form is None and output is None:
         return "jsonl"
@@ -137,6 +146,8 @@ def _format(form: str | None, output: Path | None) -> str:
         try:
             return "jsonl" if form_of(output)[0] == ".jsonl" else "table"
         except EventError as error:
+            if form is None and not names_file(output):
+                return "jsonl"
             raise UsageError(f"--output {error}") from None
     assert form is not None
     return form
@@ -164,9 +175,10 @@ def _sink(
 ) -> Iterator[Sink]:
     from broker.detection import ChecksumSink, CountSink, EventSink
     from matcher.formats.files import LinesOutput, output_to
+    from matcher.formats.outputs import replaced, replaced_text
 
     if form in ("count", "checksum"):
-        with nullcontext(sys.stdout) if output is None else output.open("w") as text:
+        with nullcontext(sys.stdout) if output is None else replaced_text(output) as text:
             yield CountSink(types, text) if form == "count" else ChecksumSink(types, text)
     elif output is None:
         yield EventSink(LinesOutput(sys.stdout.buffer, **style))
@@ -174,7 +186,7 @@ def _sink(
         with output_to(output, types, composite=True, **style) as tables:
             yield EventSink(tables)
     else:
-        with output.open("wb") as lines:
+        with replaced(output) as lines:
             yield EventSink(LinesOutput(lines, **style))
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.cli.options import Rules
+
 if TYPE_CHECKING:
     from rules.explaining.explanation import Explanation, Summary
     from rules.explaining.recording import Recording
@@ -18,7 +20,7 @@ FORMATS = ("text", "json")
 
 
 def command(
-    rules: Annotated[Path, typer.Option("--rules", metavar="RULES", help="A TESLA file.")],
+    rules: Rules,
     events: Annotated[
         list[Path], typer.Option("--events", metavar="FILE...", help="Files of events.")
     ],
@@ -56,6 +58,7 @@ def command(
     if there are any. With --summary, how far all terminators of the rule got.
     """
     from broker.cli.outcome import UsageError, one_of
+    from matcher.formats.inputs import verify_files
     from rules.explaining.explainer import explained
     from rules.explaining.survey import surveyed
 
@@ -64,6 +67,7 @@ def command(
     if (event is None) != summary:
         raise UsageError("explain: give --event ID, or --summary")
     files = [*events, *(more_events or ())]
+    verify_files([*rules, *files])
     recording = _recording(rules, files, rule, engine, type_name, skip_bad)
     if event is None:
         _print(surveyed(recording, rule), form)
@@ -72,7 +76,7 @@ def command(
 
 
 def _recording(
-    rules: Path,
+    rules: list[Path],
     files: list[Path],
     rule: str,
     engine: str,
@@ -92,7 +96,7 @@ def _recording(
     batches = [batch for step in recorded.steps() for batch in step.batches]
     schemas = recorded.intake.schemas
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
-    rule_named(rule, checked.rules, str(rules))  # before the rules are run over everything
+    rule_named(rule, checked.rules, reading.file.name)  # before the rules are run over everything
     return Recording(checked, batches, engine=engine)
 
 

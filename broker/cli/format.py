@@ -17,7 +17,10 @@ def command(rules: File) -> None:
 
     Its comments stand before their statements.
     """
+    from matcher.formats.inputs import bytes_of, name_of, verify_files
     from rules.syntax.formatter import format_text
     from rules.syntax.parser import decode
 
-    print(format_text(decode(rules.read_bytes(), str(rules)), file=str(rules)), end="")
+    verify_files([rules])
+    name = name_of(rules)
+    print(format_text(decode(bytes_of(rules), name), file=name), end="")

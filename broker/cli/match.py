@@ -44,11 +44,13 @@ def command(
     from time import perf_counter
 
     from broker.cli.outcome import one_of
+    from matcher.formats.inputs import verify_files
     from matcher.formats.matchfiles import read_events, read_filters
 
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
     one_of("--device", device, DEVICES)
+    verify_files([filters, events])
     begun = perf_counter()
     deployed = read_filters(filters)
     chosen = _made(matcher, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -19,3 +20,8 @@ ConnectTimeout = Annotated[
     typer.Option("--connect-timeout-s", metavar="SECONDS", help="How long to try to reach it."),
 ]
 CONNECT_TIMEOUT_S = 3.0
+
+Rules = Annotated[
+    list[Path],
+    typer.Option("--rules", metavar="RULES", help="A TESLA file; several are one set of rules."),
+]

@@ -78,7 +78,9 @@ def _publish_file(
     from broker.cli.outcome import REFUSED, UsageError
     from broker.recorded import RecordedEvents
     from broker.replay import Account, replay
+    from matcher.formats.inputs import verify_files
 
+    verify_files([file])
     if speed is not None and not speed > 0:
         raise UsageError(f"pub: --speed must be positive, not {speed:g}")
     # The broker's schemas go before what the file's first event looks like: 46 may be a float.

@@ -9,7 +9,9 @@ from broker.errors import ConfigurationError
 
 def text_of(file: Path) -> str:
     """The text of a UTF-8 file; ConfigurationError names the byte that is none."""
+    from matcher.formats.inputs import bytes_of, name_of
+
     try:
-        return file.read_text("utf-8")
+        return bytes_of(file).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{file}: not UTF-8 at byte {error.start}") from None
+        raise ConfigurationError(f"{name_of(file)}: not UTF-8 at byte {error.start}") from None

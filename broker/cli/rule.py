@@ -26,11 +26,12 @@ def add(
     """Deploy the rules of a file: all of them, or none."""
     from broker import RuleManager
     from broker.cli.reading import text_of
+    from matcher.formats.inputs import name_of
 
     text = text_of(file)
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
         deploy = manager.replace if replace else manager.add
-        for rule in deploy(text, file=str(file))["rules"]:
+        for rule in deploy(text, file=name_of(file))["rules"]:
             print(rule["name"])
 
 

@@ -3,7 +3,8 @@
 ``.jsonl``, ``.parquet``, ``.arrow`` and ``.csv`` say the form, ``.gz`` or ``.zst`` after it the
 compression. Every form is read and written a piece at a time, so memory does not follow the
 size of a file. (Parquet inside another compression is first unpacked to a temporary file: its
-index stands at the end.)
+index stands at the end.) What comes from no file, and has no ending that says so, is recognised by
+its first bytes.
 
 A reading comes in two kinds: :meth:`EventFile.scan` takes a cheap first look, at times and
 schemas alone, and :meth:`EventFile.read` gives the events.
@@ -12,16 +13,17 @@ schemas alone, and :meth:`EventFile.read` gives the events.
 from __future__ import annotations
 
 import importlib
-import shutil
-import tempfile
+import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from matcher.errors import EventError
+from matcher.formats.inputs import again, copied, copy_of, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.outputs import replaced
 from matcher.formats.printing import json_lines
 from matcher.model import EventBatch, EventType, Int64s
 
@@ -34,6 +36,10 @@ FORMS: Mapping[str, str] = {
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
 COMPRESSIONS: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
+"""First bytes; an Arrow stream starts with a mark of four."""
+_PEEKED = 4096
 
 
 def form_of(path: Path) -> tuple[str, str | None]:
@@ -57,35 +63,51 @@ class EventFile:
     """A file of events.
 
     ``source`` is the source of events that name none; ``type_name`` names the type of a tabular
-    file that has no column for it. Reading raises BadEvent or another EventError, with the
-    place, and OSError.
+    file that has no column for it. ``copy`` holds what came through a pipe, which is then read one
+    time after another. Reading raises BadEvent or another EventError, with the place, and OSError.
     """
 
     path: Path
     source: str
     type_name: str | None = None
+    copy: BinaryIO | None = None
 
     @classmethod
-    def of(cls, path: Path, type_name: str | None = None) -> EventFile:
-        """The file, its name being the default source (tesla.md E3)."""
-        form_of(path)
-        return cls(path, path.name, type_name)
+    def of(cls, path: Path, type_name: str | None = None, *, source: str | None = None) -> EventFile:
+        """The file, its name being the default source (tesla.md E3).
+
+        A pipe is read up to its end and copied to a temporary file.
+        """
+        if names_file(path):
+            form_of(path)
+        return cls(path, source or source_of(path), type_name, copied(path))
 
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the file."""
-        form, _ = form_of(self.path)
-        with opened(self.path) as stream:
-            yield from _module(form).read(stream, self._place, intake, self.type_name)
+        with opened(self.path, self.copy) as (form, stream):
+            yield from read_from(stream, form, self._place, intake, self.type_name)
 
     def scan(self, intake: Intake) -> Iterator[Glance]:
         """The times; ``intake`` learns the schemas of the types that it does not know."""
-        form, _ = form_of(self.path)
-        with opened(self.path) as stream:
+        with opened(self.path, self.copy) as (form, stream):
             yield from _module(form).scan(stream, self._place, intake, self.type_name)
 
     @property
     def _place(self) -> Place:
-        return Place(str(self.path), self.source)
+        return Place(name_of(self.path), self.source)
+
+
+def source_of(path: Path) -> str:
+    """The source of a file's events that name none: its name."""
+    return "stdin" if path.name == "-" else path.name
+
+
+def read_from(
+    stream: BinaryIO, form: str, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Chunk]:
+    """The events of an opened file, in its order."""
+    chunks: Iterator[Chunk] = _module(form).read(stream, place, intake, type_name)
+    return chunks
 
 
 class EventOutput(Protocol):
@@ -156,25 +178,31 @@ def output_to(
     A table holds one type: where there are several, each has a file of its own
     (:func:`path_of_type`). All files are there and valid, if empty, even when no event comes.
     """
-    form, _ = form_of(path)
+    form, compression = form_of(path)
     with ExitStack() as stack:
         output: EventOutput
         if form == ".jsonl":
-            sink = stack.enter_context(_created(path))
+            sink = stack.enter_context(_created(path, compression))
             output = LinesOutput(sink, full_cause=full_cause, seconds=seconds)
         else:
             output = TablesOutput(
                 {
                     event_type.name: _module(form).Writer(
-                        stack.enter_context(_created(path_of_type(path, event_type, types))),
+                        stack.enter_context(_created(own, compression)),
                         event_type,
                         composite=composite,
                         full_cause=full_cause,
                     )
                     for event_type in types
+                    for own in [path_of_type(path, event_type, types)]
                 }
             )
-        yield output
+        try:
+            yield output
+        except BaseException:
+            with suppress(Exception):  # nothing of it will be seen
+                output.close()
+            raise
         output.close()
 
 
@@ -192,34 +220,67 @@ def _module(form: str) -> Any:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file's bytes, unpacked; what Arrow finds wrong with them becomes an EventError."""
+def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, BinaryIO]]:
+    """The form of a file, and its bytes, unpacked; or those of a ``copy`` of it.
+
+    What Arrow finds wrong with them becomes an EventError.
+    """
     import pyarrow as pa
 
-    form, compression = form_of(path)
+    form = ""
     with ExitStack() as stack:
-        stream: Any = stack.enter_context(path.open("rb"))
+        stream: Any = stack.enter_context(opened_input(path) if copy is None else again(copy))
         try:
+            form, compression = _form(path, stream)
             if compression:
                 stream = stack.enter_context(pa.CompressedInputStream(stream, compression))
-            if compression and form == ".parquet":
-                packed, stream = stream, stack.enter_context(tempfile.TemporaryFile())
-                shutil.copyfileobj(packed, stream)
-                stream.seek(0)
-            yield stream
+            if not form:
+                stream = io.BufferedReader(stream) if compression else stream
+                form = _recognised(stream.peek(_PEEKED))
+            if form == ".parquet" and (compression or not stream.seekable()):
+                stream = stack.enter_context(copy_of(stream, path))
+            yield form, stream
         except pa.ArrowException as error:
-            raise EventError(f"{path}: not {form[1:]} as expected: {error}") from None
+            raise _unexpected(path, form, error) from None
         except OSError as error:
             if error.errno is not None:
                 raise
-            raise EventError(f"{path}: not {form[1:]} as expected: {error}") from None
+            raise _unexpected(path, form, error) from None
 
 
-def _created(path: Path) -> AbstractContextManager[BinaryIO]:
-    _, compression = form_of(path)
-    if compression is None:
-        return path.open("wb")
-    import pyarrow as pa
+def _form(path: Path, stream: Any) -> tuple[str, str | None]:
+    """The form and the compression that a name says; of what is no file, else by its beginning,
+    and an empty form where that is still to be found out.
+    """
+    try:
+        return form_of(path)
+    except EventError:
+        if names_file(path):
+            raise
+    start = stream.peek(_PEEKED)
+    return "", next((found for mark, found in _PACKED.items() if start.startswith(mark)), None)
 
-    packed: AbstractContextManager[BinaryIO] = pa.CompressedOutputStream(str(path), compression)
-    return packed
+
+def _recognised(start: bytes) -> str:
+    """The form of unpacked bytes: what is neither binary nor objects is CSV."""
+    for mark, form in _BEGINNINGS.items():
+        if start.startswith(mark):
+            return form
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    return ".jsonl" if not text or text.startswith(b"{") else ".csv"
+
+
+def _unexpected(path: Path, form: str, error: Exception) -> EventError:
+    return EventError(f"{name_of(path)}: not {form[1:] or 'events'} as expected: {error}")
+
+
+@contextmanager
+def _created(path: Path, compression: str | None) -> Iterator[BinaryIO]:
+    with replaced(path) as sink:
+        if compression is None:
+            yield sink
+            return
+        import pyarrow as pa
+
+        with pa.CompressedOutputStream(sink, compression) as packed:
+            yield packed

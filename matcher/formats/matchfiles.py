@@ -22,8 +22,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from matcher.errors import BadEvent, FilterError, SchemaError
 from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
 from matcher.filters.mixed import FilterBatch, MixedEvents
-from matcher.formats.files import EventFile, form_of, opened
-from matcher.formats.intake import Intake
+from matcher.formats.files import form_of, opened, read_from, source_of
+from matcher.formats.inputs import name_of, names_file, opened_input
+from matcher.formats.intake import Chunk, Intake, Place
 from matcher.identity import number_of_id
 from matcher.model import EventBatch
 from matcher.rows import inferred_type
@@ -67,9 +68,9 @@ def read_filters(path: Path) -> FilterBatch:
     """The filters of a file; raises FilterError, with the line, for one that is ill-formed."""
     filters: list[tuple[int, int, Filter]] = []
     lines: dict[int, int] = {}
-    with path.open("rb") as stream:
+    with opened_input(path) as stream:
         for number, line in _lines(stream):
-            place = f"{path}:{number}"
+            place = f"{name_of(path)}:{number}"
             try:
                 read = _FILTER.decode(line)
                 filter_ = Filter(tuple(map(_constraint, read.constraints)), read.type)
@@ -89,9 +90,14 @@ def read_filters(path: Path) -> FilterBatch:
 
 def read_events(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
     """The events of a file of any form, some at a time, in its order, with their ids."""
-    if form_of(path)[0] != ".jsonl":
-        return _tabular(path)
-    return _untyped(path)
+    if names_file(path):
+        form_of(path)
+    with opened(path) as (form, stream):
+        if form == ".jsonl":
+            yield from _untyped(stream, name_of(path))
+        else:
+            place = Place(name_of(path), source_of(path))
+            yield from _tabular(read_from(stream, form, place, Intake()))
 
 
 def _constraint(parts: tuple[str, str, Any]) -> Constraint:
@@ -102,24 +108,23 @@ def _constraint(parts: tuple[str, str, Any]) -> Constraint:
     return Constraint(name, operator, operand)
 
 
-def _untyped(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
-    with opened(path) as stream:
-        lines = _lines(stream)
-        while piece := list(itertools.islice(lines, EVENTS)):
-            read = [_event(line, number, path) for number, line in piece]
-            ids: list[PrintedId] = [
-                number if isinstance(event.id, UnsetType) else event.id
-                for event, (number, _) in zip(read, piece, strict=True)
-            ]
-            rows = [event.data for event in read]
-            yield ids, MixedEvents.of(rows, [event.type or "" for event in read])
+def _untyped(stream: BinaryIO, file: str) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    lines = _lines(stream)
+    while piece := list(itertools.islice(lines, EVENTS)):
+        read = [_event(line, number, file) for number, line in piece]
+        ids: list[PrintedId] = [
+            number if isinstance(event.id, UnsetType) else event.id
+            for event, (number, _) in zip(read, piece, strict=True)
+        ]
+        rows = [event.data for event in read]
+        yield ids, MixedEvents.of(rows, [event.type or "" for event in read])
 
 
-def _event(line: bytes, number: int, path: Path) -> _EventLine:
+def _event(line: bytes, number: int, file: str) -> _EventLine:
     """An event; where the decoder that is made for good ones refuses it, another says why."""
     with suppress(*_REFUSED):
         return _FITTING.decode(line)
-    place = f"{path}:{number}"
+    place = f"{file}:{number}"
     try:
         event: _EventLine = _EVENT.decode(line)
         inferred_type(event.type or "", event.data)  # refuses values of no kind
@@ -132,8 +137,8 @@ def _event(line: bytes, number: int, path: Path) -> _EventLine:
     return event
 
 
-def _tabular(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
-    for chunk in EventFile.of(path).read(Intake()):
+def _tabular(chunks: Iterable[Chunk]) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    for chunk in chunks:
         for batch in chunk.batches:
             yield _ids(batch), MixedEvents.of_batch(batch)
 

@@ -20,9 +20,10 @@ from rules.checking.dependencies import TerminatorCycles, arrange, describe_cycl
 from rules.checking.schemas import Schemas
 from rules.checking.scope import Report, Types
 from rules.collector import collector_paused
-from rules.errors import Problem, RuleErrors, Span
+from rules.errors import Problem, Span
 from rules.pattern import Rule, RuleSet
 from rules.syntax import ast
+from rules.syntax.together import refusal
 
 
 def check(file: ast.File, known: Mapping[str, EventType] | None = None) -> RuleSet:
@@ -54,11 +55,7 @@ def check_reading(
         except TerminatorCycles as refused:
             for cycle in refused.cycles:
                 report(describe_cycle(cycle), _place_of(cycle, file))
-    raise RuleErrors(
-        sorted(report.problems, key=lambda problem: problem.span or ast.NOWHERE),
-        file.text,
-        file.name,
-    )
+    raise refusal(file, report.problems)
 
 
 class _Rules:

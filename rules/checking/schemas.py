@@ -48,7 +48,7 @@ class Schemas:
             for name, type_ in given.items()
         }
         for statement in file.statements:
-            self._declare(statement)
+            self._declare(statement, file)
         for name, draft in self._drafts.items():
             if draft.complete and name not in self.known:
                 self.settle(EventType(name, tuple(_attributes(draft))))
@@ -76,7 +76,7 @@ class Schemas:
         draft = self._drafts.get(name)
         return {} if draft is None else dict(draft.attributes)
 
-    def _declare(self, statement: ast.Statement) -> None:
+    def _declare(self, statement: ast.Statement, file: ast.File) -> None:
         name = statement.type
         word = "event" if isinstance(statement, ast.Schema) else "define"
         if name.text == TIMER.name:
@@ -90,7 +90,7 @@ class Schemas:
             self.lost.add(name.text)
             return
         said = _Draft(
-            f"line {name.span.line} has {word} {name.text}",
+            f"{file.line_of(name.span)} has {word} {name.text}",
             [(item.name.text, item.kind) for item in statement.attributes],
         )
         draft = self._drafts.setdefault(name.text, said)

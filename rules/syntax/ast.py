@@ -306,12 +306,37 @@ def alternatives_of(event: Event | Either) -> tuple[Event, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """One of several files in a text: where it starts, and how many lines stand before it."""
+
+    name: str
+    text: str
+    start: int
+    lines_before: int
+
+    def holds(self, span: Span) -> bool:
+        """Whether a place of the text lies in this file."""
+        return self.start <= span.start < self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
 class File:
-    """A rules file: its statements in order, and the text they were read from, for messages."""
+    """A rules file: its statements in order, and the text they were read from, for messages.
+
+    ``parts`` are the files that it was put together from, where there are several.
+    """
 
     statements: tuple[Statement, ...]
     text: str = field(default="", compare=False)
     name: str = field(default="<rules>", compare=False)
+    parts: tuple[Part, ...] = field(default=(), compare=False)
+
+    def line_of(self, span: Span) -> str:
+        """A line as messages name it: ``line 3``, of several files ``b.tesla: line 3``."""
+        for part in self.parts:
+            if part.holds(span):
+                return f"{part.name}: line {span.line - part.lines_before}"
+        return f"line {span.line}"
 
 
 Node: TypeAlias = (
@@ -349,7 +374,18 @@ def children(node: Node) -> Iterator[Node]:
 
 
 _PLAIN = frozenset(
-    {"Span", "str", "int", "Value", "Kind", "Kind | None", "Operator", "Function", "Policy"}
+    {
+        "Span",
+        "str",
+        "int",
+        "Value",
+        "Kind",
+        "Kind | None",
+        "Operator",
+        "Function",
+        "Policy",
+        "tuple[Part, ...]",
+    }
 )
 """The types of fields that hold no nodes, as they are written above."""
 
