@@ -57,8 +57,9 @@ class RecordedEvents:
     """Files of events that are read as one stream.
 
     ``declared`` schemas go before inferred ones; ``type_name`` names the type of tables without
-    a column for it. Construction takes the first look. Raises EventError (a bad event among
-    them, unless ``skip_bad``) and OSError.
+    a column for it, ``time_unit`` (s, ms, us or ns) what times that are numbers count. Construction
+    takes the first look. Raises EventError (a bad event among them, unless ``skip_bad``) and
+    OSError.
     """
 
     def __init__(
@@ -68,8 +69,9 @@ class RecordedEvents:
         declared: Mapping[str, EventType] | None = None,
         type_name: str | None = None,
         skip_bad: bool = False,
+        time_unit: str = "s",
     ) -> None:
-        self.files = _files(paths, type_name)
+        self.files = _files(paths, type_name, time_unit)
         self.intake = Intake(declared, skip_bad=skip_bad)
         self.courses = [course_of(file.scan(self.intake)) for file in self.files]
         if TIMER.name in self.intake.schemas:
@@ -114,7 +116,7 @@ def course_of(glances: Iterator[Glance]) -> Course:
     return Course(np.array(ends, np.int64), from_here_on, setback)
 
 
-def _files(paths: Sequence[Path], type_name: str | None) -> list[EventFile]:
+def _files(paths: Sequence[Path], type_name: str | None, time_unit: str) -> list[EventFile]:
     """The files, each the source of its nameless events under its name.
 
     Files of one name in different folders are told apart by their paths; a file given twice is
@@ -122,6 +124,11 @@ def _files(paths: Sequence[Path], type_name: str | None) -> list[EventFile]:
     """
     folders = Counter(path.name for path in set(paths))
     return [
-        EventFile.of(path, type_name, source=None if folders[path.name] == 1 else str(path))
+        EventFile.of(
+            path,
+            type_name,
+            source=None if folders[path.name] == 1 else str(path),
+            time_unit=time_unit,
+        )
         for path in paths
     ]

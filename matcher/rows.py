@@ -116,16 +116,18 @@ def batch_of(
     first_sequence: int = 1,
     times: Sequence[int] | Int64s | None = None,
     ids: Sequence[str] | None = None,
+    time_unit: str = "s",
 ) -> EventBatch:
     """A batch of ``rows``, numbered from ``first_sequence`` at their source.
 
     ``times`` are in microseconds; without them each row has its own under ``"time"``, in a form
-    that tesla.md E2 knows (RFC 3339, a number of seconds, a datetime). ``ids`` default to the
+    that tesla.md E2 knows (RFC 3339, a number of seconds, or of the ``time_unit`` said, a
+    datetime). ``ids`` default to the
     rows' ``"id"`` where all have one that is no attribute, else to the sequence numbers.
     Raises BadEvent, its place being ``row N`` from 1 where it is known.
     """
     if times is None:
-        times = _row_times(rows)
+        times = _row_times(rows, time_unit)
     if ids is None and rows and event_type.index("id") is None and all("id" in row for row in rows):
         ids = [str(row["id"]) for row in rows]
     _check_names(source, ids or ())
@@ -174,12 +176,12 @@ def _check_names(source: str, ids: Sequence[str]) -> None:
         raise
 
 
-def _row_times(rows: Sequence[Mapping[str, Any]]) -> Int64s:
+def _row_times(rows: Sequence[Mapping[str, Any]], unit: str) -> Int64s:
     values = [row.get("time") for row in rows]
-    times = times_of(values) if None not in values else None
+    times = times_of(values, unit) if None not in values else None
     if times is not None:
         return times
-    return np.array([_at_row(place, time_of, value) for place, value in enumerate(values)])
+    return np.array([_at_row(place, time_of, value, unit) for place, value in enumerate(values)])
 
 
 def _row_columns(event_type: EventType, rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:

@@ -3,7 +3,11 @@
 Time is an integer count of microseconds since the epoch. Its text is an RFC 3339 timestamp
 (``2013-01-01T05:17:00Z``) or a number of seconds; digits finer than a microsecond are refused,
 never rounded away. A binary float stands for the shortest decimal that names it, as JSON's
-numbers do in most programs, so ``12.3`` is 12,300,000 microseconds exactly.
+numbers do in most programs, so ``12.3`` is 12,300,000 microseconds exactly. Numbers may also count
+milliseconds, microseconds or nanoseconds, where that is said; nothing guesses it.
+
+Law: no event is earlier than the year 1 or later than the year 9999, whichever way it comes. What
+lies beyond is most often a number of another unit.
 
 Each direction has one form for a single time and one for a whole column; the column forms accept
 a subset, in bulk, of what the single forms do, and say so when a column is not in it.
@@ -21,11 +25,11 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.errors import BadEvent
-from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Int64s
+from matcher.model import MICROSECONDS, Int64s
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RFC_3339_MIN = -62_135_596_800 * MICROSECONDS
-"""The year 1: nothing earlier has an RFC 3339 form here, and is printed in seconds."""
+"""The year 1: nothing earlier has an RFC 3339 form here, and no event is earlier."""
 RFC_3339_MAX = 253_402_300_800 * MICROSECONDS - 1
 """The last microsecond of the year 9999."""
 
@@ -37,33 +41,48 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN_RFC_3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _LENGTH = len("2013-01-01T05:17:00Z")
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
+UNITS: Mapping[str, int] = {"s": 6, "ms": 3, "us": 0, "ns": -3}
+"""What a time that is a number may count: how many microseconds, as a power of ten."""
+STAMP = "stamp"
+"""The unit of seconds that were no number in their file, so that no other unit can be meant."""
+_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 SECONDS_EXACT_IN_FLOAT = 2**32
 """Below it (the year 2106), a float times a million rounds to the microsecond that it names."""
-_WHOLE_SECONDS_MAX = TIME_MAX // MICROSECONDS
+_EXACT_IN_FLOAT = {
+    "s": SECONDS_EXACT_IN_FLOAT,
+    "ms": SECONDS_EXACT_IN_FLOAT * 10**3,
+    "us": SECONDS_EXACT_IN_FLOAT * 10**6,
+    "ns": 2**53,
+}
+"""The same in other units; of nanoseconds, those that a float holds all of."""
+_POWER_MAX = 30
+_YEAR = 31_556_952 * MICROSECONDS
+"""The mean one of the calendar."""
 _FOUND_MAX = 60
 """Characters of a time that a message quotes; no good one is longer."""
 
 
-def time_of(value: object) -> int:
-    """The time, in microseconds, that a text, a number of seconds or a datetime stands for.
+def time_of(value: object, unit: str = "s") -> int:
+    """The time, in microseconds, that a text, a number or a datetime stands for.
 
-    Raises BadEvent: another form, digits finer than a microsecond, or beyond 64 bits.
+    ``unit``, of UNITS, says what numbers count. Raises BadEvent: another form, digits finer than a
+    microsecond, or beyond the years 1 to 9999.
     """
     match value:
         case bool() | None:
             raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
         case str():
-            return _of_text(value)
+            return _of_text(value, unit)
         case int():
-            return _in_range(value * MICROSECONDS, value)
+            return _of_number(Decimal(value), value, unit)
         case float():
-            return _of_seconds(Decimal(float.__repr__(value)), value)  # of numpy's floats too
+            return _of_number(Decimal(float.__repr__(value)), value, unit)  # of numpy's floats too
         case Decimal():
-            return _of_seconds(value, value)
+            return _of_number(value, value, unit)
         case datetime():
             if value.tzinfo is None:
                 raise BadEvent(f"time {value.isoformat()} lacks its offset from UTC")
-            return (value - EPOCH) // timedelta(microseconds=1)
+            return within_range((value - EPOCH) // timedelta(microseconds=1), value.isoformat())
         case _:
             raise BadEvent(f"no time: expected RFC 3339 or seconds, found {spoken(value)}")
 
@@ -80,6 +99,20 @@ def decimal_of(text: str) -> Decimal:
         if not Decimal(digits):
             return Decimal(0)
         raise _finer(text) if exponent.startswith("-") else _beyond(text) from None
+
+
+def within_range(time: int, found: object = None) -> int:
+    """A time in microseconds, if it lies in the years 1 to 9999; BadEvent quotes ``found``."""
+    if not RFC_3339_MIN <= time <= RFC_3339_MAX:
+        raise BadEvent(f"{_said(time if found is None else found, time)}, beyond 1 to 9999")
+    return time
+
+
+def verify_range(times: Int64s) -> None:
+    """BadEvent for a column of times, in microseconds, that are not all in the years 1 to 9999."""
+    if len(times):
+        within_range(int(times.min()))
+        within_range(int(times.max()))
 
 
 def spoken(value: object) -> str:
@@ -101,29 +134,36 @@ _SPOKEN: Mapping[type, str] = {
 }
 
 
-def times_of(values: Sequence[Any]) -> Int64s | None:
+def times_of(values: Sequence[Any], unit: str = "s") -> Int64s | None:
     """The times of a whole column; None when some value needs a closer look (time_of)."""
     kinds = set(map(type, values))
     if kinds == {str}:
         return _of_texts(values)
     if kinds == {int}:
-        return _of_whole_seconds(values)
+        return _of_ints(values, unit)
     if kinds <= {int, float}:
-        return of_float_seconds(np.array(values, np.float64))
-    if any(type(value) is float and abs(value) >= SECONDS_EXACT_IN_FLOAT for value in values):
+        try:
+            return of_floats(np.array(values, np.float64), unit)
+        except OverflowError:  # an int that no float is near to
+            return None
+    exact = _EXACT_IN_FLOAT[unit]
+    if any(type(value) is float and abs(value) >= exact for value in values):
         return None
     try:
-        return np.fromiter(map(time_of, values), np.int64, len(values))
+        return np.array([time_of(value, unit) for value in values], np.int64)
     except BadEvent:
         return None
 
 
-def of_float_seconds(seconds: npt.NDArray[np.float64]) -> Int64s | None:
-    """Microseconds of a column of seconds; None unless each names one microsecond exactly."""
-    if not np.all(np.abs(seconds) < SECONDS_EXACT_IN_FLOAT):  # False for NaN too
+def of_floats(numbers: npt.NDArray[np.float64], unit: str = "s") -> Int64s | None:
+    """Microseconds of a column of numbers; None unless each names one microsecond exactly."""
+    if not np.all(np.abs(numbers) < _EXACT_IN_FLOAT[unit]):  # False for NaN too
         return None
-    times = np.rint(seconds * MICROSECONDS)
-    return times.astype(np.int64) if np.all(times / MICROSECONDS == seconds) else None
+    power = 10.0 ** abs(UNITS[unit])
+    if unit == "ns":
+        return (numbers / power).astype(np.int64) if np.all(numbers % power == 0) else None
+    times = np.rint(numbers * power)
+    return times.astype(np.int64) if np.all(times / power == numbers) else None
 
 
 def rfc3339(times: Int64s) -> list[str]:
@@ -159,11 +199,11 @@ def seconds_text(time: int) -> str:
     return f"{sign}{whole}.{fraction:06d}".rstrip("0").rstrip(".")
 
 
-def _of_text(text: str) -> int:
+def _of_text(text: str, unit: str) -> int:
     match = _RFC_3339.fullmatch(text)
     if match is None:
         if _NUMBER.fullmatch(text):
-            return _of_seconds(decimal_of(text), text)
+            return _of_number(decimal_of(text), text, unit)
         raise BadEvent(f"time {text!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds")
     *date, fraction, sign, hours, minutes = match.groups()
     digits = (fraction or "").rstrip("0")
@@ -178,31 +218,44 @@ def _of_text(text: str) -> int:
         if int(hours) > 23 or int(minutes) > 59:
             raise BadEvent(f"time {text!r} has an offset beyond 23:59")
         offset = (int(hours) * 60 + int(minutes)) * 60 * MICROSECONDS * (1 if sign == "+" else -1)
-    return (moment - EPOCH) // timedelta(microseconds=1) - offset
+    time = (moment - EPOCH) // timedelta(microseconds=1) - offset
+    return within_range(time, text)
 
 
-def _of_seconds(seconds: Decimal, found: object) -> int:
-    if seconds.is_zero():  # whatever its exponent
+def _of_number(number: Decimal, found: object, unit: str) -> int:
+    if number.is_zero():  # whatever its exponent
         return 0
-    if not seconds.is_finite() or seconds.adjusted() > 18:
+    if not number.is_finite() or number.adjusted() > _POWER_MAX:
         raise _beyond(found)
     try:
-        scaled = _EXACT.scaleb(_EXACT.normalize(seconds), 6)
+        scaled = _EXACT.scaleb(_EXACT.normalize(number), UNITS.get(unit, 6))
     except DecimalException:  # more digits than any time within range has
         raise _finer(found) from None
+    if not RFC_3339_MIN <= scaled <= RFC_3339_MAX:
+        raise _out_of_unit(scaled, found, unit)
     if scaled != scaled.to_integral_value(context=_EXACT):
         raise _finer(found)
-    return _in_range(int(scaled), found)
+    return int(scaled)
 
 
-def _in_range(time: int, found: object) -> int:
-    if not TIME_MIN < time < TIME_MAX:
-        raise _beyond(found)
-    return time
+def _out_of_unit(time: Decimal, found: object, unit: str) -> BadEvent:
+    """A number beyond all years, with the coarsest finer unit in which it would not be."""
+    if unit == STAMP:
+        return BadEvent(f"{_said(found, int(time))}, beyond 1 to 9999")
+    said = _said(f"{_quoted(found)} as {_NAMES[unit]}", int(time))
+    for finer, power in UNITS.items():
+        moved = time.scaleb(power - UNITS[unit])
+        if power < UNITS[unit] and RFC_3339_MIN <= moved <= RFC_3339_MAX:
+            return BadEvent(f"{said}: {_NAMES[finer]}? say --time-unit {finer}")
+    return BadEvent(f"{said}, beyond 1 to 9999")
+
+
+def _said(found: object, time: int) -> str:
+    return f"time {_quoted(found)} is the year {1970 + time // _YEAR}"
 
 
 def _beyond(found: object) -> BadEvent:
-    return BadEvent(f"time {_quoted(found)} is not a number of seconds that fits in 64 bits")
+    return BadEvent(f"time {_quoted(found)} is none of the years 1 to 9999")
 
 
 def _finer(found: object) -> BadEvent:
@@ -235,17 +288,29 @@ def _of_texts(texts: Sequence[str]) -> Int64s | None:
     except pa.ArrowInvalid:
         return None
     numbers: Int64s = times.cast(pa.int64()).to_numpy()
-    return numbers if len(numbers) == 0 or numbers.min() >= RFC_3339_MIN else None
+    is_known = numbers.min(initial=0) >= RFC_3339_MIN and numbers.max(initial=0) <= RFC_3339_MAX
+    return numbers if is_known else None
 
 
-def _of_whole_seconds(values: Sequence[int]) -> Int64s | None:
+def _of_ints(values: Sequence[int], unit: str) -> Int64s | None:
     try:
-        seconds = np.array(values, np.int64)
+        return of_ticks(np.array(values, np.int64), unit)
     except OverflowError:
         return None
-    if np.any(np.abs(seconds) > _WHOLE_SECONDS_MAX) or np.any(seconds == TIME_MIN):
-        return None
-    return seconds * MICROSECONDS
+
+
+def of_ticks(ticks: Int64s, unit: str) -> Int64s | None:
+    """Microseconds of a column of whole numbers; None where one is finer, or beyond all years."""
+    power: int = 10 ** abs(UNITS[unit])
+    if unit == "ns":
+        if (ticks % power).any():
+            return None
+        times = ticks // power
+        low, high = RFC_3339_MIN, RFC_3339_MAX
+        return times if times.min(initial=0) >= low and times.max(initial=0) <= high else None
+    low, high = -(-RFC_3339_MIN // power), RFC_3339_MAX // power
+    is_known = ticks.min(initial=0) >= low and ticks.max(initial=0) <= high
+    return ticks * power if is_known else None
 
 
 def _printed(ticks: Int64s, unit: str) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import Rules
+from broker.cli.options import Rules, TimeUnit, check_time_unit
 
 if TYPE_CHECKING:
     from broker.detection import Progress, Sink
@@ -61,6 +61,7 @@ def command(
     time: Annotated[
         str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
     ] = "rfc3339",
+    time_unit: TimeUnit = "s",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -89,6 +90,7 @@ def command(
     _check_engine(engine, device)
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
+    check_time_unit(time_unit)
     form = _format(form, output)
     files = [*events, *(more_events or ())]
     verify_files([*rules, *files], [] if output is None else [output])
@@ -100,6 +102,7 @@ def command(
         declared=declared,
         type_name=type_name,
         skip_bad=skip_bad,
+        time_unit=time_unit,
     )
     _warn_of_disorder(recorded)
     # The file's own declarations are known to it by their lines, which its errors then name.

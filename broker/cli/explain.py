@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import Rules
+from broker.cli.options import Rules, TimeUnit, check_time_unit
 
 if TYPE_CHECKING:
+    from broker.recorded import RecordedEvents
     from rules.explaining.explanation import Explanation, Summary
     from rules.explaining.recording import Recording
+    from rules.syntax.parser import Reading
 
 EXAMPLE = "rexmq explain --rules fire.tesla --events temps.jsonl --rule fire --event 17"
 
@@ -48,6 +50,7 @@ def command(
     type_name: Annotated[
         str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
     ] = None,
+    time_unit: TimeUnit = "s",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -58,43 +61,43 @@ def command(
     if there are any. With --summary, how far all terminators of the rule got.
     """
     from broker.cli.outcome import UsageError, one_of
+    from broker.detection import read_rules
+    from broker.recorded import RecordedEvents
     from matcher.formats.inputs import verify_files
     from rules.explaining.explainer import explained
     from rules.explaining.survey import surveyed
+    from rules.language import declared_in
 
     one_of("--format", form, FORMATS)
     one_of("--engine", engine, ENGINES)
+    check_time_unit(time_unit)
     if (event is None) != summary:
         raise UsageError("explain: give --event ID, or --summary")
     files = [*events, *(more_events or ())]
     verify_files([*rules, *files])
-    recording = _recording(rules, files, rule, engine, type_name, skip_bad)
+    reading = read_rules(rules)
+    recorded = RecordedEvents(
+        files,
+        declared=declared_in(reading.file),
+        type_name=type_name,
+        skip_bad=skip_bad,
+        time_unit=time_unit,
+    )
+    recording = _recording(reading, recorded, rule, engine)
     if event is None:
         _print(surveyed(recording, rule), form)
     else:
         _print(explained(recording, rule, event, candidates=candidates, branches=branches), form)
 
 
-def _recording(
-    rules: list[Path],
-    files: list[Path],
-    rule: str,
-    engine: str,
-    type_name: str | None,
-    skip_bad: bool,
-) -> Recording:
+def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: str) -> Recording:
     """The events, and what the rules made of them."""
-    from broker.detection import read_rules
-    from broker.recorded import RecordedEvents
     from rules.checking.checker import check
     from rules.explaining.recording import Recording, rule_named
     from rules.language import declared_in
 
-    reading = read_rules(rules)
-    declared = declared_in(reading.file)
-    recorded = RecordedEvents(files, declared=declared, type_name=type_name, skip_bad=skip_bad)
     batches = [batch for step in recorded.steps() for batch in step.batches]
-    schemas = recorded.intake.schemas
+    schemas, declared = recorded.intake.schemas, declared_in(reading.file)
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     rule_named(rule, checked.rules, reading.file.name)  # before the rules are run over everything
     return Recording(checked, batches, engine=engine)

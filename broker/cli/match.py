@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from broker.cli.options import TimeUnit, check_time_unit
+
 if TYPE_CHECKING:
     from matcher.methods.matcher import Matcher, Matches
 
@@ -31,6 +33,7 @@ def command(
     form: Annotated[
         str, typer.Option("--format", metavar="|".join(FORMATS), help="What is printed.")
     ] = "jsonl",
+    time_unit: TimeUnit = "s",
     stats: Annotated[
         bool, typer.Option("--stats", help="Print a summary to standard error.")
     ] = False,
@@ -50,6 +53,7 @@ def command(
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
     one_of("--device", device, DEVICES)
+    check_time_unit(time_unit)
     verify_files([filters, events])
     begun = perf_counter()
     deployed = read_filters(filters)
@@ -57,7 +61,7 @@ def command(
     chosen.add_all(deployed)
     wanted: Counter[int] = Counter(dict.fromkeys(deployed.interfaces.tolist(), 0))
     count, matching_s = 0, 0.0
-    for ids, piece in read_events(events):
+    for ids, piece in read_events(events, time_unit):
         started = perf_counter()
         found = chosen.match(piece, filters=form == "jsonl")
         matching_s += perf_counter() - started

@@ -21,7 +21,20 @@ ConnectTimeout = Annotated[
 ]
 CONNECT_TIMEOUT_S = 3.0
 
+TimeUnit = Annotated[
+    str,
+    typer.Option("--time-unit", metavar="s|ms|us|ns", help="What times that are numbers count."),
+]
+
 Rules = Annotated[
     list[Path],
     typer.Option("--rules", metavar="RULES", help="A TESLA file; several are one set of rules."),
 ]
+
+
+def check_time_unit(unit: str) -> None:
+    """Raise UsageError for what is no unit of times."""
+    from broker.cli.outcome import one_of
+    from matcher.times import UNITS
+
+    one_of("--time-unit", unit, tuple(UNITS))

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
+from broker.cli.options import (
+    CONNECT_TIMEOUT_S,
+    ENDPOINT,
+    ConnectTimeout,
+    Endpoint,
+    TimeUnit,
+    check_time_unit,
+)
 
 if TYPE_CHECKING:
     from matcher.model import EventType
@@ -37,11 +44,12 @@ def command(
         typer.Option("--name", metavar="SOURCE", help="Publish as this source."),
     ] = None,
     time: Annotated[
-        str | None, typer.Option("--time", metavar="TIME", help="RFC 3339, or seconds.")
+        str | None, typer.Option("--time", metavar="TIME", help="RFC 3339, or a number.")
     ] = None,
     event_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="The event's id.")
     ] = None,
+    time_unit: TimeUnit = "s",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events of the file.")
     ] = False,
@@ -55,15 +63,19 @@ def command(
     events of a file are published as the sources that they bear, unless --name is given.
     """
     from broker.cli.outcome import UsageError
+    from matcher.times import time_of
 
+    check_time_unit(time_unit)
     if (words is None) == (file is None):
         raise UsageError("pub: give either TYPE ATTR=VALUE... or --file EVENTS")
     if file is not None:
-        _publish_file(file, type_name, name, speed, skip_bad, broker, connect_timeout_s)
+        _publish_file(file, type_name, name, speed, skip_bad, time_unit, broker, connect_timeout_s)
         return
     if not words:
         raise UsageError("pub: which event type?")
-    _publish_one(words[0], words[1:], name, time, event_id, broker, connect_timeout_s)
+    # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
+    at = None if time is None else time_of(time, time_unit)
+    _publish_one(words[0], words[1:], name, at, event_id, broker, connect_timeout_s)
 
 
 def _publish_file(
@@ -72,6 +84,7 @@ def _publish_file(
     name: str | None,
     speed: float | None,
     skip_bad: bool,
+    time_unit: str,
     broker: str,
     connect_timeout_s: float,
 ) -> None:
@@ -85,7 +98,9 @@ def _publish_file(
         raise UsageError(f"pub: --speed must be positive, not {speed:g}")
     # The broker's schemas go before what the file's first event looks like: 46 may be a float.
     known = _known_types(broker, connect_timeout_s)
-    events = RecordedEvents([file], declared=known, type_name=type_name, skip_bad=skip_bad)
+    events = RecordedEvents(
+        [file], declared=known, type_name=type_name, skip_bad=skip_bad, time_unit=time_unit
+    )
     account = Account()
     try:
         replay(events, broker, account, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
@@ -104,7 +119,7 @@ def _publish_one(
     type_name: str,
     pairs: list[str],
     name: str | None,
-    time: str | None,
+    at: int | None,
     event_id: str | None,
     broker: str,
     connect_timeout_s: float,
@@ -114,10 +129,7 @@ def _publish_one(
 
     from broker import Publisher
     from broker.cli.literals import event_of
-    from matcher.times import time_of
 
-    # In microseconds; times on a command line are RFC 3339 or seconds (tesla.md E2).
-    at = None if time is None else time_of(time)
     # A guess makes no type another that somebody has subscribed to.
     known = _known_types(broker, connect_timeout_s, former=True)
     event_type, data = event_of(type_name, pairs, known.get(type_name))

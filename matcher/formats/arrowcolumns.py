@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from matcher.errors import BadEvent
 from matcher.model import (
-    MICROSECONDS,
     Attribute,
     Bools,
     Column,
@@ -27,11 +26,10 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import INT_MAX
-from matcher.times import of_float_seconds, time_of, times_of
+from matcher.times import STAMP, of_floats, of_ticks, time_of, times_of
 
 BadRows: TypeAlias = list[tuple[Int64s, str]]
 """Rows that are refused, from 0, with the reason."""
-_TICKS: Mapping[str, int] = {"s": MICROSECONDS, "ms": 1000, "us": 1}
 
 
 def kind_of(arrow_type: pa.DataType) -> Kind | None:
@@ -126,51 +124,45 @@ def strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
     return StringColumn(codes, values if len(column) == 0 or values else ("",))
 
 
-def times_of_column(column: pa.Array | None, rows: int, bad: BadRows) -> Int64s:
-    """Times in microseconds; rows without one are added to ``bad`` and hold 0."""
+def times_of_column(column: pa.Array | None, rows: int, bad: BadRows, unit: str = "s") -> Int64s:
+    """Times in microseconds; rows without one are added to ``bad`` and hold 0.
+
+    ``unit`` says what numbers count; timestamps say it themselves.
+    """
     if column is None or pa.types.is_null(column.type):
         bad.append((np.arange(rows), "no time"))
         return np.zeros(rows, np.int64)
     if pa.types.is_timestamp(column.type) and not column.null_count:
-        times = _of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
+        times = of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
         if times is not None:
             return times
     if pa.types.is_floating(column.type) and not column.null_count:
-        times = of_float_seconds(column.cast(pa.float64()).to_numpy())
+        times = of_floats(column.cast(pa.float64()).to_numpy(), unit)
         if times is not None:
             return times
-    values = _time_values(column)
-    whole = times_of(values) if rows and None not in values else None
-    return _times_one_by_one(values, bad) if whole is None else whole
+    if pa.types.is_timestamp(column.type):
+        return _times_one_by_one(_seconds(column), bad, STAMP)
+    values: list[Any] = column.to_pylist()
+    whole = times_of(values, unit) if rows and None not in values else None
+    return _times_one_by_one(values, bad, unit) if whole is None else whole
 
 
-def _of_ticks(ticks: Int64s, unit: str) -> Int64s | None:
-    """Ticks of a unit in microseconds; None where one does not fit, or is finer."""
-    if unit == "ns":  # as Spark's Parquet files have them
-        return None if (ticks % 1_000).any() else ticks // 1_000
-    factor = _TICKS[unit]
-    fits = len(ticks) == 0 or np.abs(ticks // 2).max() < INT_MAX // 2 // factor
-    return ticks * factor if fits else None
-
-
-def _time_values(column: pa.Array) -> list[Any]:
-    if not pa.types.is_timestamp(column.type):
-        values: list[Any] = column.to_pylist()
-        return values
-    # As exact decimals of a second: Python's datetimes end with the year 9999 and with
-    # microseconds, Arrow's timestamps do not.
+def _seconds(column: pa.Array) -> list[Decimal | None]:
+    """Timestamps as exact decimals of a second: Python's datetimes end with the year 9999 and with
+    microseconds, Arrow's timestamps do not.
+    """
     digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[column.type.unit]
     ticks = column.view(pa.int64()).to_pylist()
     return [None if tick is None else Decimal(tick).scaleb(-digits) for tick in ticks]
 
 
-def _times_one_by_one(values: Sequence[Any], bad: BadRows) -> Int64s:
+def _times_one_by_one(values: Sequence[Any], bad: BadRows, unit: str) -> Int64s:
     times = np.zeros(len(values), np.int64)
     for row, value in enumerate(values):
         try:
             if value is None:
                 raise BadEvent("no time")
-            times[row] = time_of(value)
+            times[row] = time_of(value, unit)
         except BadEvent as error:
             bad.append((np.array([row]), error.reason))
     return times

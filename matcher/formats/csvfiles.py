@@ -78,7 +78,7 @@ def scan(
                 intake.learn(learnt)
         bad: BadRows = []
         columns = _columns(names, rows, bad)
-        times = times_of_column(columns.get(TIME), len(rows), bad)
+        times = times_of_column(columns.get(TIME), len(rows), bad, place.time_unit)
         yield Glance(first_row + len(rows) - 1, without(times, bad))
 
 

@@ -63,24 +63,33 @@ class EventFile:
     """A file of events.
 
     ``source`` is the source of events that name none; ``type_name`` names the type of a tabular
-    file that has no column for it. ``copy`` holds what came through a pipe, which is then read one
-    time after another. Reading raises BadEvent or another EventError, with the place, and OSError.
+    file that has no column for it, ``time_unit`` (times.UNITS) says what times that are numbers
+    count. ``copy`` holds what came through a pipe, which is then read one time after another.
+    Reading raises BadEvent or another EventError, with the place, and OSError.
     """
 
     path: Path
     source: str
     type_name: str | None = None
+    time_unit: str = "s"
     copy: BinaryIO | None = None
 
     @classmethod
-    def of(cls, path: Path, type_name: str | None = None, *, source: str | None = None) -> EventFile:
+    def of(
+        cls,
+        path: Path,
+        type_name: str | None = None,
+        *,
+        source: str | None = None,
+        time_unit: str = "s",
+    ) -> EventFile:
         """The file, its name being the default source (tesla.md E3).
 
         A pipe is read up to its end and copied to a temporary file.
         """
         if names_file(path):
             form_of(path)
-        return cls(path, source or source_of(path), type_name, copied(path))
+        return cls(path, source or source_of(path), type_name, time_unit, copied(path))
 
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the file."""
@@ -94,7 +103,7 @@ class EventFile:
 
     @property
     def _place(self) -> Place:
-        return Place(name_of(self.path), self.source)
+        return Place(name_of(self.path), self.source, self.time_unit)
 
 
 def source_of(path: Path) -> str:

@@ -22,10 +22,13 @@ OTHER_REASONS = "other reasons"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where events come from: ``file`` as messages name it, and their ``source`` by default."""
+    """Where events come from: ``file`` as messages name it, their ``source`` by default, and the
+    ``time_unit`` (times.UNITS) of times that are numbers.
+    """
 
     file: str
     source: str
+    time_unit: str = "s"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -31,7 +31,7 @@ def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
     """The times of each piece; ``intake`` learns the schema."""
-    return pieces.glances(_learning(_pieces(stream, place.file), place, intake, type_name))
+    return pieces.glances(_learning(_pieces(stream, place.file), place, intake, type_name), place)
 
 
 class Writer:

@@ -104,7 +104,9 @@ def scan(
     reader = _Reader(place, aside)
     for first_line, end, chunk in _chunks(stream, place.file):
         stamps: Any = _decoded(_STAMPS, chunk, end - first_line + 1)
-        times = None if stamps is None else times_of(list(map(attrgetter("time"), stamps)))
+        times = None
+        if stamps is not None:
+            times = times_of(list(map(attrgetter("time"), stamps)), place.time_unit)
         if times is None:
             stamps, _, times = reader.envelopes(chunk, first_line, end)
         if not set(map(attrgetter("type"), stamps)) <= aside.schemas.keys():
@@ -137,7 +139,7 @@ class _Reader:
         self._refused.clear()
         envelopes = _decoded(_ENVELOPES, chunk, end - first_line + 1)
         if envelopes is not None:
-            times = times_in(envelopes)
+            times = times_in(envelopes, self._place.time_unit)
             if times is not None:
                 return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
         return self._line_by_line(chunk, first_line)
@@ -149,7 +151,7 @@ class _Reader:
                 continue
             try:
                 envelope = _EXACT_ENVELOPE.decode(text)
-                time = time_of(_exact_time(envelope.time))
+                time = time_of(_exact_time(envelope.time), self._place.time_unit)
             except REFUSED as error:
                 self._refuse(f"not an event: {error}", line)
             except BadEvent as error:

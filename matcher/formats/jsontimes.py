@@ -5,8 +5,8 @@ So the texts of the times are kept until it is clear that their floats say all t
 
 Law: two decimals of up to 15 significant digits have one float only if it is 0. A time whose
 float names a microsecond, with no more digits, is that microsecond; and so is one with no more
-than six digits of fraction. What is left has a longer fraction, or else an exponent after many
-digits or in a 0.
+than six digits of fraction (of a second; three of a millisecond, none of what is finer). What is
+left has a longer fraction, or else an exponent after many digits or in a 0.
 """
 
 from __future__ import annotations
@@ -25,23 +25,28 @@ from matcher.times import times_of
 
 _TIMES = msgspec.json.Decoder(list[str | float | int])
 _LONG_FRACTION = re.compile(rb"\.\d{6}0*[1-9]")
+_LONG_FRACTIONS = {"ms": re.compile(rb"\.\d{3}0*[1-9]")} | dict.fromkeys(
+    ("us", "ns"), re.compile(rb"\.0*[1-9]")
+)
 _LONG_WITH_EXPONENT = re.compile(rb"[\d.]{16}[eE]")
 
 
-def times_in(envelopes: Sequence[Any]) -> Int64s | None:
+def times_in(envelopes: Sequence[Any], unit: str = "s") -> Int64s | None:
     """The times, given as ``Raw``, of envelopes; None when one needs a closer look (time_of)."""
     text = b",".join(map(attrgetter("time"), envelopes))
     try:
         values = _TIMES.decode(b"[" + text + b"]")
     except REFUSED:
         return None
-    times = times_of(values)
-    return None if times is None or _may_hide_digits(text, times) else times
+    times = times_of(values, unit)
+    return None if times is None or _may_hide_digits(text, times, unit) else times
 
 
-def _may_hide_digits(text: bytes, times: Int64s) -> bool:
+def _may_hide_digits(text: bytes, times: Int64s, unit: str) -> bool:
     """Whether a time of ``text`` may have digits that the float which it was read as lacks."""
     byte = np.frombuffer(text, np.uint8)
+    if unit != "s" and (byte == ord(".")).any() and _LONG_FRACTIONS[unit].search(text):
+        return True
     # Expressions would look at them one by one; most files have nothing to look for.
     is_digit = byte - np.uint8(ord("0")) <= 9
     two = is_digit[:-1] & is_digit[1:]

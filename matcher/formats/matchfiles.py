@@ -88,15 +88,18 @@ def read_filters(path: Path) -> FilterBatch:
     return FilterBatch.of(filters)
 
 
-def read_events(path: Path) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
-    """The events of a file of any form, some at a time, in its order, with their ids."""
+def read_events(path: Path, time_unit: str = "s") -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    """The events of a file of any form, some at a time, in its order, with their ids.
+
+    ``time_unit`` is that of a table's times: they are read, although nothing is asked of them.
+    """
     if names_file(path):
         form_of(path)
     with opened(path) as (form, stream):
         if form == ".jsonl":
             yield from _untyped(stream, name_of(path))
         else:
-            place = Place(name_of(path), source_of(path))
+            place = Place(name_of(path), source_of(path), time_unit)
             yield from _tabular(read_from(stream, form, place, Intake()))
 
 

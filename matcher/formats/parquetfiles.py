@@ -32,7 +32,7 @@ def scan(
     for piece in itertools.islice(_pieces(stream, place.file), 1):
         pieces.learn(piece, place, intake, type_name)
     stream.seek(0)
-    yield from pieces.glances(_pieces(stream, place.file, [TIME]))
+    yield from pieces.glances(_pieces(stream, place.file, [TIME]), place)
 
 
 class Writer:

@@ -57,12 +57,12 @@ def learn(piece: pa.RecordBatch, place: Place, intake: Intake, type_name: str | 
         intake.learn(learnt)
 
 
-def glances(pieces: Iterable[pa.RecordBatch]) -> Iterator[Glance]:
+def glances(pieces: Iterable[pa.RecordBatch], place: Place) -> Iterator[Glance]:
     """The times of each piece."""
     end = 0
     for piece in pieces:
         end += piece.num_rows
         bad: BadRows = []
         column = piece.column(TIME) if TIME in piece.schema.names else None
-        times = times_of_column(column, piece.num_rows, bad)
+        times = times_of_column(column, piece.num_rows, bad, place.time_unit)
         yield Glance(end, without(times, bad))

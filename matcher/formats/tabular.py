@@ -150,7 +150,7 @@ def from_arrow(
     if type_name is not None and TYPE in columns and TYPE not in event_type.names:
         _check_named_type(columns[TYPE], type_name, place.file)
     bad = [] if bad is None else bad
-    time = times_of_column(columns.get(TIME), table.num_rows, bad)
+    time = times_of_column(columns.get(TIME), table.num_rows, bad, place.time_unit)
     values = tuple(
         values_of_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
         for attribute in event_type.attributes
