@@ -29,7 +29,7 @@ from typing import Any
 from matcher.errors import BadEvent
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType, Value
 from matcher.rows import batch_of
-from matcher.times import time_of
+from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, make
 from rules.errors import Problem, RuleErrors
@@ -44,20 +44,22 @@ class Engine:
     """Rules and their detection, in the caller's thread.
 
     ``rules`` is TESLA text that declares the types it uses; ``engine`` a name of
-    ``rules.engine.ENGINES``. Raises RuleErrors for a text that is refused. An engine is no
-    more thread-safe than a list.
+    ``rules.engine.ENGINES``; ``time_unit`` (s, ms, us or ns) says what times that are numbers
+    count. Raises RuleErrors for a text that is refused. An engine is no more thread-safe than a
+    list.
 
     Events come either one by one and in order of time (``publish``), or in batches of any order
     (``push``), evaluated when ``advance`` says up to where they are complete.
     """
 
-    def __init__(self, rules: str = "", *, engine: str = "auto") -> None:
+    def __init__(self, rules: str = "", *, engine: str = "auto", time_unit: str = "s") -> None:
         self._detector = make(engine)
         self._schemas: dict[str, EventType] = {}
         self._rules: dict[str, tuple[Rule, int]] = {}  # with their versions
         self._versions: dict[str, int] = {}  # of names that were ever in use
         self._sequences: dict[str, int] = {}
         self._time = TIME_MIN
+        self._time_unit = time_unit
         if rules:
             self.deploy(rules)
 
@@ -111,11 +113,11 @@ class Engine:
     ) -> list[Event]:
         """Take one event, and give the composite events of all earlier instants.
 
-        ``time`` in seconds since the epoch, RFC 3339 text or a datetime (E2); events come in its
-        order. Raises BadEvent for an event that does not fit its schema, or that is earlier than
-        one before it.
+        ``time`` in seconds (or the ``time_unit``) since the epoch, RFC 3339 text or a datetime
+        (E2); events come in its order. Raises BadEvent for an event that does not fit its schema,
+        or that is earlier than one before it.
         """
-        at = time_of(time)
+        at = time_of(time, self._time_unit)
         if at < self._time:
             raise BadEvent(f"{type} is earlier than an event that was published before it")
         number = self._sequences.get(source, 0) + 1
@@ -140,14 +142,22 @@ class Engine:
     ) -> None:
         """Take a batch, or rows of the ``type`` named, each with its own ``"time"``.
 
-        Nothing is evaluated until ``advance`` or ``finish``.
+        Nothing is evaluated until ``advance`` or ``finish``. BadEvent for a time beyond the years 1
+        to 9999.
         """
         if not isinstance(events, EventBatch):
             if type is None:
                 raise ValueError("rows need the name of their type: push(rows, type=...)")
             number = self._sequences.get(SOURCE, 0)
-            events = batch_of(self.schema(type), events, source=SOURCE, first_sequence=number + 1)
+            events = batch_of(
+                self.schema(type),
+                events,
+                source=SOURCE,
+                first_sequence=number + 1,
+                time_unit=self._time_unit,
+            )
             self._sequences[SOURCE] = number + len(events)
+        verify_range(events.time)
         self._detector.push(events)
         if len(events):
             self._time = max(self._time, int(events.time.max()))

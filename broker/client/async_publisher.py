@@ -43,6 +43,7 @@ class AsyncPublisher(AsyncScoped):
         delay_s: float = synchronous.DELAY_S,
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
         on_refusal: OnRefusal = "raise",
+        time_unit: str = "s",
         timeout_s: float = synchronous.TIMEOUT_S,
         connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
         close_timeout_s: float = synchronous.CLOSE_TIMEOUT_S,
@@ -57,6 +58,7 @@ class AsyncPublisher(AsyncScoped):
             delay_s,
             unacknowledged_max,
             on_refusal,
+            time_unit,
         )
         self._types = tuple(types)
         self._timeout_s = timeout_s

@@ -18,7 +18,7 @@ from broker.client.source import OnRefusal, Source
 from broker.client.threaded import Threaded
 from broker.errors import ClientClosed, PublishBlocked, RefusedError
 from matcher.model import Event, EventType
-from matcher.times import time_of
+from matcher.times import UNITS, time_of
 from routing.config import SessionConfig
 
 Acks = Literal["broker", "none"]
@@ -41,12 +41,15 @@ def new_source(
     delay_s: float,
     unacknowledged_max: int,
     on_refusal: OnRefusal,
+    time_unit: str,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
     if acks not in ("broker", "none"):
         raise ValueError(f"acks is 'broker' or 'none', not {acks!r}")
     if on_refusal not in ("raise", "keep"):
         raise ValueError(f"on_refusal is 'raise' or 'keep', not {on_refusal!r}")
+    if time_unit not in UNITS:
+        raise ValueError(f"time_unit is one of {', '.join(UNITS)}, not {time_unit!r}")
     if batch_events < 1 or delay_s < 0:
         raise ValueError("batch_events is at least 1 and delay_s is not negative")
     config = SessionConfig(
@@ -57,7 +60,9 @@ def new_source(
         acknowledged=acks == "broker",
         unacknowledged_max=unacknowledged_max,
     )
-    return Source(endpoint_or_default(endpoint), config, batch_events, delay_s, on_refusal)
+    return Source(
+        endpoint_or_default(endpoint), config, batch_events, delay_s, on_refusal, time_unit
+    )
 
 
 class Publisher(Scoped):
@@ -76,6 +81,10 @@ class Publisher(Scoped):
 
     ``on_refusal="raise"``: what the broker refused of events published earlier is raised by the
     next call. ``"keep"``: nothing is raised, ``rejected`` counts and ``take_refusals`` tells.
+
+    ``time_unit`` (s, ms, us or ns): what times that are numbers count in the dicts and tables of
+    ``publish_batch``; where they count something else their years are most often beyond 9999, and
+    they are refused.
 
     Events published one at a time leave at once where they come slowly, and gather in batches
     of at most ``batch_events`` where they come fast; none waits longer than ``delay_s`` seconds
@@ -104,6 +113,7 @@ class Publisher(Scoped):
         delay_s: float = DELAY_S,
         unacknowledged_max: int = UNACKNOWLEDGED_MAX,
         on_refusal: OnRefusal = "raise",
+        time_unit: str = "s",
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         close_timeout_s: float = CLOSE_TIMEOUT_S,
@@ -118,6 +128,7 @@ class Publisher(Scoped):
             delay_s,
             unacknowledged_max,
             on_refusal,
+            time_unit,
         )
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s
@@ -181,9 +192,9 @@ class Publisher(Scoped):
         unless ``numbered``: then they must increase from one call to the next, and a recording
         is published under the identities that it bears.
 
-        A list of dicts has its times under ``"time"`` (RFC 3339 or seconds; without any, they
-        are stamped) and ids under ``"id"``; ``type`` names its type where several were
-        advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
+        A list of dicts has its times under ``"time"`` (RFC 3339 or numbers of the ``time_unit``;
+        without any, they are stamped) and ids under ``"id"``; ``type`` names its type where several
+        were advertised. An EventBatch of a type that was not advertised advertises it. ``promise``:
         nothing earlier than this will follow, in microseconds.
         """
         source, driver = self._source, self._driver

@@ -23,7 +23,7 @@ from broker.errors import LateEvents, RefusedError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
 from matcher.rows import batch_of
-from matcher.times import time_of
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_of, verify_range
 from routing.config import SessionConfig
 from routing.messages import Code, Rejected
 from routing.order import greatest_time
@@ -49,6 +49,7 @@ class Source:
         batch_events: int,
         delay_s: float,
         on_refusal: OnRefusal = "raise",
+        time_unit: str = "s",
     ) -> None:
         self.connection = Connection(endpoint, config, self._take)
         self.connection.due = self.send
@@ -68,6 +69,7 @@ class Source:
         self._due_at = 0.0
         self._refusals: list[RefusedError] = []
         self._keeps_refusals = on_refusal == "keep"
+        self._time_unit = time_unit
 
     # --- one event at a time ---
 
@@ -107,6 +109,8 @@ class Source:
             name, time = what, self._stamp(now)
         else:
             name, time = what, time_of(at) if isinstance(at, datetime) else at
+        if not RFC_3339_MIN <= time <= RFC_3339_MAX:
+            raise BadEvent(f"at={time} is no time in microseconds of the years 1 to 9999")
         if self._increasing and time <= self._last_time:
             raise BadEvent(f"time {time} does not increase: the last was {self._last_time}")
         outbox, is_due, batches = self.outbox, now >= self._due_at, None
@@ -136,10 +140,12 @@ class Source:
     def batches(self, events: object, type_name: str | None) -> list[EventBatch]:
         """What ``publish_batch`` was given, as batches. Raises BadEvent or SchemaError."""
         if isinstance(events, EventBatch):
-            return [events]
+            events = [events]
         if not isinstance(events, Sequence) or isinstance(events, str | bytes):
             return [self._batch_of_table(events, type_name)]
         if events and all(isinstance(one, EventBatch) for one in events):
+            for batch in events:
+                verify_range(batch.time)
             return list(events)
         return [self._batch_of_rows(events, type_name)]
 
@@ -202,13 +208,14 @@ class Source:
         if not any("time" in row for row in rows):
             first = self._stamp(self.connection.clock.now())
             times = range(first, first + len(rows))
-        return batch_of(event_type, rows, source="", times=times)
+        return batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
 
     def _batch_of_table(self, table: Any, type_name: str | None) -> EventBatch:
         from matcher.formats.intake import Intake, Place
         from matcher.formats.tabular import from_arrow
 
-        return from_arrow(table, Place("<table>", source=""), Intake(self.outbox.types), type_name)
+        place = Place("<table>", source="", time_unit=self._time_unit)
+        return from_arrow(table, place, Intake(self.outbox.types), type_name)
 
     def _known(self, name: str | None) -> EventType:
         if name is None and len(self.outbox.types) == 1:

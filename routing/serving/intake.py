@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Single
-from matcher.times import time_text
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
 from routing.extents import Extent
 from routing.messages import Code, Rejected
 from routing.order import extent, strictly_rises
-from routing.serving.sources import FAR, Source
+from routing.serving.sources import Source
 
 RUNS_MAX = 1_000
 """Runs of sequence numbers named in one Rejected; further ones are told as one run."""
@@ -141,8 +141,8 @@ def _check_identity(source: Source, batch: EventBatch, reach: Extent) -> None:
             Code.BAD_EVENT,
             f"events of {batch.type.name} that are not by {name!r}, who publishes them",
         )
-    if reach.least < -FAR or reach.greatest > FAR:
-        raise ProtocolError(Code.BAD_EVENT, f"an event time beyond {FAR} us of the epoch")
+    if reach.least < RFC_3339_MIN or reach.greatest > RFC_3339_MAX:
+        raise ProtocolError(Code.BAD_EVENT, "an event time beyond the years 1 to 9999")
     if reach.first < 0 or not rises:
         raise ProtocolError(Code.BAD_EVENT, "sequence numbers must strictly increase")
 
