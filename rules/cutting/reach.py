@@ -8,33 +8,11 @@ consumption (S11) and recursion know no bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
 
-from rules.pattern import Negated, Rule, Selected, uses_of
+from rules.pattern import Rule
+from rules.planning.depths import depths_of
 from rules.planning.variants import variants
-from rules.terms import Aggregate, Within
-
-Use: TypeAlias = Selected | Negated | Aggregate
-
-
-def depths_of(rule: Rule) -> Iterator[tuple[Use, int]]:
-    """The uses of an ordinary rule, each with how long, in microseconds, before the terminator
-    its events can be.
-    """
-    depths = [0]  # of the numbered events
-    for clause in rule.selected:
-        depths.append(depths[clause.window.anchor] + clause.window.duration)
-    for use in uses_of(rule):
-        if isinstance(use.window, Within):
-            yield use, depths[use.window.anchor] + use.window.duration
-        else:
-            yield use, depths[use.window.earlier]
-
-
-def reach_of(rule: Rule) -> int:
-    """How far back from its terminator an ordinary rule can look, in microseconds."""
-    return max((depth for _, depth in depths_of(rule)), default=0)
 
 
 def reach_through(rule: Rule, defining: Mapping[str, Sequence[Rule]]) -> int | None:

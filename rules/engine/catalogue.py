@@ -42,7 +42,7 @@ from rules.checking.dependencies import arrange
 from rules.engine.groups import Groups
 from rules.engine.standings import Shape, Standings, subtract
 from rules.errors import Problem, RuleErrors
-from rules.pattern import Rule, RuleSet
+from rules.pattern import TIMER, Rule, RuleSet, uses_of
 
 TURN = "\0"
 """Before the name of a rule, in groups, in place of a type: its mark is where the rule begins, or
@@ -198,6 +198,10 @@ class Catalogue:
             self._follow_groups()
         self._changed.pop(name, None)
         return removed
+
+    def is_above_timers(self, rule: Rule) -> bool:
+        """Whether events that a rule uses may be composite ones that come of a Timer's ticks."""
+        return any(self._standings.is_made_of(use.type.name, TIMER.name) for use in uses_of(rule))
 
     @property
     def has_turns(self) -> bool:

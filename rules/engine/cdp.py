@@ -21,7 +21,7 @@ import numpy as np
 
 from matcher.errors import SchemaError
 from matcher.identity import RULE_SOURCE
-from matcher.model import TIME_MAX, EventBatch, EventType, Int64s
+from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from matcher.single import Row, Single
 from rules.collector import collector_paused
 from rules.engine import growth, snapshots
@@ -30,7 +30,6 @@ from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
 from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections
-from rules.engine.groups import Groups
 from rules.engine.interner import Interner
 from rules.engine.kernels import layout
 from rules.engine.kernels.entering import forget_access, forget_rows
@@ -46,6 +45,7 @@ from rules.engine.snapshots import Snapshot
 from rules.engine.storage import held_in
 from rules.engine.switching import fill, linked_anew
 from rules.engine.taken import Taken
+from rules.engine.ticking import Ticking
 from rules.engine.timers import uses_timer
 from rules.pattern import TIMER, RuleSet
 
@@ -71,6 +71,7 @@ class CdpEngine:
         self._equal: dict[str, EventType] = {}  # what was last found to be the known schema
         self._deferred = Deferred()
         self._clock: list[str] = []  # rules whose terminator is the Timer
+        self._ticking = Ticking()
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -162,6 +163,7 @@ class CdpEngine:
         self._writer.sources.resume(kept.sources)
         self._pending.resume(kept.repeats)
         self._retention.set_horizons(self._arrays, TIME_MAX)
+        self._ticking.assume(self._greatest)
 
     # --- rules -----------------------------------------------------------------------------
 
@@ -191,6 +193,7 @@ class CdpEngine:
         engine._deferred.keep(engine._arrays)
         engine._deferred = Deferred(move.deferred())
         move.consume(growth.grow)
+        engine._ticking.assume(engine._greatest)
         return engine
 
     @property
@@ -217,6 +220,7 @@ class CdpEngine:
         removed = self._catalogue.remove(name)
         if name in self._clock:
             self._clock.remove(name)
+            self._ticking.forget(name)
         self._deferred.forget(linked.number for linked in self._linker.linked[name])
         self._forget(self._linker.unlink(name))
         self._forget_types([type_.name for type_ in removed.types])
@@ -269,6 +273,10 @@ class CdpEngine:
         """Follow the catalogue after rules were added or removed, or linked anew."""
         catalogue, linker = self._catalogue, self._linker
         changed = (*catalogue.take_changed(), *linked_anew)
+        if self._clock:
+            for one in changed:
+                if uses_timer(one.rule):
+                    self._ticking.watch(one, self._greatest)
         sources = linker.refresh(changed, catalogue.used, catalogue.groups)
         if sources is not None:
             self._writer.sources.place_rules(sources)
@@ -288,6 +296,8 @@ class CdpEngine:
         known = self._known(batch.type)
         if len(batch) == 0:
             return
+        if self._clock:
+            self._ticking.note(batch.type.name, batch.time)
         if known is None:
             self._pending.note(times_of(batch))  # no rule uses the type
         else:
@@ -299,6 +309,8 @@ class CdpEngine:
 
     def push_row(self, type_: EventType, one: Row) -> None:
         """Add one event, as :meth:`push` does with a batch of it: the way in for single events."""
+        if self._clock:
+            self._ticking.note_one(type_.name, one.time)
         if one.text is None and self._pending.put(type_, one):
             return
         known = self._known(type_)
@@ -374,7 +386,7 @@ class CdpEngine:
         elif catalogue.is_level:
             groups.reach_level()
         if has_risen and old is not None:
-            self._run_clock(old, groups)
+            self._run_clock(old)
         self._order(TIME_MAX, is_last=True)
         return True
 
@@ -414,13 +426,14 @@ class CdpEngine:
             self._retention.follow(self._arrays)
         return found
 
-    def _run_clock(self, old: Int64s, groups: Groups) -> None:
+    def _run_clock(self, old: Int64s) -> None:
         """Take in the ticks of the Timer, evaluating portion by portion what is complete; but for
         the last portion.
         """
         timer = self._linker.tables.type_number(TIMER)
         rules = [self._linker.linked[name][0].deployed for name in self._clock]
-        for stop, ticks in portions(rules, old, groups, self._pending.times):
+        times = self._pending.times
+        for stop, ticks in portions(rules, old, self._catalogue, times, self._ticking):
             self._pending.add(timer, ticks, is_new=True)
             if stop is not None:
                 self._order(stop, is_last=False)
@@ -428,6 +441,12 @@ class CdpEngine:
                 self._deferred.keep(self._arrays)
                 self._pending.arrived()
                 self._retention.set_horizons(self._arrays, stop)
+
+    @property
+    def _greatest(self) -> int:
+        """The greatest time of all events that came; TIME_MIN before the first."""
+        times = self._pending.times
+        return TIME_MIN if times is None else times[1]
 
     def _mark_of(self, number: int) -> int:
         """The mark of a type by its number."""

@@ -1,7 +1,8 @@
 """When the Timers of deployed rules tick, as their marks rise (tesla.md S13).
 
 Law: a rule's clock ticks up to its mark, and up to the greatest time of the input when that has
-ended. However far marks jump, ticks are made by portions, so that they take little memory.
+ended; where nothing can come of it, it does not tick (:mod:`rules.engine.ticking`). However far
+marks jump, ticks are made by portions, so that they take little memory.
 """
 
 from __future__ import annotations
@@ -11,37 +12,60 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, Int64s
-from rules.engine import timers
-from rules.engine.catalogue import Deployed
+from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.groups import Groups
+from rules.engine.ticking import Ticking
+from rules.engine.timers import batch, period, ticks
 
 TICKS_MAX = 65_536
-"""So many seconds of ticks are made at a time."""
+"""So many ticks of a rule are made at a time, at most."""
 
 
 def portions(
-    rules: Sequence[Deployed], old: Int64s, groups: Groups, times: tuple[int, int] | None
+    rules: Sequence[Deployed],
+    old: Int64s,
+    catalogue: Catalogue,
+    times: tuple[int, int] | None,
+    ticking: Ticking,
 ) -> Iterator[tuple[int | None, EventBatch]]:
     """The ticks of rules whose groups' marks have risen from ``old``: portions of them, and before
     which instant each is complete; None for the last.
 
     ``times`` are the least and the greatest of the input so far, in microseconds; None before any.
     """
-    found = [(rule, *_interval(rule, old, groups, times)) for rule in rules]
-    intervals = [(rule, begin, end) for rule, begin, end in found if begin < end]
-    if not intervals:
-        return
-    start = min(begin for _, begin, _ in intervals)
-    last = max(end for _, _, end in intervals)
-    while start < last:
-        stop = min(last, start + TICKS_MAX * MICROSECONDS)
-        parts = [
-            timers.ticks(one.rule, max(begin, start), min(end, stop))
-            for one, begin, end in intervals
-        ]
-        ticks = timers.batch(np.unique(np.concatenate(parts)))
-        yield (stop if stop < last else None), ticks
-        start = stop
+    intervals = {rule.rule.name: _interval(rule, old, catalogue.groups, times) for rule in rules}
+    due = [
+        (rule, spans)
+        for rule in rules
+        for begin, end in [intervals[rule.rule.name]]
+        if begin < end
+        for every in [catalogue.is_above_timers(rule.rule)]
+        if len(spans := ticking.spans(rule.rule.name, begin, end, every=every))
+    ]
+    ticking.passed({name: end for name, (_, end) in intervals.items()})
+    length = TICKS_MAX * MICROSECONDS * min((period(rule.rule) for rule, _ in due), default=1)
+    start = min((int(spans[0, 0]) for _, spans in due), default=TIME_MAX)
+    while start < TIME_MAX:
+        stop = min(TIME_MAX, start + length)
+        parts = [_ticks(rule, spans, start, stop) for rule, spans in due]
+        start = min(_following(spans, stop) for _, spans in due)
+        yield (start if start < TIME_MAX else None), batch(np.unique(np.concatenate(parts)))
+
+
+def _ticks(rule: Deployed, spans: Int64s, start: int, stop: int) -> Int64s:
+    """The ticks of a rule in its spans, within [start, stop)."""
+    found = ticks(rule.rule, max(start, int(spans[0, 0])), min(stop, int(spans[-1, 1])))
+    if len(spans) == 1:
+        return found
+    owner = np.searchsorted(spans[:, 0], found, side="right") - 1
+    due: Int64s = found[found < spans[owner, 1]]
+    return due
+
+
+def _following(spans: Int64s, stop: int) -> int:
+    """When the first tick from ``stop`` on may be; TIME_MAX when there is none."""
+    place = int(np.searchsorted(spans[:, 1], stop, side="right"))
+    return max(stop, int(spans[place, 0])) if place < len(spans) else TIME_MAX
 
 
 def _interval(

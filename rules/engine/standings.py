@@ -60,6 +60,10 @@ class Standings:
         """The rank of a type's rules, 0 where there are none."""
         return self._ranks.get(name, 0)
 
+    def is_made_of(self, name: str, below: str) -> bool:
+        """Whether rules that define a type use another, directly or through others."""
+        return below in self._reaches.get(name, ())
+
     def group(self, shape: Shape) -> frozenset[str]:
         """The types that rules of a shape use, through the rules that define them too."""
         reaches = self._reaches

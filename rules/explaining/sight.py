@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rules.cutting.reach import reach_of
 from rules.engine.naive_events import Occurrence
 from rules.explaining.recording import Firing, Name, Recording
 from rules.pattern import Rule, uses_of
+from rules.planning.depths import reach_of
 
 
 class Sight:
