@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any
 
@@ -56,8 +56,8 @@ _EXACT_IN_FLOAT = {
 }
 """The same in other units; of nanoseconds, those that a float holds all of."""
 _POWER_MAX = 30
-_YEAR = 31_556_952 * MICROSECONDS
-"""The mean one of the calendar."""
+_DAY, _CYCLE = 86_400 * MICROSECONDS, 146_097
+"""A day, and the days of 400 years, after which the calendar repeats."""
 _FOUND_MAX = 60
 """Characters of a time that a message quotes; no good one is longer."""
 
@@ -205,12 +205,12 @@ def _of_text(text: str, unit: str) -> int:
         if _NUMBER.fullmatch(text):
             return _of_number(decimal_of(text), text, unit)
         raise BadEvent(f"time {text!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds")
-    *date, fraction, sign, hours, minutes = match.groups()
+    *fields, fraction, sign, hours, minutes = match.groups()
     digits = (fraction or "").rstrip("0")
     if len(digits) > 6:
         raise BadEvent(f"time {text!r} is finer than a microsecond")
     try:
-        moment = datetime(*map(int, date), int(digits.ljust(6, "0")), tzinfo=UTC)  # type: ignore[misc, arg-type]
+        moment = datetime(*map(int, fields), int(digits.ljust(6, "0")), tzinfo=UTC)  # type: ignore[misc, arg-type]
     except ValueError as error:
         raise BadEvent(f"time {text!r} does not exist: {error}") from None
     offset = 0
@@ -251,7 +251,9 @@ def _out_of_unit(time: Decimal, found: object, unit: str) -> BadEvent:
 
 
 def _said(found: object, time: int) -> str:
-    return f"time {_quoted(found)} is the year {1970 + time // _YEAR}"
+    cycles, day = divmod((time - RFC_3339_MIN) // _DAY, _CYCLE)
+    year = 400 * cycles + date.fromordinal(day + 1).year
+    return f"time {_quoted(found)} is the year {year}"
 
 
 def _beyond(found: object) -> BadEvent:

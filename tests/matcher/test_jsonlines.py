@@ -24,9 +24,9 @@ BAD = [
     ('{"type": "Temp", "data": {"area": "a", "value": 1.0}}', "no time"),
     ('{"type": "Temp", "time": null}', "no time"),
     ('{"type": "Temp", "time": true}', "no time"),
-    ('{"type": "Temp", "time": 1e400}', "fits in 64 bits"),
-    ('{"type": "Temp", "time": 1e99999999999999999999}', "fits in 64 bits"),
-    ('{"type": "Temp", "time": "1e99999999999999999999"}', "fits in 64 bits"),
+    ('{"type": "Temp", "time": 1e400}', "none of the years 1 to 9999"),
+    ('{"type": "Temp", "time": 1e99999999999999999999}', "none of the years 1 to 9999"),
+    ('{"type": "Temp", "time": "1e99999999999999999999"}', "none of the years 1 to 9999"),
     ('{"type": "Temp", "time": 1e-99999999999999999999}', "finer than a microsecond"),
     ('{"type": "Temp", "time": "1e-99999999999999999999"}', "finer than a microsecond"),
     ('{"type": "Temp", "time": 0.0000001}', "finer than a microsecond"),
@@ -308,7 +308,7 @@ def test_what_is_printed_is_read_back() -> None:
         '{"i": 1, "f": 1.7976931348623157e308, "b": true, "s": "null"}',
         '{"i": 2, "f": 0.1, "b": true, "s": "' + "x" * 10_000 + '"}',
     ]
-    times = ['"2013-02-08T17:20:00Z"', "12.5", '"1960-01-01T00:00:00.000001Z"', "-1e-6", "9e12"]
+    times = ['"2013-02-08T17:20:00Z"', "12.5", '"1960-01-01T00:00:00.000001Z"', "-1e-6", "9e9"]
     text = "\n".join(
         f'{{"type": "T", "time": {time}, "source": "s{n % 2}", "id": "x{n}", "data": {data}}}'
         for n, (time, data) in enumerate(zip(times, values, strict=True))

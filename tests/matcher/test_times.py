@@ -36,8 +36,9 @@ FORMS = [
     (12.5, 12_500_000),
     (0.1, 100_000),
     (1356998400.123456, 1_356_998_400_123_456),
-    (Decimal("9223372036854.775806"), 2**63 - 2),
-    ("9223372036854.775806", 2**63 - 2),
+    (Decimal("253402300799.999999"), RFC_3339_MAX),
+    ("253402300799.999999", RFC_3339_MAX),
+    (-62_135_596_800, RFC_3339_MIN),
     ("1.50e1", 15_000_000),
     ("0e25", 0),
     ("-0.0e-99999999999999999999", 0),
@@ -65,16 +66,20 @@ REFUSED = [
     ("", "neither"),
     ("nan", "neither"),
     ("٣", "neither"),
-    (float("nan"), "fits"),
-    (float("inf"), "fits"),
-    (1e300, "fits"),
-    (Decimal("1e999999999"), "fits"),
-    ("1e99999999999999999999", "fits"),
-    ("-1.5E+99999999999999999999", "fits"),
+    (float("nan"), "years 1 to 9999"),
+    (float("inf"), "years 1 to 9999"),
+    (1e300, "years 1 to 9999"),
+    (Decimal("1e999999999"), "years 1 to 9999"),
+    ("1e99999999999999999999", "years 1 to 9999"),
+    ("-1.5E+99999999999999999999", "years 1 to 9999"),
     ("1e-99999999999999999999", "finer"),
     ("1e-1999999999999999997", "finer"),
-    (2**63, "fits"),
-    ("9223372036854.775808", "fits"),
+    (2**63, "year 292277026596: nanoseconds"),
+    ("9223372036854.775808", "year 294247: milliseconds"),
+    ("253402300800", "year 10000"),
+    (-62_135_596_801, "year 0"),
+    ("9999-12-31T23:59:59-01:00", "is the year 10000, beyond 1 to 9999"),
+    ("0001-01-01T00:00:00+01:00", "is the year 0, beyond 1 to 9999"),
     (True, "found bool"),
     (None, "found null"),
     ([], "found a list"),
@@ -135,7 +140,46 @@ def test_times_without_a_calendar_date_are_printed_in_seconds() -> None:
     times = [-(2**63) + 1, 2**63 - 2, 0, RFC_3339_MAX + 1, RFC_3339_MIN - 1]
     texts = rfc3339(np.array(times, np.int64))
     assert texts[0] == "-9223372036854.775807"
-    assert [time_of(text) for text in texts] == times
+    for text in texts:
+        if text != "1970-01-01T00:00:00Z":
+            with pytest.raises(BadEvent, match="is the year"):
+                time_of(text)
+
+
+UNITS = [
+    (1_541_000_542_290, "ms", 1_541_000_542_290_000),
+    (1_541_000_542_290.125, "ms", 1_541_000_542_290_125),
+    ("1541000542290.125", "ms", 1_541_000_542_290_125),
+    (1_541_000_542_290_123, "us", 1_541_000_542_290_123),
+    (1_541_000_542_290_123_000, "ns", 1_541_000_542_290_123),
+    (1.541e18, "ns", 1_541_000_000_000_000),
+    (5e6, "ns", 5_000),
+    ("2018-10-31T15:42:22Z", "ns", 1_541_000_542_000_000),
+]
+
+
+@pytest.mark.parametrize(("form", "unit", "time"), UNITS)
+def test_numbers_count_what_is_said(form: object, unit: str, time: int) -> None:
+    assert time_of(form, unit) == time
+    column = times_of([form, form], unit)
+    assert column is None or column.tolist() == [time, time]
+
+
+@pytest.mark.parametrize(
+    ("form", "unit", "reason"),
+    [
+        (1_541_000_542_290, "s", "as seconds is the year 50802: milliseconds. say --time-unit ms"),
+        (1_541_000_542_290_123, "s", "microseconds. say --time-unit us"),
+        (1_541_000_542_290_123_456, "ms", "as milliseconds .* nanoseconds. say --time-unit ns"),
+        (1_541_000_542_290_123_456, "ns", "finer"),
+        (1_541_000_542_290.0625, "us", "finer"),
+        ("1541000542290.1251", "ms", "finer"),
+    ],
+)
+def test_numbers_of_another_unit_are_refused_by_name(form: object, unit: str, reason: str) -> None:
+    with pytest.raises(BadEvent, match=reason):
+        time_of(form, unit)
+    assert times_of([form], unit) is None
 
 
 def test_seconds_are_printed_exactly() -> None:

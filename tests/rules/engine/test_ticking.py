@@ -31,7 +31,7 @@ RULES = (
     "define T{n}(x) from {timer} as t and last T0() as c within {w} from t where x = c.x",
 )
 IDLE = (3, 4, 5)
-"""Those that fire where nothing happens, or might: a count's comparison with the time is not known."""
+"""Those that fire where nothing happens, or might."""
 C = "define C(x) from A(x > 1) as a and last B() within 1 min from a where x = B.x\n"
 WIDTHS = ("1 s", "10 s", "3 min", "10 min")
 
