@@ -228,6 +228,7 @@ KEYS = (
     Key("late", "promises", _one_of(LATE), "what becomes of late events"),
     Key("source_silence_max_s", "promises", SECONDS_OR_NEVER, "when a lost source stalls no more"),
     Key("lead_max_s", "promises", SECONDS, "how far a source may run ahead of the slowest"),
+    Key("ahead_max_s", "promises", SECONDS, "how far live sources may be ahead of the clock"),
     Key("waiting_events_max", "promises", COUNT, "events kept for rules over unadvertised types"),
     Key("retained_events_max", "promises", COUNT, "events kept for brokers that may need them"),
     Key("timer_slack_s", "promises", SECONDS, "how far Timer stays behind the clock"),

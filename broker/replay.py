@@ -70,12 +70,14 @@ def replay(
     *,
     name: str | None = None,
     speed: float | None = None,
+    is_replay: bool = False,
     connect_timeout_s: float,
 ) -> None:
     """Publish recorded events, under ``name`` or their own sources; of those that the broker
     refuses the ``account`` tells, the others are published all the same.
 
     ``speed``: so many seconds of event time a second; None is as fast as the broker takes them.
+    ``is_replay``: the events may be ahead of the broker's clock (``Publisher``'s ``replay``).
     Raises BrokerError when there are more than SOURCES_MAX sources and no name.
     """
     pace, publishers = None if speed is None else Pace(speed), account.publishers
@@ -91,6 +93,7 @@ def replay(
                             endpoint,
                             name=source,
                             on_refusal="keep",
+                            replay=is_replay,
                             connect_timeout_s=connect_timeout_s,
                         )
                     )

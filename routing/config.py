@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from matcher.model import MICROSECONDS
 from routing.messages.values import HEARTBEAT_MAX_S, NAME_MAX, TYPES_MAX
 
+SILENCE_MAX_S = 3_600.0
+"""How long rules wait for a source whose link is lost, in seconds, unless a broker is told."""
+
 
 class Late(enum.Enum):
     """What becomes of events that break their source's promise (protocol.md section 4).
@@ -52,11 +55,13 @@ class NodeConfig:
     """In a network whose strategy has trees of sinks: see RuleTexts."""
     late: Late = Late.REFUSE
     """What becomes of late events."""
-    source_silence_max_s: float | None = None
-    """Seconds of silence, link or no link, after which a source no longer stalls rules; None:
-    never."""
+    source_silence_max_s: float | None = SILENCE_MAX_S
+    """Seconds after which a source whose link is lost no longer stalls rules; None: never."""
     lead_max_s: float = 86_400.0
     """Seconds of event time by which a source may run ahead of the slowest of its rules."""
+    ahead_max_s: float = 300.0
+    """Seconds by which a live source's events and promises may be ahead of ``now``, where that is
+    the wall clock; a source that replays is not bound by it."""
     waiting_events_max: int = 1_000_000
     """Events kept for rules that wait for a type that nobody has advertised; beyond it they run
     without that type."""
@@ -64,7 +69,8 @@ class NodeConfig:
     """In a network: events of own sources that are kept until nobody needs them again; beyond it
     what is under way may be lost when the network changes."""
     wall_clock: bool = True
-    """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13)."""
+    """Whether ``now`` is seconds since the epoch, so that ``Timer`` ticks by it (S13), and so that
+    times can be ahead of it."""
     timer_slack_s: float = 0.0
     """Seconds by which the mark of ``Timer`` stays behind ``now``."""
     publish_credit: int = 16_384
@@ -91,6 +97,7 @@ class NodeConfig:
         _require(bool(self.name), "name must not be empty")
         _require_sayable(self.name, self.heartbeat_s)
         _require(self.lead_max_s > 0, f"lead_max_s must be positive, not {self.lead_max_s}")
+        _require(self.ahead_max_s > 0, f"ahead_max_s must be positive, not {self.ahead_max_s}")
         _require(self.timer_slack_s >= 0, f"timer_slack_s is negative: {self.timer_slack_s}")
         silence = self.source_silence_max_s
         _require(silence is None or silence > 0, f"source_silence_max_s must be > 0: {silence}")
@@ -106,6 +113,11 @@ class NodeConfig:
     def lead_max_us(self) -> int:
         """``lead_max_s`` in microseconds."""
         return round(self.lead_max_s * MICROSECONDS)
+
+    @property
+    def ahead_max_us(self) -> int:
+        """``ahead_max_s`` in microseconds."""
+        return round(self.ahead_max_s * MICROSECONDS)
 
 
 OPERATORS = 4
@@ -148,6 +160,9 @@ class SessionConfig:
     """The events' times strictly increase: each Publish promises its last time + 1 us."""
     disorder_us: int | None = None
     """Or: events are at most this old when published, so the session promises by ``now``."""
+    replay: bool = False
+    """The events are recorded: their times say nothing about the broker's clock, and may be ahead
+    of it by more than ``ahead_max_s``."""
     acknowledged: bool = True
     """Whether events are kept, and sent again after a reconnection, until acknowledged."""
     unacknowledged_max: int = 65_536

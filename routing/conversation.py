@@ -123,7 +123,8 @@ class Conversation:
         self.timer_at = now + self._tick_s
         self._state = State.GREETING
         config = self._config
-        self._send(Hello(VERSION, config.name, config.heartbeat_s, config.instance))
+        own = config.name, config.heartbeat_s, config.instance, config.replay
+        self._send(Hello(VERSION, *own))
 
     def receive(self, message: FromBroker, now: float) -> None:
         """Take in one message; what comes without a link is ignored."""
@@ -291,6 +292,8 @@ class Conversation:
         self.results.append(message)
 
     def _receive_rejected(self, message: Rejected) -> None:
+        if message.code is Code.AHEAD:
+            self._outgoing.forget_times()
         self.results.append(message)
 
     def _receive_delivery(self, message: Delivery) -> None:

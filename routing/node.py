@@ -44,9 +44,12 @@ from routing.messages import (
 )
 from routing.serving.link import Link
 from routing.serving.service import Service
-from routing.serving.sources import Source, Standing
+from routing.serving.sources import GOODBYE, LOST_FOR_LONG, Source, Standing
 from routing.serving.status import time_or_none
 from routing.silence import excused
+
+LOST_CLOSED = "lost source closed"
+"""What the log says of a source whose link has been lost for ``source_silence_max_s``."""
 
 
 class Node(Service):
@@ -124,7 +127,7 @@ class Node(Service):
             self._settle()
 
     def handle_timer(self, now: float) -> None:
-        """Do what is due: heartbeats, lost clients, silent sources, ticks of Timer."""
+        """Do what is due: heartbeats, lost clients and sources, ticks of Timer."""
         due = self._ticked_at + self._config.heartbeat_s / 2
         self._moment.now = self._ticked_at = now
         self._rates.tick(now)
@@ -134,18 +137,14 @@ class Node(Service):
                 self._expel(link.peer, Code.SILENT, f"nothing heard for {link.timeout_s:g} s")
             elif now - link.sent_at >= self._config.heartbeat_s / 2:
                 self._send(link.peer, Heartbeat())
-        silence_max_s = self._config.source_silence_max_s
-        if silence_max_s is not None:
-            if now > due:
-                for source in self._sources:
-                    source.spoke_at = excused(source.spoke_at, due, now)
-            self._look_for_silence(silence_max_s)
+        self._sources.excuse(due, now)
+        self._close_lost()
         self._settle()
 
     def next_timer(self) -> float | None:
         """When ``handle_timer`` is due next; None when nothing waits for time."""
         due = None
-        if self._links.by_peer or self._config.source_silence_max_s is not None:
+        if self._links.by_peer or self._may_close_lost:
             due = self._ticked_at + self._config.heartbeat_s / 2
         if self._detection.watermarks.ticks:
             slack = self._config.timer_slack_s
@@ -195,6 +194,7 @@ class Node(Service):
         last_sequence = 0 if source is None else source.last_sequence
         link = Link(peer, name, hello.instance, timeout_s, now, now, now)
         link.last_sequence = last_sequence
+        link.replays = hello.replay
         self._links.add(link)
         welcome = Welcome(
             VERSION,
@@ -223,7 +223,7 @@ class Node(Service):
         self._sinks.remove(link.peer)
         source = link.source
         if source is not None:
-            self._sources.lose(source)
+            self._sources.lose(source, self._moment.now)
             promise = time_or_none(source.promise)
             self._log("warning", "source lost", source=source.name, promise=promise)
 
@@ -240,9 +240,25 @@ class Node(Service):
         if link.source is not None:
             self._close_source(link.source)
 
-    def _close_source(self, source: Source) -> None:
+    @property
+    def _may_close_lost(self) -> bool:
+        """Whether a lost source is to be closed some time."""
+        return self._config.source_silence_max_s is not None and self._sources.has_lost
+
+    def _close_lost(self) -> None:
+        """Close the sources that have been lost for too long (routing.serving.sources, Law 2)."""
+        silence_max_s = self._config.source_silence_max_s
+        if silence_max_s is None:
+            return
+        for source in self._sources.overdue(silence_max_s, self._moment.now):
+            types, promise = sorted(source.floors), time_or_none(source.promise)
+            self._close_source(source, LOST_FOR_LONG)
+            fields = {"lost_s": silence_max_s, "types": types, "promise": promise}
+            self._log("warning", LOST_CLOSED, source=source.name, **fields)
+
+    def _close_source(self, source: Source, why: str = GOODBYE) -> None:
         """It has published everything."""
-        self._sources.close(source)
+        self._sources.close(source, why)
         self._detection.withdraw(source, list(source.floors))
 
     def _receive_hello(self, link: Link, message: Hello) -> None:

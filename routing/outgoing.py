@@ -218,6 +218,13 @@ class Outgoing:
             self._promise = mark
             self._say(mark)
 
+    def forget_times(self) -> None:
+        """What was published is too far ahead of the broker's clock, and was not taken: neither its
+        times nor what was promised by them bind what comes after it.
+        """
+        self._promise = None
+        self._latest = self._stamp = TIME_MIN
+
     def promise_by_clock(self, now: float) -> None:
         """A live source promises by its clock, events or none."""
         if self._config.disorder_us is not None and self.is_numbered:

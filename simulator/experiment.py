@@ -266,7 +266,7 @@ class Experiment:
 
     @property
     def _is_expecting(self) -> bool:
-        """Whether some broker gives its clients time to come back (stations.publishers, Law 3)."""
+        """Whether some broker gives its clients time to come back (stations.publishers, Law 2)."""
         return any(host.broker.expects_clients for host in self._running())
 
     def _news(self) -> tuple[int, ...]:

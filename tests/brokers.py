@@ -84,6 +84,12 @@ class Network:
         self.run(lasts_s)
         return session
 
+    def lose(self, name: str, broker: str) -> None:
+        """A client's link breaks, and both ends notice."""
+        self.clients.pop(name).lose(self.mesh.now)
+        del self.mesh.parties[name]
+        self.brokers[broker].lose(f"client {name}".encode(), self.mesh.now)
+
     def publish(
         self, name: str, text: str, promise: float | None = None, schemas: Schemas = SCHEMAS
     ) -> None:

@@ -244,7 +244,7 @@ class Conversation:
         self.node.configure(config, self.now)
 
     def _connect(self, case: Case) -> None:
-        """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [window=N] ..."""
+        """connect NAME... [as=NAME] [increasing=1] [disorder=S] [acks=none] [replay=1] ..."""
         options = case.options
         for name in case.arguments:
             config = SessionConfig(
@@ -252,6 +252,7 @@ class Conversation:
                 instance=int(options.get("instance", 0)),
                 increasing="increasing" in options,
                 disorder_us=ticks(options["disorder"]) if "disorder" in options else None,
+                replay="replay" in options,
                 acknowledged=options.get("acks") != "none",
                 delivery_credit=int(options.get("window", 16_384)),
                 unacknowledged_max=int(options.get("keep", 65_536)),

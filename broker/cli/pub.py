@@ -53,6 +53,9 @@ def command(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events of the file.")
     ] = False,
+    is_replay: Annotated[
+        bool, typer.Option("--replay", help="Events may be ahead of the broker's clock.")
+    ] = False,
     broker: Endpoint = ENDPOINT,
     connect_timeout_s: ConnectTimeout = CONNECT_TIMEOUT_S,
 ) -> None:
@@ -69,13 +72,15 @@ def command(
     if (words is None) == (file is None):
         raise UsageError("pub: give either TYPE ATTR=VALUE... or --file EVENTS")
     if file is not None:
-        _publish_file(file, type_name, name, speed, skip_bad, time_unit, broker, connect_timeout_s)
+        whose = type_name, name, speed, skip_bad, time_unit, is_replay
+        _publish_file(file, *whose, broker, connect_timeout_s)
         return
     if not words:
         raise UsageError("pub: which event type?")
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
     at = None if time is None else time_of(time, time_unit)
-    _publish_one(words[0], words[1:], name, at, event_id, broker, connect_timeout_s)
+    what = words[0], words[1:], name, at, event_id, is_replay
+    _publish_one(*what, broker, connect_timeout_s)
 
 
 def _publish_file(
@@ -85,6 +90,7 @@ def _publish_file(
     speed: float | None,
     skip_bad: bool,
     time_unit: str,
+    is_replay: bool,
     broker: str,
     connect_timeout_s: float,
 ) -> None:
@@ -103,7 +109,15 @@ def _publish_file(
     )
     account = Account()
     try:
-        replay(events, broker, account, name=name, speed=speed, connect_timeout_s=connect_timeout_s)
+        replay(
+            events,
+            broker,
+            account,
+            name=name,
+            speed=speed,
+            is_replay=is_replay,
+            connect_timeout_s=connect_timeout_s,
+        )
     finally:  # also where it ends in the midst of the file
         print(f"{account.taken} events published", flush=True)
         if skipped := sum(events.intake.bad.values()):
@@ -121,6 +135,7 @@ def _publish_one(
     name: str | None,
     at: int | None,
     event_id: str | None,
+    is_replay: bool,
     broker: str,
     connect_timeout_s: float,
 ) -> None:
@@ -135,7 +150,11 @@ def _publish_one(
     event_type, data = event_of(type_name, pairs, known.get(type_name))
     source = name or f"pub/{socket.gethostname()}/{os.getpid()}"
     with Publisher(
-        broker, name=source, types=[event_type], connect_timeout_s=connect_timeout_s
+        broker,
+        name=source,
+        types=[event_type],
+        replay=is_replay,
+        connect_timeout_s=connect_timeout_s,
     ) as publisher:
         publisher.publish(type_name, data, at=at, id=event_id)
 

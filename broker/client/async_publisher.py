@@ -44,6 +44,7 @@ class AsyncPublisher(AsyncScoped):
         unacknowledged_max: int = synchronous.UNACKNOWLEDGED_MAX,
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
+        replay: bool = False,
         timeout_s: float = synchronous.TIMEOUT_S,
         connect_timeout_s: float = synchronous.CONNECT_TIMEOUT_S,
         close_timeout_s: float = synchronous.CLOSE_TIMEOUT_S,
@@ -59,6 +60,7 @@ class AsyncPublisher(AsyncScoped):
             unacknowledged_max,
             on_refusal,
             time_unit,
+            replay,
         )
         self._types = tuple(types)
         self._timeout_s = timeout_s

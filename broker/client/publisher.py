@@ -42,6 +42,7 @@ def new_source(
     unacknowledged_max: int,
     on_refusal: OnRefusal,
     time_unit: str,
+    replay: bool,
 ) -> Source:
     """The half of a publisher that never waits, of either form."""
     if acks not in ("broker", "none"):
@@ -57,6 +58,7 @@ def new_source(
         instance=random.getrandbits(63),
         increasing=increasing,
         disorder_us=None if disorder is None else disorder // timedelta(microseconds=1),
+        replay=replay,
         acknowledged=acks == "broker",
         unacknowledged_max=unacknowledged_max,
     )
@@ -72,7 +74,9 @@ class Publisher(Scoped):
     are what it will publish. Unless told more, it promises nothing about the times of its
     events until it closes, so rules over them wait: ``increasing=True`` says that its times
     strictly increase, ``disorder`` that events are at most so much older than the clock when
-    they are published, and ``promise`` says it by hand.
+    they are published, and ``promise`` says it by hand. ``replay=True``: the events are recorded,
+    so that their times and promises may be as far ahead of the broker's clock as they like; of
+    others the broker refuses what is more than its ``ahead_max_s`` ahead.
 
     ``acks="broker"``: events are kept, and sent again after a reconnection, until the broker has
     them; ``"none"``: they are sent once. ``unacknowledged_max`` events are kept at most; then
@@ -114,6 +118,7 @@ class Publisher(Scoped):
         unacknowledged_max: int = UNACKNOWLEDGED_MAX,
         on_refusal: OnRefusal = "raise",
         time_unit: str = "s",
+        replay: bool = False,
         timeout_s: float = TIMEOUT_S,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         close_timeout_s: float = CLOSE_TIMEOUT_S,
@@ -129,6 +134,7 @@ class Publisher(Scoped):
             unacknowledged_max,
             on_refusal,
             time_unit,
+            replay,
         )
         self._timeout_s = timeout_s
         self._close_timeout_s = close_timeout_s

@@ -243,5 +243,7 @@ class Source:
         if isinstance(result, Rejected):
             self.rejected += sum(last - first + 1 for first, last in result.sequences)
             kind = LateEvents if result.code is Code.LATE else RefusedError
+            if result.code is Code.AHEAD:
+                self._last_time = NO_TIME  # as the session has it (Outgoing.forget_times)
             if len(self._refusals) < REFUSALS_MAX:
                 self._refusals.append(kind(result.reason, result.code.value))

@@ -29,19 +29,21 @@ from routing.messages.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, array_like=True, frozen=True, forbid_unknown_fields=True, gc=False):
     """The first message. ``name`` is the client's, and its events' source; "" may not publish.
 
     ``heartbeat_s``: the client promises to send something at least that often. ``instance``
     tells a client that reconnects (the same number: it takes its place back at once) from
     another client of the same name (refused while the first is alive); 0 is never the same.
+    ``replay``: its events are recorded, and may be ahead of the broker's clock. Fields with a
+    default may be left out at the end.
     """
 
     version: Number
     name: Name
     heartbeat_s: Seconds
     instance: Sequence = 0
+    replay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

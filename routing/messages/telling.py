@@ -91,7 +91,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """Events have waited for these types, up to these times: on the way to the root, or from it."""
+    """Events up to these times are kept until they are asked for, for masters of these types: on
+    the way to the root, or from it.
+    """
 
     types: tuple[tuple[Name, Time], ...]
 

@@ -58,6 +58,7 @@ class Code(enum.Enum):
     SCHEMA = "schema"  # two schemas for one type (tesla.md E5)
     UNADVERTISED = "unadvertised"  # events of a type that their source has not advertised
     LATE = "late"  # events before the promise of their source
+    AHEAD = "ahead"  # events, or a promise, too far ahead of the broker's clock
     BAD_EVENT = "bad-event"
     BAD_FILTER = "bad-filter"
     BAD_RULES = "bad-rules"  # the reason is the whole text of the RuleErrors

@@ -11,6 +11,11 @@ uses it from now on holds from a later instant (tesla.md S15), and waits for no 
 Nor is its schema, by which a client guesses what a value is meant to be; it binds nobody. Of the
 types that were forgotten first, if they are more than ``types_max``, only the latest event of all
 is kept.
+
+Law 4: events that are too far ahead of the clock when they come are brought by replays alone, and
+are no part of what comes after the replay: once it has closed, and no rule names their type, they
+are not among those of Law 3. A replay of 2030 is over, and its rule removed: a rule that is
+deployed now holds from beyond the last event that was not of 2030.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from matcher.model import EventBatch, EventType
+from matcher.model import TIME_MIN, EventBatch, EventType
 from routing.config import NodeConfig
 from routing.errors import Refusal
 from routing.messages import Code
@@ -30,7 +35,8 @@ from rules.pattern import TIMER
 @dataclass(slots=True, eq=False)
 class KnownType:
     """One type. ``mentions`` counts the deployed rules that name it; ``front`` is the greatest
-    time of its published events, None before the first.
+    time of its published events, None before the first, and ``near`` that of those which were not
+    too far ahead of the clock when they came.
     """
 
     schema: EventType
@@ -39,6 +45,7 @@ class KnownType:
     mentions: int = 0
     events: int = 0
     front: int | None = None
+    near: int | None = None
     given_up: bool = False
     """Whether the rules that waited for a first advertiser wait no longer."""
 
@@ -47,11 +54,25 @@ class KnownType:
         """The advertisers whose promises count."""
         return [source for source in self.advertisers.values() if source.is_open]
 
-    def take(self, batch: EventBatch) -> None:
-        """Published events have come."""
+    def take(self, batch: EventBatch, horizon: int) -> None:
+        """Published events have come; those beyond the horizon are too far ahead of the clock."""
         greatest = greatest_time(batch)
         self.front = greatest if self.front is None else max(self.front, greatest)
         self.events += len(batch)
+        if greatest > horizon:
+            near = batch.time[batch.time <= horizon]
+            if not len(near):
+                return
+            greatest = int(near.max())
+        self.near = greatest if self.near is None else max(self.near, greatest)
+
+    def forget_far(self) -> None:
+        """Of a type that no rule names and nobody replays, events that a replay has brought from
+        far ahead of the clock bind nothing that comes (Law 4).
+        """
+        is_replayed = any(source.replays for source in self.open_advertisers)
+        if not (self.mentions or is_replayed):
+            self.front = self.near
 
     @property
     def mark(self) -> int | None:
@@ -105,6 +126,20 @@ class Advertisements:
         """The last schema of a type that was forgotten (Law 3); None where there is none."""
         former = self._former.get(name)
         return None if former is None else former.schema
+
+    def forget_far(self) -> None:
+        """Law 4, before it is asked how far types went."""
+        for known in self._types.values():
+            known.forget_far()
+
+    def release(self, names: Iterable[str]) -> None:
+        """No rule needs these types any more: nothing that has been evaluated makes what their
+        sources publish late.
+        """
+        for name in names:
+            known = self._types.get(name)
+            for source in () if known is None else known.advertisers.values():
+                source.floors[name] = TIME_MIN
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -178,6 +213,7 @@ class Advertisements:
         ]
         for name in gone:
             known = self._types.pop(name)
+            known.forget_far()
             self._schemas = None
             self._keep(known)
         return gone
@@ -186,7 +222,8 @@ class Advertisements:
         """The type of that name; a new one where it was not known, or had been forgotten."""
         known = self._types.get(schema.name)
         if known is None:
-            known = self._types[schema.name] = KnownType(schema, front=self.front(schema.name))
+            front = self.front(schema.name)
+            known = self._types[schema.name] = KnownType(schema, front=front, near=front)
             former = self._former.pop(schema.name, None)
             known.was_advertised = former is not None and former.front is not None
         return known

@@ -118,15 +118,16 @@ class Detection:
                 source.floors[name] = max(source.floors[name], floor)
         self._touch(source)
 
-    def push(self, batches: Sequence[EventBatch]) -> list[str]:
-        """Give published events to the engine, if a rule needs them.
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
+        """Give published events to the engine, if a rule needs them. ``horizon``: from when on
+        times are too far ahead of the clock.
 
         Gives the types that rules have waited for, and now wait for no longer.
         """
         given_up: list[str] = []
         for batch in batches:
             known = self._advertisements[batch.type.name]
-            known.take(batch)
+            known.take(batch, horizon)
             if known.mentions:
                 self._engine.push(batch)
                 given_up += self.watermarks.keep(batch.type.name, len(batch))
@@ -136,22 +137,6 @@ class Detection:
         """A source promises."""
         if source.keep_promise(mark, now):
             self._touch(source)
-
-    def is_waited_for(self, source: Source, now: float) -> bool:
-        """Whether a rule has events to evaluate and cannot, because of this source's promise."""
-        return any(
-            self._holds_up(source.mark(name), group, now)
-            for name in source.floors
-            for group in self._deployments.groups(name)
-        )
-
-    def _holds_up(self, mark: int, group: frozenset[str], now: float) -> bool:
-        least = self.watermarks.group_mark(group, now)
-        if least is None or mark > least:
-            return False
-        known = [self._advertisements.find(name) for name in group]
-        fronts = [one.front for one in known if one is not None and one.front is not None]
-        return any(front >= least for front in fronts)
 
     def leave_out(self, source: Source) -> None:
         """A source stalls nothing any more."""
@@ -176,6 +161,7 @@ class Detection:
         """
         rules, replaced = self._read(message)
         self._check(rules, replaced)
+        self._advertisements.forget_far()
         version = self._deployments.version_of(rules)
         sinces = self._sinces(rules, now)
         ended = self._take_out(replaced, rules)
@@ -301,7 +287,9 @@ class Detection:
 
     def _rules_changed(self) -> None:
         self._rearrange()
-        if self.watermarks.forget_groups():
+        forgotten = self.watermarks.forget_groups()
+        if forgotten:
+            self._advertisements.release(forgotten)
             self._engine.forget_marks()
         self.watermarks.touch(self._deployments.needed)
         self._pending = True

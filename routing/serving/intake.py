@@ -19,6 +19,7 @@ from routing.errors import ProtocolError
 from routing.extents import Extent
 from routing.messages import Code, Rejected
 from routing.order import extent, strictly_rises
+from routing.serving.ahead import Ahead
 from routing.serving.sources import Source
 
 RUNS_MAX = 1_000
@@ -29,7 +30,8 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
     """What becomes of a Publish: ``taken`` and ``late`` in columns, ``rejections`` to report.
 
     ``events`` counts all of them, ``duplicates`` and ``rejected`` those that are not taken;
-    rejected ones include the late. ``front`` is the greatest event time of those taken.
+    rejected ones include the late, and those ``ahead`` of the clock. ``front`` is the greatest
+    event time of those taken.
     """
 
     taken: tuple[EventBatch, ...]
@@ -40,6 +42,7 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
     events: int
     duplicates: int
     rejected: int
+    ahead: int
 
     @property
     def accepted(self) -> int:
@@ -68,13 +71,13 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
         )
 
 
-def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
+def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
     """Sort a message's batches; ProtocolError when their sender breaks Publish's contract."""
     last = highest = source.last_sequence
     promise, floors = source.promise, source.floors
     front = TIME_MIN
     taken, late, rejections = [], [], []
-    events = duplicates = rejected = 0
+    events = duplicates = rejected = far = 0
     if len(batches) > 1:
         _check_distinct(batches)
     for batch in batches:
@@ -94,6 +97,14 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
             rejected += len(fresh)
             rejections.append(_unadvertised(fresh))
             continue
+        if reach.greatest > ahead.limit:
+            beyond = fresh.time > ahead.limit
+            rejections.append(_ahead(fresh.take(beyond), ahead))
+            far += int(beyond.sum())
+            if beyond.all():
+                continue
+            fresh = fresh.take(~beyond)
+            reach = extent(fresh)
         mark = promise if promise > floor else floor
         if reach.greatest >= mark and reach.greatest > front:
             front = reach.greatest
@@ -114,7 +125,8 @@ def take_in(source: Source, batches: Sequence[EventBatch]) -> Intake:
         front,
         events,
         duplicates,
-        rejected,
+        rejected + far,
+        far,
     )
 
 
@@ -161,6 +173,12 @@ def _without_repeats(batch: EventBatch, last: int) -> EventBatch:
 def _unadvertised(batch: EventBatch) -> Rejected:
     reason = f"event type {batch.type.name} was not advertised by this client"
     return Rejected(Code.UNADVERTISED, runs(batch.ids.sequence), reason)
+
+
+def _ahead(batch: EventBatch, ahead: Ahead) -> Rejected:
+    latest = int(batch.time.max())
+    reason = f"{len(batch)} {batch.type.name} ahead of the clock: {ahead.describe(latest)}"
+    return Rejected(Code.AHEAD, runs(batch.ids.sequence), reason)
 
 
 def _late(batch: EventBatch, source: Source) -> Rejected:

@@ -35,6 +35,8 @@ class Link:
     """The last number of its source as Welcome told it."""
     is_behind: bool = False
     """Whether its source had come further when it became one, elsewhere in a network."""
+    replays: bool = False
+    """Whether what it publishes is recorded."""
     home: str = ""
     """In a network: the client's broker, where it is another one."""
 

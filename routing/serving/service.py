@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from matcher.model import EventBatch, EventType
+from matcher.model import MICROSECONDS, EventBatch, EventType
 from routing.config import Late, NodeConfig
 from routing.delivery.sinks import Sink, Sinks
 from routing.delivery.subscriptions import fits
@@ -31,6 +31,7 @@ from routing.messages import (
     Message,
     Promise,
     Publish,
+    Rejected,
     Remove,
     ShowRule,
     StatusRequest,
@@ -42,6 +43,7 @@ from routing.messages import (
 )
 from routing.order import first_time, in_sequence
 from routing.serving.advertisements import Advertisements
+from routing.serving.ahead import Ahead
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
 from routing.serving.detection import Basis, Detection
@@ -50,7 +52,7 @@ from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.parts import Parts, as_known
 from routing.serving.rates import Rates
-from routing.serving.sources import Source, Sources, Standing
+from routing.serving.sources import FAR, Source, Sources, Standing
 from routing.serving.status import (
     Overview,
     begin_facts,
@@ -161,6 +163,7 @@ class Service:
             former = self._sources.find(link.name)
             was = Standing.CLOSED if former is None else former.standing
             source = self._sources.join(link.name, link.peer, self._moment.now, link.home)
+            source.replays = link.replays
             if link.source is None:
                 source.outstanding = self._config.publish_credit
                 link.is_behind = source.last_sequence > link.last_sequence
@@ -195,20 +198,25 @@ class Service:
         for batch in message.batches:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
+        ahead = self._ahead(source)
         if source.whole is None:
-            intake = take_in(source, message.batches)
+            intake = take_in(source, message.batches, ahead)
         else:
-            intake = self._take_in_part(source, source.whole, message.batches)
+            intake = self._take_in_part(source, source.whole, message.batches, ahead)
         self._credit.spend(source, intake.events)
         self._take_over(source, intake)
         for rejection in intake.rejections:
             self._send(link.peer, rejection)
-        self._detection.keep_promise(source, message.promise, self._moment.now)
+        # By what was refused as too far ahead nothing can be promised either.
+        if not (intake.ahead and ahead.refuses(message.promise)):
+            self._take_promise(link, source, message.promise)
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
 
-    def _take_in_part(self, source: Source, whole: str, batches: Sequence[EventBatch]) -> Intake:
-        intake = take_in(source, self._parts.unseen(whole, batches))
+    def _take_in_part(
+        self, source: Source, whole: str, batches: Sequence[EventBatch], ahead: Ahead
+    ) -> Intake:
+        intake = take_in(source, self._parts.unseen(whole, batches), ahead)
         late = tuple(as_known(whole, batch) for batch in intake.late)
         return intake.of_part(batches, self._parts.joined(whole, intake.taken), late)
 
@@ -222,6 +230,10 @@ class Service:
             source.rejected += intake.rejected
         if intake.late:
             self._report_late(source, intake.late)
+        if intake.ahead:
+            source.ahead += intake.ahead
+            text = "events ahead of the clock"
+            self._log("warning", text, source=source.name, events=intake.ahead)
 
     def _take(self, source: Source, batches: tuple[EventBatch, ...], events: int) -> None:
         source.events += events
@@ -229,7 +241,7 @@ class Service:
         self._offer(source, batches)
         for sink in self._sinks.touched:
             self._send_due(sink)
-        given_up = self._detection.push(batches)
+        given_up = self._detection.push(batches, self._horizon)
         if given_up:
             self._log("warning", "rules wait no longer", types=given_up)
 
@@ -245,13 +257,34 @@ class Service:
             self._sinks.offer(tuple(late), in_sequence(late), late=True)
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
-        self._detection.keep_promise(self._speaker(link), message.mark, self._moment.now)
+        self._take_promise(link, self._speaker(link), message.mark)
 
-    def _look_for_silence(self, silence_max_s: float) -> None:
-        """Leave out the sources for which something waits and that have been silent so long."""
-        for source in self._sources.overdue(silence_max_s, self._moment.now):
-            if self._detection.is_waited_for(source, self._moment.now):
-                self._leave_out(source)
+    def _take_promise(self, link: Link, source: Source, mark: int | None) -> None:
+        """Take a promise over, or refuse one that is too far ahead, which then counts for
+        nothing.
+        """
+        ahead = self._ahead(source)
+        if mark is not None and ahead.refuses(mark):
+            reason = f"a promise ahead of the clock: {ahead.describe(mark)}"
+            self._send(link.peer, Rejected(Code.AHEAD, (), reason))
+            self._log("warning", "promise ahead of the clock", source=source.name, promise=mark)
+        else:
+            self._detection.keep_promise(source, mark, self._moment.now)
+
+    def _ahead(self, source: Source) -> Ahead:
+        """How far ahead of the clock a source's events and promises may be."""
+        return Ahead(self._clock, FAR if source.replays else self._horizon)
+
+    @property
+    def _clock(self) -> int:
+        return round(self._moment.now * MICROSECONDS)
+
+    @property
+    def _horizon(self) -> int:
+        """The latest time that a live source's events may have; FAR without a wall clock."""
+        if not self._config.wall_clock:
+            return FAR
+        return min(self._clock + self._config.ahead_max_us, FAR)
 
     def _leave_out(self, source: Source) -> None:
         self._detection.leave_out(source)
@@ -347,7 +380,7 @@ class Service:
         if self._credit.waiting and not self._is_held():
             for grant in self._credit.grants():
                 assert grant.source.peer is not None
-                grant.source.take_credit(grant.events, self._moment.now)
+                grant.source.outstanding += grant.events
                 self._send(grant.source.peer, Credit(grant.events))
 
     def _is_held(self) -> bool:

@@ -3,10 +3,12 @@
 Law 1: a source is known by its name. Its sequence numbers strictly increase for as long as the
 name is remembered, over reconnections and restarts.
 
-Law 2: a source's promise never goes back while it is open. One whose link is lost keeps its
-promise where it stands, and thereby stalls what waits for it; one that said Goodbye has published
-everything; one that was silent for too long, link or no link, is left out, and takes the marks
-over when it speaks again; what it has promised over this link it keeps.
+Law 2: a source's promise never goes back while it is open. One that lives is never closed, however
+long it says nothing. One whose link is lost keeps its promise where it stands, and thereby stalls
+what waits for it: for ``source_silence_max_s``, then it is closed as if it had said Goodbye, which
+says that everything was published. It comes back as any other source that had closed does, and
+takes the marks over. One of a part of a network that the others have forgotten is left out until
+it advertises again (routing.network.brokers.following, Law 3).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code
 from routing.names import whole_of
+from routing.silence import excused
 
 FAR = 2**62
 """Event times and marks lie within 2**62 us of the epoch (146,000 years), so that no window that
@@ -40,6 +43,10 @@ class Standing(enum.Enum):
     CLOSED = "closed"
 
 
+GOODBYE, LOST_FOR_LONG = "goodbye", "lost"
+"""Why a source has closed."""
+
+
 @dataclass(slots=True, eq=False)
 class Source:
     """One source. ``floors`` has a time for each advertised type: the mark it found when it came.
@@ -47,9 +54,11 @@ class Source:
     ``published`` has the types that it has ever advertised, ``PUBLISHED_MAX`` of them at most.
     ``front`` and ``first`` are the greatest and the first event time of this stay (None: none
     yet). ``goes_on``: its promise has counted ever since it advertised its types, so that nobody
-    is beyond it. ``promised_at`` and ``spoke_at`` are when it last promised something new, and
-    when it last published or promised anything, in seconds of ``now``. ``outstanding`` is the
-    publish credit that it has not used, ``withheld`` why it gets no more (None: it does).
+    is beyond it. ``promised_at``, ``spoke_at`` and ``lost_at`` are when it last promised something
+    new, when it last published or promised anything, and when its link was lost, in seconds of
+    ``now``. ``closed_by``: why it has closed, once it has. ``replays``: its events are recorded.
+    ``outstanding`` is the publish credit that it has not used, ``withheld`` why it gets no more
+    (None: it does).
     ``home``: in a network, the broker of whose clients it is, where it is another one; that alone
     knows its promise.
     """
@@ -67,10 +76,14 @@ class Source:
     first: int | None = None
     front: int | None = None
     spoke_at: float = 0.0
+    lost_at: float = 0.0
+    closed_by: str | None = None
+    replays: bool = False
     outstanding: int = 0
     withheld: str | None = None
     events: int = 0
     late: int = 0
+    ahead: int = 0
     duplicates: int = 0
     rejected: int = 0
     whole: str | None = field(init=False)
@@ -105,17 +118,6 @@ class Source:
         self.promised_at = now
         return True
 
-    @property
-    def may_speak(self) -> bool:
-        """Whether it could publish: one that is linked and has no credit is kept from it here."""
-        return self.standing is not Standing.LIVE or self.outstanding > 0
-
-    def take_credit(self, events: int, now: float) -> None:
-        """It may publish so many events more. It was not silent while it could not."""
-        if not self.may_speak:
-            self.spoke_at = now
-        self.outstanding += events
-
     def note(self, first: int, front: int) -> None:
         """Note the event times of what was accepted."""
         if self.first is None or self.front is None:
@@ -128,6 +130,8 @@ class Sources:
 
     def __init__(self, config: NodeConfig) -> None:
         self._sources: dict[str, Source] = {}
+        self._lost: dict[str, Source] = {}
+        """Those without a link that have not closed."""
         self.configure(config)
 
     def configure(self, config: NodeConfig) -> None:
@@ -157,33 +161,45 @@ class Sources:
                 source.promise = TIME_MIN
                 source.promised_at = now
                 source.first = source.front = None
+        self._lost.pop(name, None)
         source.standing = Standing.LIVE
         source.peer = peer
         source.home = home
         source.spoke_at = now
+        source.closed_by = None
         self._sources[name] = source
         return source
 
-    def lose(self, source: Source) -> None:
+    def lose(self, source: Source, now: float) -> None:
         """The source's link broke."""
         source.peer = None
+        source.lost_at = now
+        self._lost[source.name] = source
         source.withheld = None
         if source.standing is Standing.LIVE:
             source.standing = Standing.LOST
 
-    def close(self, source: Source) -> None:
-        """The source said Goodbye: it has published everything."""
+    def close(self, source: Source, why: str = GOODBYE) -> None:
+        """The source said Goodbye, or counts as one that did: it has published everything."""
+        self._lost.pop(source.name, None)
         source.peer = None
+        source.closed_by = why
         source.standing = Standing.CLOSED
         source.withheld = None
 
     def overdue(self, silence_max_s: float, now: float) -> list[Source]:
-        """The sources that have been silent for too long."""
-        return [
-            source
-            for source in self._sources.values()
-            if source.is_open and source.may_speak and now - source.spoke_at >= silence_max_s
-        ]
+        """The sources whose links have been lost for too long."""
+        return [one for one in self._lost.values() if now - one.lost_at >= silence_max_s]
+
+    def excuse(self, due: float, now: float) -> None:
+        """What their broker was late by is no absence of theirs (routing.silence)."""
+        for source in self._lost.values():
+            source.lost_at = excused(source.lost_at, due, now)
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether a source is lost."""
+        return bool(self._lost)
 
     def _make_room(self) -> None:
         if len(self._sources) < self._sources_max:

@@ -3,8 +3,9 @@
 Law 1: a mark given to the engine is never taken back. A source that joins therefore takes the
 given marks of its types over as floors: what it publishes before them is late. Where events have
 the times at which they come (``ordering = "arrival"``) their own say nothing about marks, and there
-is no floor. Only a type that comes from rules alone, since other rules were deployed, has no given
-mark any more: it would hold these up for ever.
+is no floor. Only a type that no rule needs any more has no given mark: one that comes from rules
+alone, since others were deployed, would hold these up for ever; and where the rules are gone that
+were evaluated, what is earlier is late for nobody.
 
 Law 2: an open type is given its mark. A type whose sources have all closed must hold nothing up,
 and must not run ahead of what it belongs to either, or a source that comes later could publish
@@ -22,7 +23,7 @@ as closed. It is given at whole seconds only, when something can tick.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from matcher.model import MICROSECONDS, TIME_MIN
 from routing.config import NodeConfig, Ordering
@@ -161,16 +162,12 @@ class Watermarks:
             changed.append(True)
         return any(changed)
 
-    def forget_groups(self) -> bool:
-        """Rules have changed; every type that one needs is to be touched. Whether the engine has
-        been given a mark that counts no more, so that it must forget what it was given (Law 1).
+    def forget_groups(self) -> Collection[str]:
+        """Rules have changed; every type that one needs is to be touched. Gives the types whose
+        marks count no more, of which the engine must forget what it was given (Law 1).
         """
-        deployments, before = self._deployments, self._given
-        self._given = {
-            name: mark
-            for name, mark in before.items()
-            if deployments.groups(name) or not deployments.defining(name)
-        }
+        before, needed = self._given, self._deployments.groups
+        self._given = {name: mark for name, mark in before.items() if needed(name)}
         self._ended.clear()
         groups = {
             group for name in self._deployments.needed for group in self._deployments.groups(name)
@@ -178,7 +175,7 @@ class Watermarks:
         self._kept = {
             group: self._kept.get(group, 0) for group in groups if any(map(self.is_absent, group))
         }
-        return len(self._given) < len(before)
+        return before.keys() - self._given.keys()
 
     def _raise(self, name: str, mark: int | None) -> bool:
         if mark is None or mark <= self._given.get(name, TIME_MIN):

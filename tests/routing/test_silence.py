@@ -2,18 +2,14 @@
 
 import rules.engine
 from matcher.model import EventType
-from matcher.single import Row, Single
 from routing.config import NodeConfig, SessionConfig
 from routing.effects import Close
 from routing.messages import (
     VERSION,
     Advertise,
-    Deploy,
     Heartbeat,
     Hello,
     LinkHello,
-    Promise,
-    Publish,
     Welcome,
 )
 from routing.node import Node
@@ -56,29 +52,30 @@ def test_a_broker_that_was_kept_from_its_work_reads_before_it_takes_clients_for_
     assert closed(node) == [b"one"], "silent while somebody listened"
 
 
-def test_sources_are_not_left_out_for_what_their_broker_was_late_by() -> None:
-    """Events that were on time were late then."""
-    config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=2.0)
+def test_lost_sources_are_not_closed_for_what_their_broker_was_late_by() -> None:
+    """They could not come back while it slept."""
+    config = NodeConfig(heartbeat_s=1.0, wall_clock=False, source_silence_max_s=10.0)
     node = Node(config, rules.engine.make("naive"), 0.0)
     kind = EventType.of("A", n="int")
     for name in ("one", "two"):
-        peer = name.encode()
-        node.receive(peer, Hello(VERSION, name, 1.0), 0.0)
-        node.receive(peer, Advertise(1, (kind,)), 0.0)
-    rule = "rule r: define Z(n: int) from A() as a where n = a.n"
-    node.receive(b"one", Deploy(2, rule, False), 0.0)
-    node.handle_timer(0.5)
-    # It wakes after seconds, and reads the first of two messages before it does what is due.
-    node.receive(b"one", Publish((Single(kind, Row(5, "one", 1, None, (1,))),), 10), 4.0)
-    node.handle_timer(4.0)
-    assert {one["standing"] for one in node.status(4.0)["sources"]} == {"live"}
-    node.receive(b"two", Promise(10), 4.0)
-    node.handle_timer(4.5)
-    node.handle_timer(6.5)
-    node.handle_timer(7.0)
-    node.receive(b"one", Publish((Single(kind, Row(15, "one", 2, None, (1,))),), 20), 7.0)
-    node.handle_timer(7.5)
-    assert [one["standing"] for one in node.status(7.5)["sources"]] == ["live", "left out"]
+        node.receive(name.encode(), Hello(VERSION, name, 1.0), 0.0)
+        node.receive(name.encode(), Advertise(1, (kind,)), 0.0)
+    node.lose(b"one", 1.0)
+
+    def standings(now: float) -> list[str]:
+        node.handle_timer(now)
+        return [one["standing"] for one in node.status(now)["sources"]]
+
+    assert standings(1.5) == ["lost", "live"]
+    node.receive(b"two", Heartbeat(), 100.0)
+    assert standings(100.0) == ["lost", "live"], "it was asleep for 98 s"
+    for tick in range(1, 10):
+        node.receive(b"two", Heartbeat(), 100.0 + tick)
+        assert standings(100.0 + tick - 0.5) == ["lost", "live"]
+        assert standings(100.0 + tick) == ["lost", "live"]
+    assert standings(109.5) == ["closed", "live"]
+    (one, two) = node.status(110.0)["sources"]
+    assert (one["closed_by"], two["closed_by"]) == ("lost", None)
 
 
 def test_a_broker_that_is_always_late_loses_the_dead_all_the_same() -> None:

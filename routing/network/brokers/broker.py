@@ -411,10 +411,6 @@ class Broker(Node):
             raise ProtocolError(Code.SILENT, "left out meanwhile: advertise the types again")
         return super()._speaker(link)
 
-    def _look_for_silence(self, silence_max_s: float) -> None:
-        super()._look_for_silence(silence_max_s)
-        self._awaiting.tell()
-
     def _confirm_subscription(self, link: Link, answer: Confirmed) -> None:
         if self._trees is None:
             self._wanting.confirm_subscription(link, answer)

@@ -15,7 +15,7 @@ root that has joined meanwhile is as one that had forgotten a broker; one that w
 leaves out those of its own that the others were beyond.
 
 Law 4: what the plan says that this broker publishes, and nobody here has published or asked for,
-its clients may have been publishing before it forgot them (stations.publishers, Law 3).
+its clients may have been publishing before it forgot them (stations.publishers, Law 2).
 """
 
 from __future__ import annotations

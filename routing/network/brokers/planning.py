@@ -18,7 +18,7 @@ without what was published there, and a type that nobody else publishes is given
 were published at a broker that is back and has forgotten them, by sources that had closed, are
 given up: nobody else says that nothing more of them comes. Where some may have been open, since
 another broker was the root while they were, the broker that is back publishes the type still, and
-says what comes of it (stations.publishers, Law 3).
+says what comes of it (stations.publishers, Law 2).
 
 Law 5: rules go on without sources that have closed. How far they have come without a type is known
 where they are evaluated, which may be out of reach by the time that a source brings it again; no

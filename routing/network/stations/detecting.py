@@ -149,14 +149,10 @@ class SinkTreesDetection(DividedDetection):
         mark, front = self.station.type_marks.get(name, TIME_MIN), self._advertisements.front(name)
         return mark if front is None else max(mark, front + 1)
 
-    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
+    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
         """As DividedDetection."""
-        super().hear_awaited(types, now, until)
+        super().hear_awaited(types)
         self.grove.touch_users([name for name, _ in types])
-
-    def _front_of(self, name: str) -> int:
-        fronts = (tree.station.front for tree in self.trees.values() if name in tree.used)
-        return max([self.station.front, *fronts])
 
     # --- division ---
 

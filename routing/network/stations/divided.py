@@ -201,10 +201,10 @@ class DividedDetection(EndingDetection):
             self.publishers.drop(source)
         super().resume(source, was)
 
-    def push(self, batches: Sequence[EventBatch]) -> list[str]:
+    def push(self, batches: Sequence[EventBatch], horizon: int) -> list[str]:
         """Events of local sources."""
         for batch in batches:
-            self._advertisements[batch.type.name].take(batch)
+            self._advertisements[batch.type.name].take(batch, horizon)
         if not self._by_arrival:
             self.ledger.add(batches)
         if self._held is None:
@@ -226,19 +226,10 @@ class DividedDetection(EndingDetection):
         if source.keep_promise(mark, now):
             self.publishers.touch()
 
-    def is_waited_for(self, source: Source, now: float) -> bool:
-        """Whether events wait for a local source's promise."""
-        return self.publishers.is_waited_for(source, self._front_of, now)
-
-    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
-        """Events elsewhere wait for these types, up to these times (Publishers, and stations)."""
-        self.publishers.hear_awaited(types, now, until)
+    def hear_awaited(self, types: Iterable[tuple[str, int]]) -> None:
+        """Events that are kept elsewhere wait for these types, up to these times."""
         for station in self.stations:
             station.hear_awaited(types)
-
-    def _front_of(self, name: str) -> int:
-        """The greatest time of an event that a type's mark may hold up here."""
-        return self.station.front
 
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""

@@ -12,7 +12,7 @@ such types, be it through others, or that have ended. Nothing here depends on th
 
 Law 3: where masters wait to be asked for, nobody here knows whether there are any. So who asks is
 told how far what is kept has come, each quarter of the lead, and says from when on it may still
-ask; if there are no masters any more, that is as far (awaiting, Law 4).
+ask; if there are no masters any more, that is as far (awaiting, Law 1).
 
 Law 4: a station looks when events of a type have come that are a quarter further than when it last
 looked, and while anything lags. How far that has come is told in steps of an eighth, so that few

@@ -63,8 +63,6 @@ class Progress:
         self._outlook = Outlook()
         self._finishing = finishing
         self._duties = NO_DUTIES
-        self._awaited: dict[str, int] = {}
-        """For which types events waited when it was last asked, and up to when."""
 
     @property
     def types(self) -> dict[str, int]:
@@ -389,17 +387,6 @@ class Progress:
     def _said_of(self, name: str) -> int:
         one = self._standings.of(name)
         return TIME_MIN if one.mark == UNSAID else self._brought(one)
-
-    def take_awaited(self) -> dict[str, int]:
-        """Up to when events have waited for types that rules here use, since it was last asked."""
-        of, before, front = self._standings.of, self._awaited.items(), self.front
-        waited = {name: until for name, until in before if of(name).here <= until}
-        self._awaited = {
-            name: front
-            for name in self._duties.used
-            if of(name).here <= front and not of(name).has_ended
-        }
-        return waited
 
 
 def _opening(rule: Rule, of: Callable[[str], Standing]) -> list[Standing]:

@@ -4,17 +4,14 @@ Law 1: the mark of a type is the least promise of those who publish it: CLOSED o
 beginning of time while somebody has asked whether they may. It is worked out again only when one of
 them may say something else.
 
-Law 2: a source is waited for where events, here or at other brokers, have come as far as its
-promise of a type. What others say of that counts for a while.
-
-Law 3: a broker that is back without its memory publishes what the plan says that its clients may
+Law 2: a broker that is back without its memory publishes what the plan says that its clients may
 have been publishing. Until one of them does so again, or RETURNING_S have passed, nothing is said
 of such a type, as if a source had lost its link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from matcher.model import TIME_MIN
 from routing.network.tables.router import CLOSED
@@ -35,14 +32,12 @@ class Publishers:
         self._asked: list[str] = []
         """Types that a source has asked to publish, each once for every request."""
         self.returning: frozenset[str] = frozenset()
-        """Types that clients may come back to publish (Law 3)."""
+        """Types that clients may come back to publish (Law 2)."""
         self.returning_until: float | None = None
         """When nobody waits for them any more; None where there are none."""
         self._leaving: list[Source] = []
         self._is_told_of: list[Source] = []
         """Those of them that are no news to the root."""
-        self._awaited: dict[str, tuple[int, float]] = {}
-        """By type, up to when events of other brokers wait for it, and how long that counts."""
         self._is_said_anew = True
         """Whether they may say something else than ``marks``."""
 
@@ -57,7 +52,7 @@ class Publishers:
 
     @property
     def open(self) -> Iterable[tuple[str, tuple[str, ...]]]:
-        """Those that publish, and their types; who is left out for its silence may come back."""
+        """Those that publish, and their types; who is left out may come back."""
         sources = {name: one for own in self._of.values() for name, one in own.items()}
         for name, source in sorted(sources.items()):
             if (source.is_open or source.standing is Standing.LEFT_OUT) and source.floors:
@@ -86,7 +81,7 @@ class Publishers:
         return {name for name in names if name not in self._of}.difference(self._asked)
 
     def expect_back(self, names: Iterable[str], now: float) -> None:
-        """Clients may come back to publish these types, which are strange here (Law 3)."""
+        """Clients may come back to publish these types, which are strange here (Law 2)."""
         for name in names:
             self._of[name] = {}
         self._wait_for(self.returning.union(names), now + RETURNING_S)
@@ -134,7 +129,7 @@ class Publishers:
 
     def tell_open(self) -> Sequence[tuple[str, tuple[str, ...]]]:
         """As ``open``, to the root: so it knows who has left, and takes it for no other of that
-        name, which may be somewhere else by then. Those who may come back (Law 3) have none.
+        name, which may be somewhere else by then. Those who may come back (Law 2) have none.
         """
         self._is_told_of = list(self._leaving)
         back = [("", tuple(sorted(self.returning)))] if self.returning else []
@@ -166,22 +161,3 @@ class Publishers:
             said[name] = TIME_MIN
         self.marks = said
         return said
-
-    def hear_awaited(self, types: Iterable[tuple[str, int]], now: float, until: float) -> None:
-        """Events of other brokers wait for these types up to these times; that counts ``until``."""
-        standing = {name: one for name, one in self._awaited.items() if one[1] >= now}
-        self._awaited = standing | {name: (front, until) for name, front in types}
-
-    def is_waited_for(self, source: Source, front_of: Callable[[str], int], now: float) -> bool:
-        """Law 2. ``front_of`` gives the greatest time of an event here that a type's mark may
-        hold up.
-        """
-        return any(
-            source.name in self._of.get(name, ())
-            and source.mark(name) <= max(front_of(name), self._front_elsewhere(name, now))
-            for name in source.floors
-        )
-
-    def _front_elsewhere(self, name: str, now: float) -> int:
-        front, until = self._awaited.get(name, (TIME_MIN, now))
-        return front if now <= until else TIME_MIN

@@ -368,10 +368,6 @@ class Station:
         self._is_fed = False
         return self._engine.advance(marks)
 
-    def take_awaited(self) -> dict[str, int]:
-        """Up to when events have waited for types that rules here use, since it was last asked."""
-        return self._progress.take_awaited()
-
     def take_asked(self) -> dict[str, Asked]:
         """What is to be asked for (Law 4), by child."""
         return self._pulls.take_asked()

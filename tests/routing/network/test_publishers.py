@@ -78,24 +78,6 @@ def test_of_sources_that_have_closed_their_types_are_kept_and_nothing_else() -> 
     assert not list(publishers.of("A"))
 
 
-def test_a_source_is_waited_for_where_events_have_come_as_far_as_its_promise() -> None:
-    publishers, one, _ = with_two()
-    fronts = {"A": 9, "B": 9}
-    assert not publishers.is_waited_for(one, fronts.__getitem__, 0.0)
-    fronts["B"] = 10
-    assert publishers.is_waited_for(one, fronts.__getitem__, 0.0)
-
-
-def test_what_waits_elsewhere_counts_for_a_while() -> None:
-    publishers, one, other = with_two()
-    publishers.hear_awaited([("A", 10)], now=1.0, until=3.0)
-    assert publishers.is_waited_for(one, lambda _: TIME_MIN, 3.0)
-    assert not publishers.is_waited_for(one, lambda _: TIME_MIN, 3.1)
-    publishers.hear_awaited([("B", 19)], now=2.0, until=4.0)
-    assert publishers.is_waited_for(one, lambda _: TIME_MIN, 2.5)  # A counts as before
-    assert not publishers.is_waited_for(other, lambda _: TIME_MIN, 2.5)
-
-
 def test_types_whose_clients_may_come_back_stand_still_until_they_do_or_have_had_their_time() -> (
     None
 ):

@@ -1,0 +1,49 @@
+"""How far a live source may be ahead of its broker's clock (``ahead_max_s``).
+
+Law: an event, or a promise, that is further ahead is refused by name. Otherwise one wrong time
+would take marks years ahead, which never go back: everything stamped now would be late from then
+on. Recorded events say nothing about the clock, so a source that replays is not bound; nor is
+anybody where the host's ``now`` is not seconds since the epoch.
+
+``ahead_max_s`` is 300 s, the clock says 12:00: an event of 12:04 is taken, one of 12:06 is not.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from matcher.model import MICROSECONDS
+from matcher.times import time_text
+from routing.serving.sources import FAR
+
+HOUR = 3_600 * MICROSECONDS
+ZONES_MAX = 15 * HOUR
+"""No place's time is further from UTC."""
+
+
+class Ahead(NamedTuple):
+    """A broker's clock, and the latest time that it takes (FAR: any), in microseconds."""
+
+    clock: int
+    limit: int
+
+    def refuses(self, promise: int | None) -> bool:
+        """Whether a promise is too far ahead; one that everything was published is not."""
+        return promise is not None and self.limit + 1 < promise < FAR
+
+    def describe(self, time: int) -> str:
+        """What is wrong with a time beyond the limit, and what to do."""
+        most = (self.limit - self.clock) / MICROSECONDS
+        return (
+            f"{time_text(time)} is more than {most:g} s (ahead_max_s) after this broker's clock, "
+            f"{time_text(self.clock)}; {_likely_cause(time, self.clock)}a replay of recorded "
+            f"events says so (--replay, or replay=True)"
+        )
+
+
+def _likely_cause(time: int, clock: int) -> str:
+    if time - clock <= ZONES_MAX:
+        return "is it local time taken for UTC? "
+    if abs(time // 1_000 - clock) < clock // 2:
+        return "are milliseconds taken for seconds? "
+    return ""
