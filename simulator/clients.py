@@ -60,6 +60,7 @@ class Client:
         self._peer: Peer | None = None
         self._lane: Lane | None = None
         self._left_at = -math.inf
+        self._is_in_reach = True
         self._begin(place)
 
     def _begin(self, place: Place) -> None:
@@ -87,6 +88,12 @@ class Client:
         """Connect for the first time."""
         self._connect()
 
+    def set_in_reach(self, is_in_reach: bool) -> None:
+        """Whether it reaches its broker from now on; where it does not, its link breaks."""
+        self._is_in_reach = is_in_reach
+        if not is_in_reach and self._peer is not None:
+            self.broker.lose(self._peer)
+
     def _say_goodbye(self) -> None:
         self._left_at = self._simulation.now
         self.session.close(self._simulation.now)
@@ -94,7 +101,7 @@ class Client:
     def _connect(self) -> None:
         if self._peer is not None:
             return
-        if not self.broker.is_running:
+        if not (self.broker.is_running and self._is_in_reach):
             self._retry()
             return
         self._links += 1

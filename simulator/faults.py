@@ -215,6 +215,16 @@ def _slow(fault: Fault, struck: Struck) -> Undo:
     return restore
 
 
+def _lost(fault: Fault, struck: Struck) -> Undo:
+    def restore() -> None:
+        for source in struck.sources:
+            source.set_in_reach(True)
+
+    for source in struck.sources:
+        source.set_in_reach(False)
+    return restore
+
+
 def _skew(fault: Fault, struck: Struck) -> Undo:
     assert fault.value is not None
 
@@ -240,6 +250,7 @@ KINDS: Mapping[str, Kind] = {
     "stop": Kind(None, "brokers", _failing(BrokerHost.stop, BrokerHost.resume)),
     "slow": Kind("a factor on what messages cost", "brokers", _slow),
     "skew": Kind(AHEAD, "sources", _skew),
+    "lost": Kind(None, "sources", _lost),
 }
 """The kinds of faults."""
 

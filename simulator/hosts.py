@@ -315,6 +315,15 @@ class BrokerHost:
         self.clients[peer] = lane
         self._on_close[peer] = lose
 
+    def lose(self, peer: Peer) -> None:
+        """The link of a client breaks, and both ends notice."""
+        lose = self._on_close.pop(peer, None)
+        if self.is_running and self.clients.pop(peer, None) is not None:
+            self.broker.lose(peer, self._simulation.now)
+            self._driver.settle()
+        if lose is not None:
+            lose()
+
     def arrive(self, peer: Peer, frames: Frames) -> None:
         """Frames of a client or of a neighbour have arrived."""
         if self.is_running and (peer in self.links or peer in self.clients):

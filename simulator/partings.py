@@ -25,6 +25,7 @@ from matcher.model import MICROSECONDS, TIME_MIN, Event
 from routing.effects import Log
 from routing.network.brokers.following import DID_WITHOUT
 from routing.network.brokers.planning import GO_ON_WITHOUT
+from routing.node import LOST_CLOSED
 from routing.serving.service import LEFT_OUT
 from simulator.clients import Sink, Source
 from simulator.faults import FAILURES, Fault
@@ -209,10 +210,13 @@ def forgotten_at(experiment: Experiment, source: Source) -> Iterator[float]:
 
 
 def left_out_at(experiment: Experiment, source: Source) -> Iterator[float]:
-    """The moments at which a broker has left a source out, so that rules go on without it."""
-    for _, moment, log in _told(experiment, LEFT_OUT):
-        if log.fields["source"] == source.name:
-            yield moment
+    """The moments at which a broker has left a source out, or closed it since it was lost, so that
+    rules go on without it.
+    """
+    for text in (LEFT_OUT, LOST_CLOSED):
+        for _, moment, log in _told(experiment, text):
+            if log.fields["source"] == source.name:
+                yield moment
 
 
 def _told(experiment: Experiment, text: str) -> Iterator[tuple[str, float, Log]]:

@@ -8,8 +8,8 @@ the change before is through; some networks order by arrival. In open networks s
 come in mid-stream, and sinks go. In moving ones sources close, and go on at other brokers under
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
-some others silent sources are left out. In some brokers know most rules in outline alone. Some
-networks are torn, or fall into parts that go on without each other (tearing).
+some others sources lose their links, and are closed. In some brokers know most rules in outline
+alone. Some networks are torn, or fall into parts that go on without each other (tearing).
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from simulator.fuzzing.tearing import made_parting, made_storeless, torn
 
 AHEAD_MAX_S = 30.0
 """By how much sources' clocks are wrong at most."""
-SILENT_HEARTBEAT_S = 1.0
-"""Of networks where silent sources are left out: so often brokers look for them."""
 RESTLESS = 0.1
 """The share of networks whose rules change often."""
 OPEN = 0.25
@@ -44,9 +42,11 @@ ON_DEMAND = 0.25
 NARROW = 0.1
 """The share of networks where sources may not run far ahead of others and get little credit, and
 where links soon have all the messages that fit on them."""
-SILENT = 0.05
-"""The share of networks that are not torn where rules go on without silent sources, and some are.
-"""
+LOST = 0.05
+"""The share of networks that are not torn where sources lose their links, and rules go on without
+those that are lost for long."""
+LOST_HEARTBEAT_S = 1.0
+"""Of these: so often brokers look for them."""
 STORELESS = 0.03
 """The share of networks in which a broker with clients fails. Rules do not change there, nor is
 order by arrival."""
@@ -93,9 +93,9 @@ def _random_case(seed: int, strategy: str) -> Case:
             fickle = made_fickle(moving, random) if random.random() < FICKLE else moving
             random = Random(f"{seed}/restless")
             restless = made_restless(fickle, random) if random.random() < RESTLESS else fickle
-            random = Random(f"{seed}/silent")
-            is_silent = random.random() < SILENT and restless.ordering == "watermark"
-            return made_silent(restless, random) if is_silent else restless
+            random = Random(f"{seed}/lost")
+            is_lost = random.random() < LOST and restless.ordering == "watermark"
+            return made_lost(restless, random) if is_lost else restless
     raise AssertionError
 
 
@@ -114,26 +114,25 @@ def made_narrow(case: Case, random: Random) -> Case:
     )
 
 
-def made_silent(case: Case, random: Random) -> Case:
-    """The case with sources that fall silent, since their clocks are behind, and rules that wait
-    for them for some seconds alone.
+def made_lost(case: Case, random: Random) -> Case:
+    """The case with sources that lose their links for a while, and brokers that close sources which
+    are lost for some seconds.
     """
     span_s, names = seconds_of(case.events), [name for name, _ in case.homes]
-    others = tuple(fault for fault in case.faults if fault.kind != "skew")
-    behind = tuple(
+    lost = tuple(
         Fault(
-            "skew",
-            round(random.uniform(-5.0, span_s), 3),
-            round(random.uniform(1.0, 30.0), 3),
-            round(-random.uniform(2.0, AHEAD_MAX_S), 3),
+            "lost",
+            round(random.uniform(-3.0, span_s), 3),
+            round(random.uniform(0.5, 20.0), 3),
+            None,
             sources=(name,),
         )
         for name in random.sample(names, random.randint(1, len(names)))
     )
     return replace(
         case,
-        faults=(*others, *behind),
-        heartbeat_s=SILENT_HEARTBEAT_S,
+        faults=(*case.faults, *lost),
+        heartbeat_s=LOST_HEARTBEAT_S,
         source_silence_max_s=round(random.uniform(1.5, 8.0), 3),
     )
 

@@ -17,7 +17,7 @@ from simulator.checkers import check
 from simulator.experiment import Outcome
 from simulator.fuzzing.campaign import differences
 from simulator.fuzzing.maker import Maker
-from simulator.fuzzing.making import made_silent, random_case
+from simulator.fuzzing.making import made_lost
 
 RULES = """event A(n: int)
 event B(n: int)
@@ -146,7 +146,7 @@ def test_what_is_found_before_and_without_others_and_after_must_come(
         assert any(f"missing: {kind}" in line for line in lines), kind
 
 
-SILENT = """event Temp(area: string, value: float)
+LOST = """event Temp(area: string, value: float)
 event Smoke(area: string)
 rule fire:
 define Fire(area: string)
@@ -156,7 +156,7 @@ where area = Smoke.area
 
 
 @pytest.mark.parametrize("name", strategy.names())
-def test_a_source_that_was_left_out_is_waited_for_again(written: Path, name: str) -> None:
+def test_a_source_that_was_lost_for_long_is_waited_for_again(written: Path, name: str) -> None:
     """Trees of sinks had been told that nothing more would come of its type, and went on so."""
     text = f'strategy = "{name}"\nrules = "rules.tesla"\n'
     text += "[protocol]\nheartbeat_s = 1.0\nsource_silence_max_s = 8.0\n"
@@ -164,11 +164,11 @@ def test_a_source_that_was_left_out_is_waited_for_again(written: Path, name: str
         text += f'[[source]]\nname = "{source}"\nbroker = "{broker}"\n'
         text += f'events = "{source}.jsonl"\n'
     text += '[[sink]]\nname = "k"\nbroker = "b2"\nsubscribe = ["Fire"]\n'
-    text += '[[fault]]\nkind = "skew"\nat_s = 2.0\nfor_s = 36.0\nvalue = -30.0\nsources = ["s1"]\n'
+    text += '[[fault]]\nkind = "lost"\nat_s = 2.5\nfor_s = 38.0\nsources = ["s1"]\n'
     text += overlay({"b0 b2": 5.0, "b1 b2": 400.0})
     temps = events("Temp", 1.0, 2.0, 12.0, 40.0, 60.0)
     smokes = events("Smoke", 2.0, 5.0, 13.0, 30.0, 60.0, 61.0)
-    outcome = run(written(text, SILENT, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    outcome = run(written(text, LOST, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
     assert check(outcome) == []
     late, _ = outcome.experiment.sources
     assert [one.code.value for one in late.refusals] == ["late", "late"]
@@ -182,16 +182,11 @@ def test_a_source_that_was_left_out_is_waited_for_again(written: Path, name: str
     assert times == [2, 2, 5, 5, 60, 61]
 
 
-@pytest.mark.parametrize("seed", [18, 40, 50])
-def test_nobody_waits_for_sources_that_have_closed(seed: int) -> None:
-    """Brokers said so for ever, every half a heartbeat, and the network did not come to rest."""
-    case = Maker(Random(f"{seed}/0")).case(seed, "distributed-mt")
-    assert differences(made_silent(case, Random(f"{seed}/silent"))) == []
-
-
-def test_a_source_that_has_no_credit_is_not_silent() -> None:
-    """It was left out while its broker kept it from publishing, and got no credit any more."""
-    assert differences(random_case(660252, "adaptive")) == []
+@pytest.mark.parametrize("name", ["centralized", "distributed-mt", "push-pull-mt"])
+@pytest.mark.parametrize("seed", range(6))
+def test_sources_that_lose_their_links(seed: int, name: str) -> None:
+    case = Maker(Random(f"{seed}/0")).case(seed, name)
+    assert differences(made_lost(case, Random(f"{seed}/lost"))) == []
 
 
 @pytest.mark.parametrize("for_s", [11.5, 11.7, 11.9])

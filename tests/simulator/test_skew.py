@@ -119,15 +119,26 @@ def test_what_needs_both_waits_for_the_source_that_is_behind(written) -> None:
     assert moment >= 14.0  # only then s1 says that nothing earlier than its next event comes
 
 
-def test_nothing_waits_for_a_silent_source_where_that_is_said(written) -> None:
-    """What it says afterwards is too late, and results are those without it."""
-    text = TWO + "[protocol]\nsource_silence_max_s = 15.0\nheartbeat_s = 1.0\n"
+def test_a_source_that_lives_is_waited_for_however_long_it_says_nothing(written) -> None:
+    text = TWO + "[protocol]\nsource_silence_max_s = 5.0\nheartbeat_s = 1.0\n"
     temps, smokes = events("Temp", 10.0, 13.5), events("Smoke", 12.0, 14.0)
     path = written(text + skew(-20.0, 2.0, 30.0, "s1"), **{"s1.jsonl": temps, "s2.jsonl": smokes})
     outcome = run(path)
     fires = [(time, moment) for name, time, moment in came(outcome) if name == "Fire"]
     assert [time for time, _ in fires] == [12.0, 14.0]
-    assert fires[1][1] < 33.0, "the Temp of 13.5 s comes at 33.5 s"
+    assert fires[1][1] > 33.0
+    assert check(outcome) == []
+
+
+def test_nothing_waits_for_a_source_that_is_lost_for_long(written) -> None:
+    """What it says afterwards is too late, and results are those without it."""
+    text = TWO + "[protocol]\nsource_silence_max_s = 15.0\nheartbeat_s = 1.0\n"
+    temps, smokes = events("Temp", 10.0, 13.5), events("Smoke", 12.0, 14.0)
+    text += '[[fault]]\nkind = "lost"\nat_s = 2.0\nfor_s = 21.0\nsources = ["s1"]\n'
+    outcome = run(written(text, **{"s1.jsonl": temps, "s2.jsonl": smokes}))
+    fires = [(time, moment) for name, time, moment in came(outcome) if name == "Fire"]
+    assert [time for time, _ in fires] == [12.0, 14.0]
+    assert fires[1][1] < 33.0, "s1 is back at 33 s"
     assert [one.code.value for one in outcome.experiment.sources[0].refusals] == ["late"]
     assert check(outcome) == []
     del outcome.experiment.brokers["b1"].warnings[:]
