@@ -111,6 +111,11 @@ class Conversation:
         return self._state is State.READY
 
     @property
+    def is_source(self) -> bool:
+        """Whether it has advertised types, so that rules may wait for it."""
+        return bool(self._types)
+
+    @property
     def unanswered(self) -> int:
         """How many requests wait for their answers."""
         return len(self._requests.open)

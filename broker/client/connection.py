@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -60,6 +60,8 @@ class Connection:
         """Called when ``due_at`` has passed, for what the client does of its own accord, and
         before the session's timer acts if it waits for anything then."""
         self.due_at = math.inf
+        self.unraised: Callable[[], Sequence[BrokerError]] = tuple
+        """Gives what the client has yet to raise of its own."""
         self.settled: Callable[[], None] | None = None
         """Called at each pump's end."""
         self._take = take

@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from broker.client.connection import Connection
-from broker.errors import BrokerUnreachable
+from broker.client.ending import is_seen_off, note_closed, note_open, see_off, tell_unsaid
+from broker.errors import BrokerError, BrokerUnreachable
 
 
 class Looped:
@@ -41,6 +42,7 @@ class Looped:
                 raise BrokerUnreachable(
                     f"no broker answers at {connection.endpoint} within {timeout_s:g} s"
                 )
+            note_open(self)
         except BaseException:
             self.close()
             raise
@@ -88,9 +90,31 @@ class Looped:
 
     def close(self) -> None:
         """Say goodbye and let go of the loop."""
+        note_closed(self)
         self._connection.close()
         self.rearm()
         self._tell()
+
+    def end(self, seconds: float) -> None:
+        """Close as the interpreter ends (broker.client.ending). Its loop has ended mostly, and is
+        not needed; one that runs on in a thread of its own does it itself.
+        """
+        note_closed(self)
+        if self._loop is None or not self._loop.is_running():
+            see_off(self._connection, seconds)
+            return
+        leaving = asyncio.run_coroutine_threadsafe(self._leave(seconds), self._loop)
+        with contextlib.suppress(TimeoutError, BrokerError):
+            leaving.result(seconds)
+
+    async def _leave(self, seconds: float) -> None:
+        connection = self._connection
+        if connection.failure is None and connection.due is not None:
+            connection.due()
+        self.pump()
+        await self.wait_until(lambda: is_seen_off(connection), seconds)
+        tell_unsaid(connection)
+        self.close()
 
     def pump(self) -> None:
         """Let the connection do what it can."""

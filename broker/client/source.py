@@ -54,6 +54,7 @@ class Source:
         self.connection = Connection(endpoint, config, self._take)
         self.connection.due = self.send
         self.connection.settled = self._rest
+        self.connection.unraised = self.take_refusals
         self.session = self.connection.session
         self.outbox = Outbox(config.name)
         self.rejected = 0

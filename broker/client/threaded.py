@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 
 from broker.client.bell import Bell
 from broker.client.connection import Connection
+from broker.client.ending import note_closed, note_open, see_off
 from broker.errors import BrokerUnreachable
 
 RESPITE_S = 0.02
@@ -76,6 +77,7 @@ class Threaded:
                     raise BrokerUnreachable(
                         f"no broker answers at {self._connection.endpoint} within {timeout_s:g} s"
                     )
+            note_open(self)
         except BaseException:
             self.close()
             raise
@@ -133,6 +135,7 @@ class Threaded:
 
     def close(self, *, returns: bool = False) -> None:
         """Say goodbye (``Session.close``) and end the thread."""
+        note_closed(self)
         with self.lock:
             self._connection.close(returns=returns)
             already, self._stopped = self._stopped, True
@@ -142,6 +145,12 @@ class Threaded:
                 self._thread_bell.ring()
         if not already and self._thread.ident is not None:
             self._thread.join()
+
+    def end(self, seconds: float) -> None:
+        """Close as the interpreter ends (broker.client.ending)."""
+        with self.lock:
+            see_off(self._connection, seconds)
+        self.close()
 
     def pump(self, *enough: Callable[[], bool]) -> bool:
         """Let the connection do what it can, as ``Connection.pump``. The lock is held."""

@@ -1,0 +1,95 @@
+"""Clients that a program leaves open are closed when its interpreter ends.
+
+Law 1: what ends normally has published everything: by its last line, by ``sys.exit`` or by an
+exception. So each client that is open then says goodbye as ``close`` does, once the broker has its
+events, and its source holds up no rules. All of them together have ``EXIT_S`` for that; what the
+broker does not have by then is lost. How many events that were, and what the broker refused that
+no call has raised yet, is printed on standard error.
+
+Law 2: who is killed, or ends by ``os._exit``, says nothing: that is a lost source. A child that was
+forked closes nothing of its parent's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import select
+import sys
+import time
+from typing import Protocol
+
+from broker.client.connection import Connection
+from broker.errors import BrokerError, PublishBlocked
+
+EXIT_S = 5.0
+"""How long the end of an interpreter waits for brokers at most, in seconds."""
+
+
+class Open(Protocol):
+    """What drives an open client."""
+
+    def end(self, seconds: float) -> None:
+        """See its events off, for so long at most, and close it."""
+        ...
+
+
+_open: dict[Open, int] = {}
+"""Those that are open, and the processes that opened them."""
+
+
+def note_open(client: Open) -> None:
+    """A client is open from now on."""
+    _open[client] = os.getpid()
+
+
+def note_closed(client: Open) -> None:
+    """A client is closed; harmless when it was before."""
+    _open.pop(client, None)
+
+
+@atexit.register
+def _end_all() -> None:
+    ends_at, own = time.monotonic() + EXIT_S, os.getpid()
+    for client, process in list(_open.items()):
+        if process == own:
+            client.end(max(0.0, ends_at - time.monotonic()))
+
+
+def see_off(connection: Connection, seconds: float) -> None:
+    """Wait until the broker has everything, and say goodbye; nobody else uses the connection.
+
+    A source whose link is lost just then has yet to come back, to say that nothing follows.
+    """
+    ends_at = time.monotonic() + seconds
+    if connection.failure is None and connection.due is not None:
+        connection.due()
+    while connection.failure is None:
+        connection.pump()
+        left_s = ends_at - time.monotonic()
+        if is_seen_off(connection) or left_s <= 0:
+            break
+        due_s = connection.deadline() - connection.clock.now()
+        poller = select.poll()
+        for descriptor in connection.descriptors:
+            poller.register(descriptor, select.POLLIN)
+        poller.poll(max(1.0, 1_000 * min(left_s, due_s)))
+    tell_unsaid(connection)
+    connection.close()
+
+
+def tell_unsaid(connection: Connection) -> None:
+    """Print what the calls of a client would have raised that are not made any more."""
+    unsaid: list[BrokerError | None] = [*connection.unraised(), connection.problem]
+    if lost := connection.session.unacknowledged:
+        unsaid.append(PublishBlocked(f"{lost} events are still unacknowledged at the end"))
+    for one in filter(None, unsaid):
+        print(f"rexmq: {connection.endpoint}: {one}", file=sys.stderr)
+
+
+def is_seen_off(connection: Connection) -> bool:
+    """Whether nothing more of a client's can reach its broker, or has to."""
+    session = connection.session
+    waits = session.unacknowledged or session.unanswered
+    is_away = session.is_source and not session.ready
+    return connection.failure is not None or not (waits or is_away)
