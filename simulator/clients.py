@@ -66,9 +66,7 @@ class Client:
     def _begin(self, place: Place) -> None:
         """Be a new client there."""
         self.broker = place.broker
-        config = SessionConfig(
-            self._source, instance=1, heartbeat_s=place.heartbeat_s, replay=bool(self._source)
-        )
+        config = SessionConfig(self._source, instance=1, heartbeat_s=place.heartbeat_s)
         self.session = Session(config)
         self._driver = Driver(
             place.simulation, self.session, self._send, self._close, self._take_results

@@ -45,6 +45,8 @@ from simulator.watching import Watch
 SOURCES_AT, RULES_AT, SINKS_AT, READY_AT = 0.4, 0.6, 0.8, 0.95
 """When the clients come, and the network is as large as it gets: shares of the time from the
 brokers' start to the first event."""
+AHEAD_MAX_S = 1e10
+"""Recordings know what is to come, and promise it: some 300 years ahead of the clock."""
 QUIET_S = 5.0
 """Seconds without news after which a run is over."""
 BEHIND_S = 1.0
@@ -364,6 +366,7 @@ class Experiment:
             heartbeat_s=scenario.heartbeat_s,
             ordering=Ordering(scenario.ordering),
             source_silence_max_s=scenario.source_silence_max_s,
+            ahead_max_s=AHEAD_MAX_S,
             rule_texts=RuleTexts(scenario.rule_texts),
         )
         if scenario.source_lead_max_s is not None:

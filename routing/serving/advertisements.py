@@ -20,7 +20,7 @@ deployed now holds from beyond the last event that was not of 2030.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from matcher.model import TIME_MIN, EventBatch, EventType
@@ -66,13 +66,10 @@ class KnownType:
             greatest = int(near.max())
         self.near = greatest if self.near is None else max(self.near, greatest)
 
-    def forget_far(self) -> None:
-        """Of a type that no rule names and nobody replays, events that a replay has brought from
-        far ahead of the clock bind nothing that comes (Law 4).
-        """
-        is_replayed = any(source.replays for source in self.open_advertisers)
-        if not (self.mentions or is_replayed):
-            self.front = self.near
+    @property
+    def is_replayed(self) -> bool:
+        """Whether somebody replays it."""
+        return any(one.replays for one in self.open_advertisers)
 
     @property
     def mark(self) -> int | None:
@@ -127,10 +124,16 @@ class Advertisements:
         former = self._former.get(name)
         return None if former is None else former.schema
 
-    def forget_far(self) -> None:
-        """Law 4, before it is asked how far types went."""
-        for known in self._types.values():
-            known.forget_far()
+    def is_replayed(self, name: str) -> bool:
+        """Whether somebody replays a type."""
+        known = self._types.get(name)
+        return known is not None and known.is_replayed
+
+    def forget_far(self, are_over: Callable[[str], bool]) -> None:
+        """Law 4, before it is asked how far types went. ``are_over``: whether rules name a type."""
+        for name, known in self._types.items():
+            if not (are_over(name) or known.is_replayed):
+                known.front = known.near
 
     def release(self, names: Iterable[str]) -> None:
         """No rule needs these types any more: nothing that has been evaluated makes what their
@@ -213,7 +216,7 @@ class Advertisements:
         ]
         for name in gone:
             known = self._types.pop(name)
-            known.forget_far()
+            known.front = known.near
             self._schemas = None
             self._keep(known)
         return gone

@@ -14,11 +14,19 @@ from typing import NamedTuple
 
 from matcher.model import MICROSECONDS
 from matcher.times import time_text
+from routing.config import NodeConfig
 from routing.serving.sources import FAR
 
 HOUR = 3_600 * MICROSECONDS
 ZONES_MAX = 15 * HOUR
 """No place's time is further from UTC."""
+
+
+def horizon_of(config: NodeConfig, now: float) -> int:
+    """The latest time that live sources may speak of at ``now``; FAR where there is none."""
+    if not config.wall_clock:
+        return FAR
+    return min(round(now * MICROSECONDS) + config.ahead_max_us, FAR)
 
 
 class Ahead(NamedTuple):

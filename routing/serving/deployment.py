@@ -181,6 +181,10 @@ class Deployments:
         """The published types (``Timer`` too) whose marks bind a rule, through all rules below."""
         return self._needs[rule_name]
 
+    def are_over(self, type_name: str) -> bool:
+        """Whether some rule names a type, be it one that has ended (Law 6)."""
+        return type_name in self._users or type_name in self._defining
+
     def published_below(self, type_name: str) -> set[str]:
         """The published types that events of a type come, or are made, from."""
         needed = (self.needs(one.rule.name) for one in self.defining(type_name))

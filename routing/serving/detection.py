@@ -161,7 +161,7 @@ class Detection:
         """
         rules, replaced = self._read(message)
         self._check(rules, replaced)
-        self._advertisements.forget_far()
+        self._advertisements.forget_far(self._deployments.are_over)
         version = self._deployments.version_of(rules)
         sinces = self._sinces(rules, now)
         ended = self._take_out(replaced, rules)

@@ -43,7 +43,7 @@ from routing.messages import (
 )
 from routing.order import first_time, in_sequence
 from routing.serving.advertisements import Advertisements
-from routing.serving.ahead import Ahead
+from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
 from routing.serving.detection import Basis, Detection
@@ -273,18 +273,13 @@ class Service:
 
     def _ahead(self, source: Source) -> Ahead:
         """How far ahead of the clock a source's events and promises may be."""
-        return Ahead(self._clock, FAR if source.replays else self._horizon)
-
-    @property
-    def _clock(self) -> int:
-        return round(self._moment.now * MICROSECONDS)
+        clock = round(self._moment.now * MICROSECONDS)
+        return Ahead(clock, FAR if source.replays else self._horizon)
 
     @property
     def _horizon(self) -> int:
-        """The latest time that a live source's events may have; FAR without a wall clock."""
-        if not self._config.wall_clock:
-            return FAR
-        return min(self._clock + self._config.ahead_max_us, FAR)
+        """The latest time that live sources may speak of."""
+        return horizon_of(self._config, self._moment.now)
 
     def _leave_out(self, source: Source) -> None:
         self._detection.leave_out(source)

@@ -31,6 +31,8 @@ class Round:
     known: list[Known] = field(default_factory=list)
     wants: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
     front: int = TIME_MIN
+    is_anew: bool = False
+    """At the root: whether rules are to begin anew, whatever else there is."""
 
     def is_answered_by(self, said: Paused) -> bool:
         """Whether that is said in answer to this pause."""

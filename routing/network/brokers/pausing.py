@@ -29,6 +29,7 @@ from routing.network.brokers.surveying import Surveying
 from routing.network.brokers.trees import SinkTrees
 from routing.network.brokers.wanting import Wanting
 from routing.network.recovery.dues import let_go
+from routing.serving.ahead import horizon_of
 
 ANYTHING = ""
 """In place of the digest of what the root knows, where it lacks texts of rules: whoever has any
@@ -222,6 +223,7 @@ class Pausing:
     def _answer(self, found: Round) -> None:
         """Say how far this broker is, and what it has to do with."""
         ground, detection, name = self._ground, self._detection, self._ground.name
+        found.is_anew = detection.forget_far(horizon_of(ground.config, ground.moment.now))
         published = detection.publishers.types
         found.nodes.append((name, self._router.father or "", tuple(published)))
         fronts = ((one, ground.advertisements.front(one)) for one in published)

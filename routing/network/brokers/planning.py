@@ -118,7 +118,8 @@ class Planning:
         after = agreed.divided(plan)
         rerouted = () if self._trees is None else self._trees.rerouted
         is_moved = has_moved(versions, before, after, rerouted)
-        if found.pause.introduce or is_moved or self._lingering.are_behind(after, found.rules):
+        must = found.pause.introduce or found.is_anew or is_moved
+        if must or self._lingering.are_behind(after, found.rules):
             plan = replace(plan, anew=True, due=dues)
         if self._trees is not None:
             plan = self._trees.plan(plan, found, dues)

@@ -11,8 +11,9 @@ counts them: what is then under way when the tree is rebuilt may be lost.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import numpy as np
 from msgspec import Struct
 
 from matcher.model import TIME_MAX, EventBatch, EventType
@@ -97,9 +98,22 @@ class Ledger:
         self._kept = sum(entry.events for entry in kept)
         self._full_at = max(LEAST, 2 * self._kept)
 
+    def drop(self, is_far: Callable[[str, int], bool]) -> None:
+        """Drop events that nobody may be sent again: by type, from which time on."""
+        for place, entry in enumerate(self._entries):
+            if any(is_far(one.type.name, greatest_time(one)) for one in entry.batches):
+                kept = [_but(one, is_far) for one in entry.batches]
+                batches = tuple(one for one in kept if len(one))
+                self._entries[place] = Entry(entry.place, batches, entry.events)
+
     def begin_anew(self) -> None:
         """The tree is another: surveys that are under way will not be committed."""
         self._marked = self._passed = self._arrived
+
+
+def _but(batch: EventBatch, is_far: Callable[[str, int], bool]) -> EventBatch:
+    name = batch.type.name
+    return batch.take(np.array([not is_far(name, time) for time in batch.time.tolist()], np.bool_))
 
 
 def _is_past(batches: Iterable[EventBatch], horizons: Mapping[str, int]) -> bool:

@@ -231,6 +231,34 @@ class DividedDetection(EndingDetection):
         for station in self.stations:
             station.hear_awaited(types)
 
+    def forget_far(self, horizon: int) -> bool:
+        """What a replay has brought from beyond the horizon, which is far ahead of the clock, binds
+        nothing any more once no rule names its types, and nobody replays them
+        (routing.serving.advertisements, Law 4). Gives whether something has been forgotten here:
+        then all must begin anew, for others were told of it.
+        """
+
+        def is_far(name: str, time: int) -> bool:
+            is_free = not (are_over(name) or self._advertisements.is_replayed(name))
+            return horizon < time < CLOSED and is_free
+
+        are_over = self._deployments.are_over
+        self._advertisements.forget_far(are_over)
+        self.ledger.drop(is_far)
+        for known in self._advertisements:
+            name = known.schema.name
+            for source in known.advertisers.values():
+                if is_far(name, source.floors[name]):
+                    source.floors[name] = TIME_MIN
+                    self.publishers.touch()
+        forgotten = [station.forget_far(is_far) for station in self.stations]
+        for table in (self.fronts, self.type_marks):
+            far = [name for name, time in table.items() if is_far(name, time)]
+            forgotten.append(bool(far))
+            for name in far:
+                del table[name]
+        return any(forgotten)
+
     def withdraw(self, source: Source, names: Sequence[str]) -> None:
         """A source publishes these types no more; one that has closed, nothing at all."""
         Detection.withdraw(self, source, names)

@@ -123,6 +123,19 @@ class Progress:
         self._outlook.forget()
         self.said.forget()
 
+    def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
+        """Types that have come too far have not come anywhere; whether there are any."""
+        far = [
+            one
+            for one in self._standings
+            if is_far(one.name, one.front) or (one.given != UNSAID and is_far(one.name, one.given))
+        ]
+        for one in far:
+            one.forget()
+        if far:
+            self.front = max([one.front for one in self._standings])
+        return bool(far)
+
     def arrange(
         self,
         duties: Duties,

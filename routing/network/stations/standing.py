@@ -82,6 +82,12 @@ class Standing:
         self.looked_at_from = TIME_MIN
         """Which front is worth a look (lagging, Law 4)."""
 
+    def forget(self) -> None:
+        """Nothing of it has come (Progress)."""
+        self.front = self.begun = self.looked_at_from = TIME_MIN
+        self.first = TIME_MAX
+        self.given = UNSAID
+
     @property
     def is_closed(self) -> bool:
         """Whether nobody brings anything of it any more."""

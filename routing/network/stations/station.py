@@ -21,7 +21,7 @@ was evaluated before its end, that has been done already, unless rules begin ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from matcher.model import TIME_MIN, EventBatch
 from routing.delivery.joining import joined, with_batches
@@ -170,6 +170,10 @@ class Station:
         self._begins_anew = True
         self._duties = NO_DUTIES
         self.outbox.clear()
+
+    def forget_far(self, is_far: Callable[[str, int], bool]) -> bool:
+        """Forget how far types have come, by names and times; whether any had come so far."""
+        return self._progress.forget_far(is_far)
 
     def want(
         self, predicates: Mapping[str, tuple[Predicate, ...]], demands: Mapping[str, Demanded]
