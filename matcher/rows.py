@@ -81,6 +81,22 @@ def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value,
     return tuple(value_of(attribute, data[attribute.name]) for attribute in event_type.attributes)
 
 
+def refuse_taken(
+    event_type: EventType, data: Mapping[str, object], taken: Mapping[str, str]
+) -> None:
+    """BadEvent for an attribute that is missing since a call takes its name for something else.
+
+    ``taken``: these names, and what they are of the event there.
+    """
+    for name, what in taken.items():
+        if name in event_type.names and name not in data:
+            raise BadEvent(
+                f"attribute {name} is missing: {name}=... was taken for the event's {what}; "
+                f"attributes of that name are given in a dict: "
+                f"publish({event_type.name!r}, {{{name!r}: ...}})"
+            )
+
+
 def inferred_type(name: str, data: object) -> EventType:
     """The schema of a type's first event (E5); BadEvent when a value is of no kind."""
     if not isinstance(data, Mapping):

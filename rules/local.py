@@ -28,7 +28,7 @@ from typing import Any
 
 from matcher.errors import BadEvent
 from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType, Value
-from matcher.rows import batch_of
+from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, make
@@ -104,6 +104,7 @@ class Engine:
     def publish(
         self,
         type: str,  # noqa: A002 - the word for it
+        data: Mapping[str, Value] | None = None,
         /,
         *,
         time: float | str | datetime,
@@ -114,16 +115,21 @@ class Engine:
         """Take one event, and give the composite events of all earlier instants.
 
         ``time`` in seconds (or the ``time_unit``) since the epoch, RFC 3339 text or a datetime
-        (E2); events come in its order. Raises BadEvent for an event that does not fit its schema,
-        or that is earlier than one before it.
+        (E2); events come in its order. Attributes that are not names of Python, or are called
+        ``time``, ``source`` or ``id``, go into ``data``. Raises BadEvent for an event that does not
+        fit its schema, or that is earlier than one before it.
         """
+        event_type, values = self.schema(type), {**(data or {}), **attributes}
+        words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
+        taken = {word: word for word, given, default in words if given != default}
+        refuse_taken(event_type, values, taken)
         at = time_of(time, self._time_unit)
         if at < self._time:
             raise BadEvent(f"{type} is earlier than an event that was published before it")
         number = self._sequences.get(source, 0) + 1
         batch = batch_of(
-            self.schema(type),
-            [attributes],
+            event_type,
+            [values],
             source=source,
             first_sequence=number,
             times=[at],

@@ -20,8 +20,6 @@ from matcher.rows import values_of
 from rules.errors import RuleErrors
 from rules.subscription import parse_subscription
 
-# Names of attributes may hold commas, blanks and parentheses, so a kind is what ends one.
-_ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(?:, |\)$)")
 _INT = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LOOKS_LIKE_INT = re.compile(r"-?(0|[1-9][0-9]*)")
@@ -69,13 +67,6 @@ def event_of(
     except BadEvent as error:
         raise BadEvent(f"{error.reason}; the broker knows {known}") from None
     return known, data
-
-
-def type_of(schema: str) -> EventType:
-    """The event type whose text, as ``str`` gives it and status shows it, this is."""
-    name, _, rest = schema.partition("(")
-    attributes = _ATTRIBUTE.findall(rest)
-    return EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
 
 
 def _words(pairs: Sequence[str]) -> list[_Word]:

@@ -168,7 +168,7 @@ def _known_types(
     last. A file goes without them: what they lack would be left out of its events in silence.
     """
     from broker import RuleManager
-    from broker.cli.literals import type_of
+    from broker.schemas import type_of
 
     with RuleManager(broker, connect_timeout_s=connect_timeout_s) as manager:
         status = manager.status()

@@ -8,9 +8,11 @@ from typing import Any, Self
 
 from broker.client.connection import Connection
 from broker.client.endpoint import endpoint_or_default
+from broker.client.looking import Steps, deploying, removing
 from broker.client.looped import Looped
 from broker.client.scope import AsyncScoped, Scoped
 from broker.client.threaded import Threaded
+from broker.errors import RefusedError
 from routing.config import SessionConfig
 
 TIMEOUT_S = 30.0
@@ -26,7 +28,8 @@ class RuleManager(Scoped):
     """Deploys, lists and removes the rules of a running broker.
 
     Raises BrokerUnreachable when no broker answers, and RefusedError, with every problem and its
-    place, for rules that are refused.
+    place, for rules that are refused. Where a network changes, or a link breaks, before the answer
+    to a change of rules has come, the list of rules says what became of it.
 
     >>> with RuleManager(endpoint) as manager:
     ...     deployed = manager.add('''
@@ -56,15 +59,15 @@ class RuleManager(Scoped):
 
         ``file`` is the name that errors point at.
         """
-        return self._ask(lambda: self._session.deploy(text, False, file))
+        return self._take(deploying(self._session, text, False, file))
 
     def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """Deploy rules in the place of those of the same names; others are added."""
-        return self._ask(lambda: self._session.deploy(text, True, file))
+        return self._take(deploying(self._session, text, True, file))
 
     def remove(self, name: str) -> Mapping[str, Any]:
         """Remove a rule; gives up to where (``until``, microseconds) it was evaluated."""
-        return self._ask(lambda: self._session.remove(name))
+        return self._take(removing(self._session, name))
 
     def list(self) -> list[Mapping[str, Any]]:
         """The rules in their order: name, type, since, version, and whether they run."""
@@ -77,6 +80,20 @@ class RuleManager(Scoped):
     def status(self) -> Mapping[str, Any]:
         """What the broker does: plain data, as docs/protocol.md describes it."""
         return self._ask(self._session.status)
+
+    def _take(self, steps: Steps) -> Mapping[str, Any]:
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    answer = self._ask(request)
+                except RefusedError as refusal:
+                    request = steps.throw(refusal)
+                else:
+                    request = steps.send(answer)
+        except StopIteration as done:
+            found: Mapping[str, Any] = done.value
+            return found
 
     def _ask(self, request: Any) -> Mapping[str, Any]:
         return self._driver.ask(request, self._timeout_s)
@@ -113,15 +130,15 @@ class AsyncRuleManager(AsyncScoped):
 
     async def add(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """See ``RuleManager.add``."""
-        return await self._ask(lambda: self._session.deploy(text, False, file))
+        return await self._take(deploying(self._session, text, False, file))
 
     async def replace(self, text: str, *, file: str = "<rules>") -> Mapping[str, Any]:
         """See ``RuleManager.replace``."""
-        return await self._ask(lambda: self._session.deploy(text, True, file))
+        return await self._take(deploying(self._session, text, True, file))
 
     async def remove(self, name: str) -> Mapping[str, Any]:
         """See ``RuleManager.remove``."""
-        return await self._ask(lambda: self._session.remove(name))
+        return await self._take(removing(self._session, name))
 
     async def list(self) -> list[Mapping[str, Any]]:
         """See ``RuleManager.list``."""
@@ -134,6 +151,20 @@ class AsyncRuleManager(AsyncScoped):
     async def status(self) -> Mapping[str, Any]:
         """See ``RuleManager.status``."""
         return await self._ask(self._session.status)
+
+    async def _take(self, steps: Steps) -> Mapping[str, Any]:
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    answer = await self._ask(request)
+                except RefusedError as refusal:
+                    request = steps.throw(refusal)
+                else:
+                    request = steps.send(answer)
+        except StopIteration as done:
+            found: Mapping[str, Any] = done.value
+            return found
 
     async def _ask(self, request: Any) -> Mapping[str, Any]:
         return await self._driver.ask(request, self._timeout_s)

@@ -22,8 +22,8 @@ from broker.client.outbox import Outbox
 from broker.errors import LateEvents, RefusedError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventType
-from matcher.rows import batch_of
-from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_of, verify_range
+from matcher.rows import batch_of, refuse_taken
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN, spoken, time_of, verify_range
 from routing.config import SessionConfig
 from routing.messages import Code, Rejected
 from routing.order import greatest_time
@@ -106,10 +106,11 @@ class Source:
         now = self.connection.clock.now()
         if isinstance(what, Event):
             name, attributes, time, text_id = what.type, what.data, what.time, what.id or None
-        elif at is None:
-            name, time = what, self._stamp(now)
         else:
-            name, time = what, time_of(at) if isinstance(at, datetime) else at
+            name = what
+            if not (at is None and text_id is None):
+                self._refuse_taken(name, attributes, at, text_id)
+            time = self._stamp(now) if at is None else _time_given(at)
         if not RFC_3339_MIN <= time <= RFC_3339_MAX:
             raise BadEvent(f"at={time} is no time in microseconds of the years 1 to 9999")
         if self._increasing and time <= self._last_time:
@@ -228,6 +229,15 @@ class Source:
             raise self._unknown(name)
         return event_type
 
+    def _refuse_taken(
+        self, name: str, attributes: Mapping[str, Any], at: object, text_id: object
+    ) -> None:
+        event_type = self.outbox.types.get(name)
+        if event_type is not None:
+            words = (("at", at, "time"), ("id", text_id, "id"))
+            taken = {word: what for word, given, what in words if given is not None}
+            refuse_taken(event_type, attributes, taken)
+
     def _unknown(self, name: str) -> SchemaError:
         known = ", ".join(sorted(self.outbox.types)) or "none"
         return SchemaError(f"event type {name} was not advertised by this publisher: {known}")
@@ -248,3 +258,11 @@ class Source:
                 self._last_time = NO_TIME  # as the session has it (Outgoing.forget_times)
             if len(self._refusals) < REFUSALS_MAX:
                 self._refusals.append(kind(result.reason, result.code.value))
+
+
+def _time_given(at: object) -> int:
+    if isinstance(at, datetime):
+        return time_of(at)
+    if isinstance(at, int | np.integer):
+        return int(at)
+    raise BadEvent(f"at: expected microseconds as an int, or a datetime, found {spoken(at)}")

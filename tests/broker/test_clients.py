@@ -22,6 +22,7 @@ from broker import (
     RuleManager,
     Subscriber,
 )
+from broker.client.looking import deploying, removing
 from broker.errors import ConfigurationError
 from matcher.errors import BadEvent, SchemaError
 from matcher.model import MICROSECONDS, Event, EventBatch, EventIds, EventType, StringColumn
@@ -177,6 +178,40 @@ def test_the_callers_mistakes_are_raised_at_once(endpoint, temp):
         publisher.publish(temp.name, area="a", value=1.0)
 
 
+PROBE = EventType.of("Probe", n="int", at="float", id="string")
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"at": 2.0, "id": "x"}, "attribute at is missing: at=... was taken for the event's time"),
+        ({"id": "x"}, "attribute id is missing: id=... was taken for the event's id"),
+        ({}, "attribute at is missing$"),
+    ],
+)
+def test_attributes_called_as_arguments_are_given_in_a_dict(endpoint, given, reason):
+    with Publisher(endpoint, name="probe", types=[PROBE]) as publisher:
+        with pytest.raises(BadEvent, match=reason):
+            publisher.publish("Probe", n=1, **given)
+        publisher.publish("Probe", {"at": 2.0, "id": "x"}, n=1, at=7, id="seven")
+
+    async def publish():
+        async with AsyncPublisher(endpoint, name="probe", types=[PROBE]) as publisher:
+            with pytest.raises(BadEvent, match=reason):
+                await publisher.publish("Probe", n=1, **given)
+            await publisher.publish("Probe", {"at": 2.0, "id": "x"}, n=1)
+
+    asyncio.run(publish())
+
+
+def test_a_time_that_is_a_float_is_refused(endpoint, temp):
+    with (
+        Publisher(endpoint, name="float", types=[temp]) as publisher,
+        pytest.raises(BadEvent, match="at: expected microseconds as an int, or a datetime"),
+    ):
+        publisher.publish(temp.name, area="a", value=1.0, at=2.5)
+
+
 def test_times_that_should_increase_and_do_not_are_refused(endpoint, temp):
     with Publisher(endpoint, name="increasing", types=[temp], increasing=True) as publisher:
         publisher.publish(temp.name, area="a", value=1.0, at=10)
@@ -230,6 +265,49 @@ def test_rules_are_deployed_listed_shown_replaced_and_removed(endpoint, temp):
         with pytest.raises(RefusedError, match=name) as caught:
             manager.remove(name)
         assert caught.value.code == "unknown"
+
+
+RULES = """event Spark(n: int)
+rule lit{0}: define Lit{0}(n: int) from Spark(n > 1) as s where n = s.n
+rule out{0}: define Out{0}(n: int) from Spark(n < 1) as s where n = s.n
+"""
+UNKNOWN = RefusedError("the network changed before the answer came", "silent")
+
+
+def look(manager, steps):
+    """Take the steps of a request whose first answer has been lost on its way."""
+    request = steps.throw(UNKNOWN)
+    try:
+        while True:
+            request = steps.send(manager._ask(request))
+    except StopIteration as done:
+        return done.value
+
+
+def test_a_manager_looks_itself_whether_its_rules_run_when_the_answer_is_lost(endpoint):
+    text = RULES.format(1)
+    with RuleManager(endpoint) as manager:
+        steps = deploying(manager._session, text, False, "f")
+        manager._ask(next(steps))
+        found = look(manager, steps)
+        assert [(one["name"], one["state"]) for one in found["rules"]] == [
+            ("lit1", "waiting"),
+            ("out1", "waiting"),
+        ]
+        steps = removing(manager._session, "out1")
+        manager._ask(next(steps))
+        assert look(manager, steps)["name"] == "out1"
+        # One of the two is gone, then another's, and nothing was done.
+        for other in (text, text.replace("n > 1", "n > 2")):
+            steps = deploying(manager._session, other, True, "f")
+            next(steps)
+            with pytest.raises(RefusedError, match="came; the list of rules does not have them"):
+                look(manager, steps)
+        steps = removing(manager._session, "lit1")
+        next(steps)
+        with pytest.raises(RefusedError, match="came; the list of rules has lit1 still"):
+            look(manager, steps)
+        manager.remove("lit1")
 
 
 def test_a_rule_that_is_refused_points_at_its_text(endpoint):

@@ -76,6 +76,13 @@ def test_what_a_refused_text_was_to_replace_stays():
     assert [event.type for event in local.finish()] == ["C", "D"]
 
 
+def test_attributes_called_as_arguments_are_given_in_a_dict():
+    engine = Engine("event Probe(n: int, time: float, id: string)")
+    with pytest.raises(BadEvent, match=r"time=... was taken for the event's time; .* in a dict"):
+        engine.publish("Probe", n=1, time=2.0, id="x")
+    engine.publish("Probe", {"time": 2.0, "id": "x"}, n=1, time=2.0)
+
+
 def test_refusals_name_what_is_wrong():
     local = Engine(RULES)
     with pytest.raises(RuleErrors, match="already deployed"):

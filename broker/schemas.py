@@ -1,0 +1,17 @@
+"""Schemas of event types as brokers show them."""
+
+from __future__ import annotations
+
+import re
+
+from matcher.model import Attribute, EventType, Kind
+
+# Names of attributes may hold commas, blanks and parentheses, so a kind is what ends one.
+_ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(?:, |\)$)")
+
+
+def type_of(schema: str) -> EventType:
+    """The event type whose text, as ``str`` gives it and status shows it, this is."""
+    name, _, rest = schema.partition("(")
+    attributes = _ATTRIBUTE.findall(rest)
+    return EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
