@@ -20,6 +20,7 @@ from matcher.formats.files import EventOutput
 from matcher.formats.inputs import bytes_of, name_of
 from matcher.model import EventBatch, EventType
 from rules.engine import Detections
+from rules.engine.conflict import Conflict
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
 from rules.syntax.parser import Reading, decode
@@ -151,6 +152,15 @@ class Progress:
 class Evaluation(Protocol):
     """What a detection asks of an engine (:class:`rules.engine.Detector`)."""
 
+    @property
+    def conflicts(self) -> int:
+        """How many events were dropped since other ones bear their ids."""
+        ...
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        ...
+
     def push(self, batch: EventBatch) -> None:
         """Add events."""
         ...
@@ -169,17 +179,20 @@ def detect(
 ) -> Progress:
     """Run recorded events through an engine; composite events of types ``names`` go to ``sink``.
 
-    ``clock`` gives seconds, for the figures. Raises EventError where an event is bad.
+    ``clock`` gives seconds, for the figures. Raises EventError where an event is bad, or bears the
+    id of another one.
     """
     progress = Progress()
     for step in events.steps():
         begun = clock()
         for batch in step.batches:
             engine.push(batch)
+        events.refuse(engine.take_conflict())
         detections = engine.advance(step.mark)
         progress.add(step, detections, clock() - begun)
         if len(detections):
             sink.take(only(detections, names))
+    events.count_conflicts(engine.conflicts)
     sink.finish()
     return progress
 

@@ -15,16 +15,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from matcher.errors import EventError
+from matcher.contents import contents_of
+from matcher.errors import BadEvent, EventError
 from matcher.formats.files import EventFile
 from matcher.formats.intake import Chunk, Glance, Intake
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
+from rules.engine.conflict import Conflict
 from rules.pattern import TIMER
+
+CONFLICTS = "the id of another event"
+"""The reason by which conflicts are counted among bad events."""
+CONFLICT_HINT = (
+    "an id names one event of its source: leave out ids that name something else, and give events "
+    "that are numbered apart a source of their own"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +82,7 @@ class RecordedEvents:
     ) -> None:
         self.files = _files(paths, type_name, time_unit)
         self.intake = Intake(declared, skip_bad=skip_bad)
+        self._skips_bad = skip_bad
         self.courses = [course_of(file.scan(self.intake)) for file in self.files]
         if TIMER.name in self.intake.schemas:
             raise EventError(f"events of type {TIMER.name}: it is built in (tesla.md S13)")
@@ -96,8 +106,76 @@ class RecordedEvents:
         rest = (batch for file in chunks for chunk in file for batch in chunk.batches)
         yield Step(tuple(rest), TIME_MAX)
 
+    def refuse(self, conflict: Conflict | None) -> None:
+        """Raise BadEvent, with the places of both events, for ids that an engine has found to
+        repeat with other contents; nothing where bad events are skipped, or there is none.
+        """
+        if conflict is None or self._skips_bad:
+            return
+        place, other = self._places_of(conflict)
+        if other is None:
+            raise BadEvent(f"{conflict}; {CONFLICT_HINT}", place)
+        raise BadEvent(
+            f"id {conflict.id} of source {conflict.source} is that of another event, at {other}, "
+            f"with other contents; {CONFLICT_HINT}",
+            place,
+        )
+
+    def count_conflicts(self, count: int) -> None:
+        """Count what was skipped since its id is another event's."""
+        if count:
+            self.intake.bad[CONFLICTS] += count
+
+    def _places_of(self, conflict: Conflict) -> tuple[str | None, str | None]:
+        """Where the events of a conflict are: the one that was refused, and the other one; None
+        for what is not found, in files that have changed since.
+        """
+        found = list(self._bearing(conflict.source, conflict.id))
+        for other in found:
+            if other.time != conflict.before:
+                continue
+            for one in found:
+                is_meant = (one.type, one.time) == (conflict.type, conflict.time)
+                if is_meant and one.contents != other.contents:
+                    return one.place, other.place
+        return None, None
+
+    def _bearing(self, source: str, text: str) -> Iterator[_Found]:
+        """The events of a source and id, in the order of the files."""
+        for file in self.files:
+            aside = Intake(self.intake.schemas, skip_bad=True)
+            for chunk in replace(file, by_row=True).read(aside):
+                for batch in chunk.batches:
+                    for place in _places(batch, source, text):
+                        one = batch.take(np.array([place]))
+                        row = file.place_of(int(one.ids.sequence[0]))
+                        contents = int(contents_of(one)[0])
+                        yield _Found(row, batch.type.name, int(one.time[0]), contents)
+
     def _mark(self, place: int, chunk: Chunk | None) -> int:
         return TIME_MAX if chunk is None else self.courses[place].mark_after(chunk.end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An event of a file: its place, type, time (in microseconds) and contents."""
+
+    place: str
+    type: str
+    time: int
+    contents: int
+
+
+def _places(batch: EventBatch, source: str, text: str) -> list[int]:
+    """Where in a batch events have a source and an id, which are texts here."""
+    ids = batch.ids
+    assert ids.text is not None
+    if source not in ids.source.values or text not in ids.text.values:
+        return []
+    is_source = ids.source.codes == ids.source.values.index(source)
+    is_named = ids.text.codes == ids.text.values.index(text)
+    places: list[int] = np.flatnonzero(is_source & is_named).tolist()
+    return places
 
 
 def course_of(glances: Iterator[Glance]) -> Course:

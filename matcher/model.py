@@ -10,7 +10,8 @@ computed once per distinct value.
 Rule 3: an event is known by its source and its id (tesla.md E1). The id is, in this order of
 preference, a 128-bit digest (composite events), a text that came from outside, or the decimal
 form of its sequence number at the source. The sequence number orders the simultaneous events of
-one source (E4) whatever the id is.
+one source (E4) whatever the id is. An id is *explicit* where the event came with it: a text, or,
+with ``given``, a number; other numbers are given by whoever counts the events.
 
 Rule 4: batches are values. Their arrays are never written to after construction.
 """
@@ -201,16 +202,23 @@ class EventIds:
 
     ``source`` StringColumn[n]; ``sequence`` int64[n]; ``text`` StringColumn[n] or None;
     ``digest`` uint64[n, 2] (high, low) or None. The printed id is the digest as 32 hexadecimal
-    digits, else the text, else the sequence number in decimal.
+    digits, else the text, else the sequence number in decimal. ``given``: the events came with
+    these numbers as their ids (Rule 3).
     """
 
     source: StringColumn
     sequence: Int64s
     text: StringColumn | None = None
     digest: UInt64s | None = None
+    given: bool = False
 
     def __len__(self) -> int:
         return len(self.sequence)
+
+    @property
+    def are_explicit(self) -> bool:
+        """Whether a repeat of one is compared with what bore it before (tesla.md E1)."""
+        return self.digest is None and (self.given or self.text is not None)
 
     def take(self, places: AnyArray | slice) -> EventIds:
         """The ids at ``places``."""
@@ -219,6 +227,7 @@ class EventIds:
             self.sequence[places],
             None if self.text is None else self.text.take(places),
             None if self.digest is None else self.digest[places],
+            self.given,
         )
 
     def printed(self) -> list[str]:

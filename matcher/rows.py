@@ -148,10 +148,11 @@ def batch_of(
         ids = [str(row["id"]) for row in rows]
     _check_names(source, ids or ())
     sequence = np.arange(first_sequence, first_sequence + len(rows), dtype=np.int64)
+    sources, texts = StringColumn.constant(source, len(rows)), id_texts(ids, sequence)
     return EventBatch(
         event_type,
         np.asarray(times, np.int64),
-        EventIds(StringColumn.constant(source, len(rows)), sequence, id_texts(ids, sequence)),
+        EventIds(sources, sequence, texts, given=ids is not None),
         _row_columns(event_type, rows),
     )
 

@@ -282,7 +282,7 @@ class Outgoing:
 
     def _own(self, batch: EventBatch, sequence: Int64s) -> EventBatch:
         source = StringColumn.constant(self._config.name, len(batch))
-        ids = EventIds(source, sequence, batch.ids.text)
+        ids = EventIds(source, sequence, _given_texts(batch.ids))
         # A part says of recorded events whose they are; composite ones that somebody publishes
         # are events of his.
         causes = batch.causes if self._is_part else None
@@ -338,3 +338,10 @@ def _check_length(event: EventBatch) -> None:
         raise SessionError(
             f"an event of {event.type.name} of {size:,} bytes: at most {EXTENT_MAX:,}"
         )
+
+
+def _given_texts(ids: EventIds) -> StringColumn | None:
+    """The explicit ids as texts: those that are numbers too, for the session numbers anew."""
+    if ids.text is None and ids.given:
+        return StringColumn.from_strings(ids.printed())
+    return ids.text

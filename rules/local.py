@@ -32,6 +32,7 @@ from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, make
+from rules.engine.conflict import refuse
 from rules.errors import Problem, RuleErrors
 from rules.language import load
 from rules.pattern import Rule
@@ -72,6 +73,11 @@ class Engine:
     def schemas(self) -> Mapping[str, EventType]:
         """Every event type that was declared or defined, by name."""
         return dict(self._schemas)
+
+    @property
+    def duplicates(self) -> int:
+        """How many events were dropped, being those of their ids again (tesla.md E1)."""
+        return self._detector.duplicates - self._detector.conflicts
 
     def deploy(self, text: str, *, replace: bool = False) -> None:
         """Add the rules of a text; they see events from now on (S15).
@@ -116,8 +122,10 @@ class Engine:
 
         ``time`` in seconds (or the ``time_unit``) since the epoch, RFC 3339 text or a datetime
         (E2); events come in its order. Attributes that are not names of Python, or are called
-        ``time``, ``source`` or ``id``, go into ``data``. Raises BadEvent for an event that does not
-        fit its schema, or that is earlier than one before it.
+        ``time``, ``source`` or ``id``, go into ``data``. An ``id`` names an event of its source:
+        the same event again is a duplicate, and is dropped (``duplicates`` counts it). Raises
+        BadEvent for an event that does not fit its schema, that is earlier than one before it, or
+        whose id names another event already, and takes none of it then.
         """
         event_type, values = self.schema(type), {**(data or {}), **attributes}
         words = (("time", time, None), ("source", source, SOURCE), ("id", id, None))
@@ -135,8 +143,9 @@ class Engine:
             times=[at],
             ids=None if id is None else [id],
         )
-        self._sequences[source] = number
         self._detector.push(batch)
+        refuse(self._detector.take_conflict())
+        self._sequences[source] = number
         self._time = at
         return list(self._detector.advance(at).events())
 
@@ -148,8 +157,9 @@ class Engine:
     ) -> None:
         """Take a batch, or rows of the ``type`` named, each with its own ``"time"``.
 
-        Nothing is evaluated until ``advance`` or ``finish``. BadEvent for a time beyond the years 1
-        to 9999.
+        Nothing is evaluated until ``advance`` or ``finish``. Raises BadEvent for a time beyond the
+        years 1 to 9999, and for the first event whose id names another one already; the others are
+        taken then.
         """
         if not isinstance(events, EventBatch):
             if type is None:
@@ -167,6 +177,7 @@ class Engine:
         self._detector.push(events)
         if len(events):
             self._time = max(self._time, int(events.time.max()))
+        refuse(self._detector.take_conflict())
 
     def advance(self, mark: int) -> Detections:
         """Evaluate every instant before ``mark`` (microseconds); nothing earlier may follow.

@@ -78,7 +78,7 @@ def command(
     from time import perf_counter
 
     from broker import costs
-    from broker.cli.outcome import one_of, writing
+    from broker.cli.outcome import one_of, report_duplicates, writing
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
@@ -117,6 +117,7 @@ def command(
     with writing(output), _sink(form, output, printed, style) as sink:
         progress = detect(detector, recorded, names, sink, perf_counter)
     _report_bad(recorded)
+    report_duplicates(detector.duplicates - detector.conflicts)
     if stats:
         _report(progress, recorded, detector, perf_counter() - begun)
 
@@ -222,7 +223,7 @@ def _report(
         "engine p50 us per event": f"{progress.per_event_us(0.50):.3f}",
         "engine p99 us per event": f"{progress.per_event_us(0.99):.3f}",
         "bad events": recorded.intake.bad.total(),
-        "duplicates": detector.duplicates,
+        "duplicates": detector.duplicates - detector.conflicts,
         "surplus attributes": recorded.intake.surplus,
         **{f"kept {name}": count for name, count in detector.memory().items()},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -92,6 +93,8 @@ def command(
 
 def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: str) -> Recording:
     """The events, and what the rules made of them."""
+    from broker.cli.outcome import report_duplicates
+    from broker.recorded import CONFLICTS
     from rules.checking.checker import check
     from rules.explaining.recording import Recording, rule_named
     from rules.language import declared_in
@@ -100,7 +103,11 @@ def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: st
     schemas, declared = recorded.intake.schemas, declared_in(reading.file)
     checked = check(reading.file, {name: schemas[name] for name in schemas if name not in declared})
     rule_named(rule, checked.rules, reading.file.name)  # before the rules are run over everything
-    return Recording(checked, batches, engine=engine)
+    recording = Recording(checked, batches, engine=engine, on_conflict=recorded.refuse)
+    if recording.conflicts:
+        print(f"rexmq: {recording.conflicts} bad events skipped: {CONFLICTS}", file=sys.stderr)
+    report_duplicates(recording.duplicates - recording.conflicts)
+    return recording
 
 
 def _print(found: Explanation | Summary, form: str) -> None:

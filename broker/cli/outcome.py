@@ -66,6 +66,15 @@ def strategy_of(flag: str, name: str) -> None:
         raise UsageError(f"{flag}: expected {strategies_expected()}, found {name!r}")
 
 
+def report_duplicates(count: int) -> None:
+    """Say on standard error how many events were dropped as duplicates, if any were."""
+    if count:
+        print(
+            f"rexmq: {count} duplicates dropped: events of a source and an id that came before",
+            file=sys.stderr,
+        )
+
+
 def report(error: BaseException) -> int | None:
     """Print what went wrong to standard error and give the status; None for a bug of ours."""
     if isinstance(error, BrokenPipeError):

@@ -64,8 +64,9 @@ class EventFile:
 
     ``source`` is the source of events that name none; ``type_name`` names the type of a tabular
     file that has no column for it, ``time_unit`` (times.UNITS) says what times that are numbers
-    count. ``copy`` holds what came through a pipe, which is then read one time after another.
-    Reading raises BadEvent or another EventError, with the place, and OSError.
+    count. ``copy`` holds what came through a pipe, which is then read one time after another. With
+    ``by_row`` all ids are texts, and sequence numbers those of the rows. Reading raises BadEvent or
+    another EventError, with the place, and OSError.
     """
 
     path: Path
@@ -73,6 +74,7 @@ class EventFile:
     type_name: str | None = None
     time_unit: str = "s"
     copy: BinaryIO | None = None
+    by_row: bool = False
 
     @classmethod
     def of(
@@ -101,9 +103,19 @@ class EventFile:
         with opened(self.path, self.copy) as (form, stream):
             yield from _module(form).scan(stream, self._place, intake, self.type_name)
 
+    def place_of(self, row: int) -> str:
+        """A row of the file, or a line of it, as messages name it."""
+        with opened(self.path, self.copy) as (form, _):
+            return row_named(self.path, form, row)
+
     @property
     def _place(self) -> Place:
-        return Place(name_of(self.path), self.source, self.time_unit)
+        return Place(name_of(self.path), self.source, self.time_unit, self.by_row)
+
+
+def row_named(path: Path, form: str, row: int) -> str:
+    """A row of a file of a form, or a line of it, as messages name it."""
+    return f"{name_of(path)}:{row}" if form == ".jsonl" else f"{name_of(path)}:row {row}"
 
 
 def source_of(path: Path) -> str:

@@ -24,11 +24,20 @@ OTHER_REASONS = "other reasons"
 class Place:
     """Where events come from: ``file`` as messages name it, their ``source`` by default, and the
     ``time_unit`` (times.UNITS) of times that are numbers.
+
+    An event that leaves its id out has its number in decimal; but where it bears a source and no
+    number it is known by the file and its row, for other files may have that source too. ``by_row``
+    has the rows stand in place of all sequence numbers, for one who looks for an event's place.
     """
 
     file: str
     source: str
     time_unit: str = "s"
+    by_row: bool = False
+
+    def names(self, rows: Int64s) -> list[str]:
+        """The ids of events of other sources that are known by their rows: ``Temp.csv:1``."""
+        return [f"{self.source}:{row}" for row in rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,9 +7,10 @@ every chunk, is decoded in a few calls whatever its length: the envelopes first,
 taken again line by line, which is slow and exact: it finds the bad events, gives each its place
 and its reason, and goes on with the others.
 
-What an event leaves out follows from its line: ``sequence`` is the line's number, ``id`` the
-sequence number, ``source`` the file's name. The extension attribute ``sequence`` carries the
-number an event had at its publisher (E4), so that a recorded file can be replayed as it was.
+What an event leaves out follows from its line: ``sequence`` is the line's number, ``source`` the
+file's name, and ``id`` as :class:`matcher.formats.intake.Place` has it. The extension attribute
+``sequence`` carries the number an event had at its publisher (E4), so that a recorded file can be
+replayed as it was.
 """
 
 from __future__ import annotations
@@ -226,18 +227,34 @@ class _Reader:
         return columns, np.array(good, np.int64)
 
     def _ids(self, envelopes: Sequence[Any], lines: Int64s) -> EventIds:
-        sequence = _filled(list(map(attrgetter("sequence"), envelopes)), lines)
-        source = self._sources(list(map(attrgetter("source"), envelopes)))
+        numbers = list(map(attrgetter("sequence"), envelopes))
+        sources = list(map(attrgetter("source"), envelopes))
         ids = list(map(attrgetter("id"), envelopes))
-        kinds = set(map(type, ids))
-        if kinds <= {UnsetType}:
-            return EventIds(source, sequence)
+        sequence, source = _filled(numbers, lines), self._sources(sources)
+        kinds, own = set(map(type, ids)), self._own_ids(numbers, sources, sequence, lines)
+        if kinds <= {UnsetType} and own is None and not self._place.by_row:
+            return EventIds(source, sequence, given=int in set(map(type, numbers)))
+        if UnsetType in kinds:
+            own = own or list(map(str, sequence.tolist()))
+            ids = [name if one is UNSET else one for one, name in zip(ids, own, strict=True)]
         if kinds != {str}:
-            ids = [
-                str(number if given is UNSET else given)
-                for given, number in zip(ids, sequence.tolist(), strict=True)
-            ]
-        return EventIds(source, sequence, id_texts(ids, sequence))
+            ids = list(map(str, ids))
+        if self._place.by_row:
+            return EventIds(source, lines, StringColumn.from_strings(ids))
+        return EventIds(source, sequence, id_texts(ids, sequence), given=True)
+
+    def _own_ids(
+        self, numbers: list[Any], sources: list[Any], sequence: Int64s, lines: Int64s
+    ) -> list[str] | None:
+        """The ids of events that leave them out; None where all are the sequence numbers."""
+        is_numbered = UnsetType not in set(map(type, numbers))
+        if is_numbered or not self._place.source or set(map(type, sources)) <= {UnsetType}:
+            return None
+        rows = zip(numbers, sources, self._place.names(lines), sequence.tolist(), strict=True)
+        return [
+            name if number is UNSET and source is not UNSET else str(counted)
+            for number, source, name, counted in rows
+        ]
 
     def _sources(self, given: list[Any]) -> StringColumn:
         default, distinct = self._place.source, set(given)

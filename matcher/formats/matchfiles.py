@@ -6,6 +6,10 @@ are JSON lines too, ``{"id": 1, "type": "Temp", "data": {"a8": 60}}``, of which 
 optional (the id is then the line's number) and other members are ignored, so that files for
 ``rexmq detect`` serve as well. Empty lines are skipped, and counted as lines. A line that does
 not fit is refused with its place and what was expected.
+
+Ids are printed, so that two different events of one source and id cannot be told apart: the second
+is refused, as it is wherever events are detected over (tesla.md E1). That is known of the last
+``IDS_MAX`` ids at least, and of twice as many at most. The same event again is matched again.
 """
 
 from __future__ import annotations
@@ -14,23 +18,26 @@ import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from matcher.contents import contents_of
 from matcher.errors import BadEvent, FilterError, SchemaError
 from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
 from matcher.filters.mixed import FilterBatch, MixedEvents
-from matcher.formats.files import form_of, opened, read_from, source_of
-from matcher.formats.inputs import name_of, names_file, opened_input
+from matcher.formats.files import form_of, opened, read_from, row_named, source_of
+from matcher.formats.inputs import is_regular, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Intake, Place
 from matcher.identity import number_of_id
-from matcher.model import EventBatch
+from matcher.recent import RecentIds
 from matcher.rows import inferred_type
 
 EVENTS = 4_096
 """Events read at once."""
+IDS_MAX = 1_000_000
+"""Ids remembered at least."""
 PrintedId: TypeAlias = int | str
 _Numbered: TypeAlias = tuple[int, bytes]
 _Int: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
@@ -49,6 +56,7 @@ class _EventLine(Struct, gc=False):
     """One line of a file of events."""
 
     id: str | int | UnsetType = UNSET
+    source: Any = None
     type: str | None = None
     data: dict[str, Any] = {}
 
@@ -88,19 +96,68 @@ def read_filters(path: Path) -> FilterBatch:
     return FilterBatch.of(filters)
 
 
+class _Piece(NamedTuple):
+    """Events read at once from a file of a form: their ids as printed and, with those of their
+    sources, as they are known by; their contents and their rows, or lines.
+    """
+
+    form: str
+    ids: list[PrintedId]
+    names: list[str]
+    contents: list[int]
+    rows: list[int]
+    events: MixedEvents
+
+
 def read_events(path: Path, time_unit: str = "s") -> Iterator[tuple[list[PrintedId], MixedEvents]]:
     """The events of a file of any form, some at a time, in its order, with their ids.
 
     ``time_unit`` is that of a table's times: they are read, although nothing is asked of them.
+    Raises BadEvent where an event bears the id of another one.
     """
+    known = RecentIds()
+    for piece in _pieces(path, time_unit):
+        judged = known.judge(piece.names, piece.contents)
+        for place in judged.conflicts:
+            raise _conflict(path, time_unit, piece, place)
+        known.remember(piece.names, piece.contents, IDS_MAX)
+        yield piece.ids, piece.events
+
+
+def _pieces(path: Path, time_unit: str) -> Iterator[_Piece]:
     if names_file(path):
         form_of(path)
     with opened(path) as (form, stream):
         if form == ".jsonl":
             yield from _untyped(stream, name_of(path))
         else:
-            place = Place(name_of(path), source_of(path), time_unit)
-            yield from _tabular(read_from(stream, form, place, Intake()))
+            place = Place(name_of(path), source_of(path), time_unit, by_row=True)
+            yield from _tabular(form, read_from(stream, form, place, Intake()))
+
+
+def _conflict(path: Path, time_unit: str, piece: _Piece, place: int) -> BadEvent:
+    """The error for an event that bears the id of another one, which is looked for again, unless
+    it came through a pipe.
+    """
+    other = ""
+    if is_regular(path):
+        first = next(
+            row
+            for before in _pieces(path, time_unit)
+            for row, name in zip(before.rows, before.names, strict=True)
+            if name == piece.names[place]
+        )
+        other = f", at {row_named(path, piece.form, first)}"
+    return BadEvent(
+        f"id {piece.ids[place]} is that of another event of its source{other}, "
+        f"with other contents; leave out ids that name something else",
+        row_named(path, piece.form, piece.rows[place]),
+    )
+
+
+def _name(source: str, text: str) -> str:
+    """What an event is known by; with its length before it no source begins another one's name."""
+    return f"{len(source)}:{source}{text}"
 
 
 def _constraint(parts: tuple[str, str, Any]) -> Constraint:
@@ -111,16 +168,22 @@ def _constraint(parts: tuple[str, str, Any]) -> Constraint:
     return Constraint(name, operator, operand)
 
 
-def _untyped(stream: BinaryIO, file: str) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+def _untyped(stream: BinaryIO, file: str) -> Iterator[_Piece]:
     lines = _lines(stream)
     while piece := list(itertools.islice(lines, EVENTS)):
+        rows = [number for number, _ in piece]
         read = [_event(line, number, file) for number, line in piece]
         ids: list[PrintedId] = [
             number if isinstance(event.id, UnsetType) else event.id
-            for event, (number, _) in zip(read, piece, strict=True)
+            for event, number in zip(read, rows, strict=True)
         ]
-        rows = [event.data for event in read]
-        yield ids, MixedEvents.of(rows, [event.type or "" for event in read])
+        sources = (event.source if isinstance(event.source, str) else "" for event in read)
+        names = [_name(*pair) for pair in zip(sources, map(str, ids), strict=True)]
+        contents = [hash((event.type, frozenset(event.data.items()))) for event in read]
+        events = MixedEvents.of(
+            [event.data for event in read], [event.type or "" for event in read]
+        )
+        yield _Piece(".jsonl", ids, names, contents, rows, events)
 
 
 def _event(line: bytes, number: int, file: str) -> _EventLine:
@@ -140,16 +203,21 @@ def _event(line: bytes, number: int, file: str) -> _EventLine:
     return event
 
 
-def _tabular(chunks: Iterable[Chunk]) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+def _tabular(form: str, chunks: Iterable[Chunk]) -> Iterator[_Piece]:
     for chunk in chunks:
         for batch in chunk.batches:
-            yield _ids(batch), MixedEvents.of_batch(batch)
+            texts = batch.ids.printed()
+            names = list(map(_name, batch.ids.source.tolist(), texts))
+            contents, rows = contents_of(batch).tolist(), batch.ids.sequence.tolist()
+            events = MixedEvents.of_batch(batch)
+            ids = list(map(_printed, texts))
+            yield _Piece(form, ids, names, contents, rows, events)
 
 
-def _ids(batch: EventBatch) -> list[PrintedId]:
-    """The ids of events as JSON shows them: those that are numbers as numbers."""
-    numbers = ((text, number_of_id(text)) for text in batch.ids.printed())
-    return [text if number is None else number for text, number in numbers]
+def _printed(text: str) -> PrintedId:
+    """An id as JSON shows it: one that is a number as a number."""
+    number = number_of_id(text)
+    return text if number is None else number
 
 
 def _lines(stream: BinaryIO) -> Iterator[_Numbered]:

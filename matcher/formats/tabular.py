@@ -3,7 +3,8 @@
 Beside the attributes a table has ``time`` (a timestamp, RFC 3339 text or a number of seconds) and
 may have ``type``, ``source``, ``sequence`` and ``id``; ``cause`` is written and never read back.
 What a row leaves out follows from its number, as with JSON lines: ``sequence`` is the row's
-number, from 1, ``id`` the sequence number, ``source`` the file's name.
+number, from 1, ``source`` the file's name, and ``id`` as :class:`matcher.formats.intake.Place`
+has it.
 
 What Arrow holds of an attribute becomes a column in :mod:`matcher.formats.arrowcolumns`; rows that
 are found bad there are raised or skipped together (tesla.md E5).
@@ -38,7 +39,6 @@ from matcher.model import (
     Kind,
     StringColumn,
 )
-from matcher.rows import id_texts
 
 TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
@@ -195,23 +195,34 @@ def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> E
     return EventType(name, tuple(attributes))
 
 
-def _ids(columns: Mapping[str, pa.Array], numbers: Int64s, place: Place, bad: BadRows) -> EventIds:
-    sequence = numbers
-    if SEQUENCE in columns:
-        sequence = _sequence(columns[SEQUENCE], numbers, place.file, bad)
-    source = StringColumn.constant(place.source, len(numbers))
-    if SOURCE in columns and not pa.types.is_null(columns[SOURCE].type):
-        given = _text_column(SOURCE, columns[SOURCE], place.file)
-        source = strings_of(given.fill_null(place.source), SOURCE, bad)
-    if ID not in columns or pa.types.is_null(columns[ID].type):
-        return EventIds(source, sequence)
-    texts = _text_column(ID, columns[ID], place.file)
+def _ids(columns: Mapping[str, pa.Array], rows: Int64s, place: Place, bad: BadRows) -> EventIds:
+    """Who the events of ``rows`` are."""
+    has_sequence = SEQUENCE in columns
+    sequence = _sequence(columns[SEQUENCE], rows, place.file, bad) if has_sequence else rows
+    source = StringColumn.constant(place.source, len(rows))
+    sources, texts = (_given_texts(name, columns, place.file) for name in (SOURCE, ID))
+    if sources is not None:
+        source = strings_of(sources.fill_null(place.source), SOURCE, bad)
     decimals = pa.array(sequence).cast(pa.string())
-    if texts.null_count:
-        texts = pc.coalesce(texts, decimals)
-    if texts.equals(decimals):
-        return EventIds(source, sequence)
-    return EventIds(source, sequence, id_texts(strings_of(texts, ID, bad).tolist(), sequence))
+    own = decimals
+    if sources is not None and place.source:
+        is_ours = sources.is_valid()
+        if has_sequence:
+            is_ours = pc.and_(is_ours, columns[SEQUENCE].is_null())
+        own = pc.if_else(is_ours, pa.array(place.names(rows), pa.string()), decimals)
+    named = own if texts is None else pc.coalesce(texts, own)
+    if place.by_row:
+        return EventIds(source, rows, strings_of(named, ID, bad))
+    if named is decimals or named.equals(decimals):
+        return EventIds(source, sequence, given=has_sequence or texts is not None)
+    return EventIds(source, sequence, strings_of(named, ID, bad))
+
+
+def _given_texts(name: str, columns: Mapping[str, pa.Array], file: str) -> pa.Array | None:
+    """A column of texts, null where one is left out; None where all are."""
+    if name not in columns or pa.types.is_null(columns[name].type):
+        return None
+    return _text_column(name, columns[name], file)
 
 
 def _sequence(column: pa.Array, rows: Int64s, file: str, bad: BadRows) -> Int64s:

@@ -28,6 +28,7 @@ from rules.engine import growth, snapshots
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.chooser import Chooser
 from rules.engine.clock import portions
+from rules.engine.conflict import Conflict
 from rules.engine.deferred import Deferred
 from rules.engine.engine import NOTHING, Detections
 from rules.engine.interner import Interner
@@ -96,6 +97,15 @@ class CdpEngine:
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
         return self._pending.dropped
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        return self._pending.conflicts
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        return self._pending.repeats.take_conflict()
 
     @property
     def entered(self) -> int:

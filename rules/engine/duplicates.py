@@ -3,14 +3,21 @@
 Law 1: exact. An event is dropped exactly when one with the same source and the same printed id
 was accepted before and is still remembered; nothing is decided by a hash alone.
 
-Law 2: a number costs one bit where a source's numbers follow one another: they are kept in blocks
-of 64, found by a hash table. Their order does not matter; a source whose types arrive in batches
-of their own gives its numbers out of order all the time.
+Law 2: a repeat is a duplicate if it is the same event again: of the same type and time, with the
+same values. It is in *conflict* if it is another one: id 7 of a source at 1 s with 20 degrees, and
+at 2 s with 50. What is compared is a digest of 64 bits, kept for explicit ids alone, as long as the
+id is. Beyond that a repeat counts as a duplicate: of an event that was numbered here and not by
+whoever made it, or, where ``resume`` was given what a process with other digests kept, of any.
 
-Law 3: bounded by the caller. An engine says with :meth:`DuplicateFilter.forget` what none of its
+Law 3: a number costs one bit where a source's numbers follow one another: they are kept in blocks
+of 64, found by a hash table. Their order does not matter; a source whose types arrive in batches
+of their own gives its numbers out of order all the time. An explicit number costs a record more.
+
+Law 4: bounded by the caller. An engine says with :meth:`DuplicateFilter.forget` what none of its
 rules can see any more; at most about twice what is younger is remembered, in at most 64 bytes for
-a numbered event. Names of sources are kept for good. A repeat bears the time of its original, so
-once that is forgotten here the repeat too is older than anything the engine still looks at.
+a numbered event, and 128 more where the number is explicit. Names of sources are kept for good. A
+repeat bears the time of its original, so once that is forgotten here the repeat too is older than
+anything the engine still looks at.
 """
 
 from __future__ import annotations
@@ -19,73 +26,107 @@ import itertools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from matcher.contents import NOT_KEPT, SEED, contents_of
 from matcher.identity import number_of_id
-from matcher.model import AnyArray, Bools, EventBatch, EventIds, Int64s, StringColumn
-from rules.engine.kernels.layout import BLOCK
-from rules.engine.kernels.seen import accept, move
+from matcher.model import AnyArray, Bools, EventBatch, Int64s, StringColumn, UInt64s
+from rules.engine.conflict import Conflict
+from rules.engine.kernels.layout import BLOCK, HELD
+from rules.engine.kernels.seen import (
+    CONFLICT,
+    NEW,
+    REPEAT,
+    accept,
+    accept_explicit,
+    move,
+    move_held,
+)
+from rules.engine.tables import grown
 
 BLOCKS_MIN = 64
-"""The least length of the table of blocks."""
+"""The least length of the tables of blocks and of explicit numbers."""
 SWEEP_MIN = 4_096
 """Fewer remembered blocks and names than this are not worth a sweep."""
 
 
+_NAMED = np.dtype([("time", np.int64), ("contents", np.uint64)])
+
+
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What a filter remembers, as plain data: sources by number, blocks, named ids with their
-    sources and times.
+    """What a filter remembers, as plain data: sources by number, blocks, explicit numbers, named
+    ids with their sources, times and contents; and the seed of the digests of contents.
     """
 
     dropped: int
+    conflicts: int
     sources: tuple[str, ...]
     blocks: AnyArray
-    names: tuple[tuple[int, str, int], ...]
+    held: AnyArray
+    names: tuple[tuple[int, str, int, int], ...]
+    seed: int
 
 
 class DuplicateFilter:
-    """Remembers which events were accepted; ``dropped`` counts those that were not.
+    """Remembers which events were accepted; ``dropped`` counts those that were not, ``conflicts``
+    those of them that were in conflict (Law 2).
 
     Whoever takes numbered events in by kernels of its own enters them into ``table`` there (see
     ``kernels.seen``), under the numbers of their sources here; ``grow`` when it lacks room.
     """
 
     def __init__(self) -> None:
-        self.dropped = 0
+        self.dropped = self.conflicts = 0
+        self._conflict: Conflict | None = None  # the first that was not taken
         self._source_numbers: dict[str, int] = {}
         self.table: AnyArray = _table(BLOCKS_MIN)
-        self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, with their times,
-        self._named = 0  # by source; and how many they are
+        self._held: AnyArray = _table(BLOCKS_MIN, HELD)  # explicit numbers
+        self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, by source, and
+        self._known: AnyArray = np.empty(BLOCKS_MIN, _NAMED)  # where what is known of them stands
+        self._named = 0  # how many they are
         self._sweep_above = SWEEP_MIN
         self._dictionary: tuple[str, ...] = ()
         self._dictionary_sources: Int64s = np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        """Blocks of numbers, and ids that are no numbers, that are remembered."""
-        return int(self.table[-1]["source"]) + self._named
+        """Blocks of numbers, explicit numbers, and other ids, that are remembered."""
+        return int(self.table[-1]["source"]) + int(self._held[-1]["source"]) + self._named
 
     def kept(self) -> Remembered:
         """All that it remembers; shares no memory with it."""
-        blocks = self._blocks()
+        known = self._known[: self._named].tolist()
         names = tuple(
-            (source, text, time)
+            (source, text, *known[place])
             for source, own in self._names.items()
-            for text, time in own.items()
+            for text, place in own.items()
         )
-        return Remembered(self.dropped, tuple(self._source_numbers), blocks, names)
+        return Remembered(
+            self.dropped,
+            self.conflicts,
+            tuple(self._source_numbers),
+            self._blocks(),
+            self._explicit(),
+            names,
+            SEED,
+        )
 
     def resume(self, kept: Remembered) -> None:
         """Remember this, and nothing else."""
-        self.dropped = kept.dropped
+        self.dropped, self.conflicts = kept.dropped, kept.conflicts
         self._source_numbers = {name: number for number, name in enumerate(kept.sources)}
         self._dictionary = ()
+        is_ours = kept.seed == SEED
         self._fill(kept.blocks)
-        self._names = {}
-        for source, text, time in kept.names:
-            self._names.setdefault(source, {})[text] = time
-        self._named = len(kept.names)
+        self._fill_explicit(kept.held if is_ours else kept.held[:0])
+        self._names, self._named = {}, len(kept.names)
+        self._known = np.empty(max(BLOCKS_MIN, self._named), _NAMED)
+        for place, (source, text, time, contents) in enumerate(kept.names):
+            self._names.setdefault(source, {})[text] = place
+            self._known[place] = time, contents if is_ours else NOT_KEPT
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
     def accept(self, batch: EventBatch) -> EventBatch:
@@ -97,15 +138,20 @@ class DuplicateFilter:
         if len(batch) == 0:
             return batch
         sources = self.numbers(batch.ids.source)[batch.ids.source.codes]
-        if batch.ids.text is None and batch.ids.digest is None:
-            fresh = self._accept_numbers(sources, batch.ids.sequence, batch.time)
+        if batch.ids.are_explicit or batch.ids.digest is not None:
+            fresh = self._accept_named(sources, batch)
         else:
-            fresh = self._accept_printed(sources, batch.ids, batch.time)
+            fresh = self._accept_numbers(sources, batch.ids.sequence, batch.time)
         taken = int(np.count_nonzero(fresh))
         if taken == len(batch):
             return batch
         self.dropped += len(batch) - taken
         return batch.take(fresh)
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        conflict, self._conflict = self._conflict, None
+        return conflict
 
     def number(self, source: str) -> int:
         """The number of a source in the table."""
@@ -120,8 +166,10 @@ class DuplicateFilter:
         return self._dictionary_sources
 
     def grow(self) -> None:
-        """Give the table room for more."""
+        """Give the tables room for more."""
         self._fill(self._blocks())
+        if 2 * (int(self._held[-1]["source"]) + 1) > len(self._held) - 1:
+            self._fill_explicit(self._explicit())
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
@@ -131,14 +179,25 @@ class DuplicateFilter:
         """
         if len(self) <= self._sweep_above:
             return
-        blocks = self._blocks()
+        blocks, held = self._blocks(), self._explicit()
         self._fill(blocks[blocks["newest"] >= before])
-        self._names = {
-            source: {text: time for text, time in own.items() if time >= before}
-            for source, own in self._names.items()
-        }
-        self._named = sum(map(len, self._names.values()))
+        self._fill_explicit(held[held["time"] >= before])
+        self._forget_names(before)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
+
+    def _forget_names(self, before: int) -> None:
+        """The same of ids that are no numbers; what is known of the others moves together."""
+        places: list[int] = []
+        is_young = (self._known["time"] >= before).tolist()
+        for source, own in self._names.items():
+            young = [(text, place) for text, place in own.items() if is_young[place]]
+            first = len(places)
+            places += (place for _, place in young)
+            self._names[source] = {text: first + rank for rank, (text, _) in enumerate(young)}
+        self._named = len(places)
+        known = np.empty(max(BLOCKS_MIN, 2 * self._named), _NAMED)
+        known[: self._named] = self._known[places]
+        self._known = known
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
         """Which numbered events are new."""
@@ -158,54 +217,135 @@ class DuplicateFilter:
 
     def _fill(self, blocks: AnyArray) -> None:
         """Take a table that has room, with just these blocks in it."""
-        self.table = _table(max(BLOCKS_MIN, 1 << (4 * len(blocks)).bit_length()))
+        self.table = _table(_length(len(blocks)))
         move(blocks, self.table)
 
-    def _accept_printed(self, sources: Int64s, ids: EventIds, times: Int64s) -> Bools:
-        """Which events are new, by printed ids; a decimal text is a number."""
-        texts = ids.printed()
+    def _explicit(self) -> AnyArray:
+        """The explicit numbers, in no order."""
+        held = self._held[:-1]
+        found: AnyArray = held[held["contents"] != NOT_KEPT]
+        return found
+
+    def _fill_explicit(self, held: AnyArray) -> None:
+        """Take a table that has room, with just these explicit numbers in it."""
+        self._held = _table(_length(len(held)), HELD)
+        move_held(held, self._held)
+
+    def _accept_named(self, sources: Int64s, batch: EventBatch) -> Bools:
+        """Which events are new, by ids that are compared where they are explicit."""
+        ids, count = batch.ids, len(batch)
+        contents = contents_of(batch) if ids.are_explicit else np.full(count, NOT_KEPT, np.uint64)
+        events = _Events(sources, batch.time, contents)
+        if ids.text is None and ids.digest is None:
+            judged = self._judge_numbers(events, ids.sequence)
+        else:
+            judged = self._judge_texts(events, ids.printed())
+        in_conflict = np.flatnonzero(judged.verdicts == CONFLICT)
+        if len(in_conflict):
+            self.conflicts += len(in_conflict)
+            place = int(in_conflict[0])
+            one, before = batch.event(place), int(judged.before[place])
+            found = Conflict(one.source, one.id, one.type, one.time, before)
+            self._conflict = self._conflict or found
+        fresh: Bools = judged.verdicts == NEW
+        return fresh
+
+    def _judge_texts(self, events: _Events, texts: Sequence[str]) -> _Judged:
+        """Judge events by printed ids; a decimal text is a number."""
         found = {
             place: number
             for place in _perhaps_numbers(texts)
             if (number := number_of_id(texts[place])) is not None
         }
         if not found:
-            return self._accept_names(sources, texts, times)
-        fresh, is_number = np.empty(len(texts), np.bool_), np.zeros(len(texts), np.bool_)
-        is_number[list(found)] = True
+            return self._judge_names(events, texts)
         numbers = np.array(list(found.values()), np.int64)
-        fresh[is_number] = self._accept_numbers(sources[is_number], numbers, times[is_number])
+        if len(found) == len(texts):
+            return self._judge_numbers(events, numbers)
+        is_number = np.zeros(len(texts), np.bool_)
+        is_number[list(found)] = True
         others = list(itertools.compress(texts, (~is_number).tolist()))
-        fresh[~is_number] = self._accept_names(sources[~is_number], others, times[~is_number])
-        return fresh
+        judged = _Judged.empty(len(texts))
+        judged.put(is_number, self._judge_numbers(events.take(is_number), numbers))
+        judged.put(~is_number, self._judge_names(events.take(~is_number), others))
+        return judged
 
-    def _accept_names(self, sources: Int64s, texts: Sequence[str], times: Int64s) -> Bools:
-        """Which events are new by ids that are no numbers."""
-        if self._are_all_new(sources, texts, times):
-            self._named += len(texts)
-            return np.ones(len(texts), np.bool_)
-        fresh = np.zeros(len(texts), np.bool_)
-        rows = zip(sources.tolist(), texts, times.tolist(), strict=True)
-        for place, (source, text, time) in enumerate(rows):
-            known = self._names.setdefault(source, {})
-            if text not in known:
-                known[text] = time
-                fresh[place] = True
-        self._named += int(np.count_nonzero(fresh))
-        return fresh
+    def _judge_numbers(self, events: _Events, numbers: Int64s) -> _Judged:
+        """Judge events by explicit numbers."""
+        judged, done = _Judged.empty(len(numbers)), 0
+        sources, times, contents = events
+        while True:
+            table, held = self.table, self._held
+            done = accept_explicit(table, held, sources, numbers, contents, times, *judged, done)
+            if done == len(numbers):
+                return judged
+            self.grow()
 
-    def _are_all_new(self, sources: Int64s, texts: Sequence[str], times: Int64s) -> bool:
+    def _judge_names(self, events: _Events, texts: Sequence[str]) -> _Judged:
+        """Judge events by ids that are no numbers."""
+        judged, top = _Judged.empty(len(texts)), self._named
+        if top + len(texts) > len(self._known):
+            self._known = grown(self._known, 2 * (top + len(texts)))
+        coming = self._known[top : top + len(texts)]
+        coming["time"], coming["contents"] = events.times, events.contents
+        if self._are_all_new(events.sources, texts):
+            judged.verdicts[:] = NEW
+            return judged
+        known = self._known
+        rows = zip(events.sources.tolist(), texts, events.contents.tolist(), strict=True)
+        for place, (source, text, contents) in enumerate(rows):
+            own = self._names.setdefault(source, {})
+            other = own.setdefault(text, self._named)
+            if other == self._named:
+                known[self._named] = known[top + place]
+                self._named += 1
+                judged.verdicts[place] = NEW
+            elif contents and known[other]["contents"] not in (NOT_KEPT, contents):
+                judged.verdicts[place] = CONFLICT
+                judged.before[place] = known[other]["time"]
+        return judged
+
+    def _are_all_new(self, sources: Int64s, texts: Sequence[str]) -> bool:
         """Whether events are all of one source and all new, as nearly always; then they are
         remembered, without a look at each.
         """
         if not len(sources) or (sources != sources[0]).any():
             return False
         known = self._names.setdefault(int(sources[0]), {})
-        coming = dict(zip(texts, times.tolist(), strict=True))
+        coming = dict(zip(texts, range(self._named, self._named + len(texts)), strict=True))
         if len(coming) < len(texts) or not known.keys().isdisjoint(coming):
             return False
         known |= coming
+        self._named += len(texts)
         return True
+
+
+class _Events(NamedTuple):
+    """Events to be judged: the numbers of their sources, their times and their contents."""
+
+    sources: Int64s
+    times: Int64s
+    contents: UInt64s
+
+    def take(self, mask: Bools) -> _Events:
+        """Some of them."""
+        return _Events(self.sources[mask], self.times[mask], self.contents[mask])
+
+
+class _Judged(NamedTuple):
+    """What events are, int8[n], and of those in conflict when the other event was, int64[n]."""
+
+    verdicts: npt.NDArray[np.int8]
+    before: Int64s
+
+    @classmethod
+    def empty(cls, length: int) -> _Judged:
+        """Repeats, so many."""
+        return cls(np.full(length, REPEAT, np.int8), np.zeros(length, np.int64))
+
+    def put(self, mask: Bools, some: _Judged) -> None:
+        """Take over what some of them are."""
+        self.verdicts[mask], self.before[mask] = some
 
 
 def _perhaps_numbers(texts: Sequence[str]) -> list[int]:
@@ -215,6 +355,11 @@ def _perhaps_numbers(texts: Sequence[str]) -> list[int]:
     return [place for place, one in enumerate(map(operator.or_, digits, below)) if one]
 
 
-def _table(length: int) -> AnyArray:
-    """An empty table of so many blocks, a power of two."""
-    return np.zeros(length + 1, BLOCK)
+def _table(length: int, dtype: np.dtype[Any] = BLOCK) -> AnyArray:
+    """An empty table of so many records, a power of two."""
+    return np.zeros(length + 1, dtype)
+
+
+def _length(records: int) -> int:
+    """How long a table is that has room for so many records, and as many again."""
+    return max(BLOCKS_MIN, 1 << (4 * records).bit_length())

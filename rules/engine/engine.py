@@ -20,6 +20,7 @@ from typing import Protocol
 import numpy as np
 
 from matcher.model import Event, EventBatch, Int64s
+from rules.engine.conflict import Conflict
 from rules.pattern import RuleSet
 
 
@@ -65,7 +66,9 @@ class Detector(Protocol):
     terminators).
 
     ``push`` takes events in any order; a repeat of a (source, id) already seen is dropped and
-    counted (E1). Events of types that no rule uses are dropped at once.
+    counted (E1). It is in conflict where it is explicit and of other contents than the first
+    (:mod:`rules.engine.duplicates`, Law 2); what becomes of that is the host's to say, which asks
+    ``take_conflict`` after it has pushed. Events of types that no rule uses are dropped at once.
 
     ``advance`` evaluates and gives the composite events in order. Its argument is one mark for
     all types, or a mapping from type names to marks (a type that is absent promises nothing;
@@ -92,6 +95,15 @@ class Detector(Protocol):
     @property
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
+        ...
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        ...
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
         ...
 
     @property

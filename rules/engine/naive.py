@@ -20,6 +20,7 @@ from matcher.identity import RULE_SOURCE, composite_key
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, Value
 from rules.engine import timers
 from rules.engine.catalogue import Catalogue, Deployed
+from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections
 from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, occurrences
 from rules.engine.naive_match import matches, matches_together
@@ -63,10 +64,11 @@ class NaiveEngine:
         self._history: dict[str, list[Occurrence]] = {}  # by type
         self._at: dict[int, list[Occurrence]] = {}  # the same by time
         self._consumed: dict[str, set[Occurrence]] = {}  # by rule
-        self._seen: set[tuple[str, str]] = set()
+        self._seen: dict[tuple[str, str], Occurrence] = {}
         self._least: int | None = None  # times of the input
         self._greatest: int | None = None
-        self._duplicates = 0
+        self._duplicates = self._conflicts = 0
+        self._conflict: Conflict | None = None
 
     @property
     def marks(self) -> Mapping[str, int]:
@@ -81,6 +83,16 @@ class NaiveEngine:
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
         return self._duplicates
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        return self._conflicts
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        conflict, self._conflict = self._conflict, None
+        return conflict
 
     @property
     def parts(self) -> Sequence[Collection[str]]:
@@ -117,11 +129,19 @@ class NaiveEngine:
         if known is None:
             return  # no rule uses the type
         for event in occurrences(batch):
-            if (event.source, event.id) in self._seen:  # E1
-                self._duplicates += 1
-                continue
-            self._seen.add((event.source, event.id))
-            self._keep(event)
+            first = self._seen.setdefault((event.source, event.id), event)
+            if first is event:
+                self._keep(event)
+            else:
+                self._drop(event, first)
+
+    def _drop(self, event: Occurrence, first: Occurrence) -> None:
+        """Count an event whose source and id another one bears (E1)."""
+        self._duplicates += 1
+        if event.is_explicit and first.is_explicit and event.contents != first.contents:
+            self._conflicts += 1
+            found = Conflict(event.source, event.id, event.type.name, event.time, first.time)
+            self._conflict = self._conflict or found
 
     def advance(self, marks: int | Mapping[str, int]) -> Detections:
         """Evaluate every rule at every instant before its mark, in order of time (S14)."""

@@ -43,8 +43,9 @@ ELSEWHERE = (TIME_MIN, -1)
 class Occurrence:
     """One event; equal only to itself.
 
-    ``text`` and ``digest`` as in :class:`matcher.model.EventIds`; ``values`` in the order of the
-    schema; ``causes`` the events of the match, terminator first, empty for a primitive event.
+    ``text`` and ``digest`` as in :class:`matcher.model.EventIds`, ``is_explicit`` whether it came
+    with its id; ``values`` in the order of the schema; ``causes`` the events of the match,
+    terminator first, empty for a primitive event.
     """
 
     type: EventType
@@ -56,6 +57,12 @@ class Occurrence:
     order: Order
     values: tuple[Value, ...]
     causes: tuple[Occurrence, ...] = ()
+    is_explicit: bool = False
+
+    @property
+    def contents(self) -> tuple[Any, ...]:
+        """What a repeat has in common with the event that it repeats (E1)."""
+        return self.type.name, self.time, self.values
 
     @property
     def id(self) -> str:
@@ -93,6 +100,7 @@ def occurrences(batch: EventBatch, *, ticks: bool = False) -> Iterator[Occurrenc
             None if high_low is None else (high_low[0], high_low[1]),
             TICK if ticks else order,
             tuple(column[place] for column in columns),
+            is_explicit=ids.are_explicit,
         )
 
 

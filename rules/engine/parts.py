@@ -32,6 +32,7 @@ from matcher.errors import SchemaError
 from matcher.model import EventBatch, Int64s
 from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.cdp import CdpEngine
+from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.engine.merged import Merged, Ranked
@@ -82,6 +83,15 @@ class PartedEngine:
     def duplicates(self) -> int:
         """How many pushed events were dropped as repeats (E1)."""
         return self._repeats.dropped
+
+    @property
+    def conflicts(self) -> int:
+        """How many of these were other events than those that bear their ids (E1)."""
+        return self._repeats.conflicts
+
+    def take_conflict(self) -> Conflict | None:
+        """The first conflict since the last call, if there was one."""
+        return self._repeats.take_conflict()
 
     @property
     def parts(self) -> tuple[tuple[str, ...], ...]:

@@ -126,6 +126,11 @@ class Pending:
         return self.repeats.dropped + self._counters[layout.DROPPED]
 
     @property
+    def conflicts(self) -> int:
+        """How many of these were in conflict with what bears their ids."""
+        return self.repeats.conflicts
+
+    @property
     def times(self) -> tuple[int, int] | None:
         """The least and the greatest time of all events that came; None before the first."""
         self.settle()
@@ -200,7 +205,7 @@ class Pending:
         self.settle()
         seen = None
         if not (is_new or self._is_trusting):
-            if batch.ids.text is None and batch.ids.digest is None:
+            if not batch.ids.are_explicit and batch.ids.digest is None:
                 seen = self.repeats.numbers(batch.ids.source)
             else:
                 self.note(times_of(batch))

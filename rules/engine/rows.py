@@ -107,13 +107,15 @@ class Sources:
 
 
 def row_of(batch: EventBatch) -> Row | None:
-    """The event of a batch that comes alone and is known by its number; None for any other."""
+    """The event of a batch that comes alone and is known by the number that it was given here; None
+    for any other.
+    """
     if len(batch) != 1:
         return None
     if isinstance(batch, Single):
         return batch.row if batch.row.text is None else None
     ids = batch.ids
-    if ids.text is not None or ids.digest is not None:
+    if ids.are_explicit or ids.digest is not None:
         return None
     values = tuple(
         column[0] if isinstance(column, StringColumn) else column.item() for column in batch.columns

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from itertools import islice
@@ -26,6 +26,7 @@ from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, Event, EventBatch, E
 from matcher.times import time_text
 from rules.checking.dependencies import arrange
 from rules.engine import Detections, make, timers
+from rules.engine.conflict import Conflict, refuse
 from rules.engine.naive_events import COMPOSITE, Occurrence, occurrences
 from rules.errors import Problem, RuleErrors, did_you_mean
 from rules.pattern import Rule, RuleSet
@@ -82,7 +83,9 @@ class Recording:
     """Events, and the rules that were run over them.
 
     ``batches`` in any order; ``since`` says from when the rules hold. ``engine`` is a name of
-    ``rules.engine.ENGINES``. Raises what the engine raises.
+    ``rules.engine.ENGINES``. Raises what the engine raises, and what ``on_conflict`` does where an
+    id repeats with other contents: by default, EventError. ``duplicates`` and ``conflicts`` are as
+    the engine has them.
     """
 
     def __init__(
@@ -92,10 +95,12 @@ class Recording:
         *,
         since: Since = None,
         engine: str = "auto",
+        on_conflict: Callable[[Conflict], None] = refuse,
     ) -> None:
+        self.duplicates = self.conflicts = 0
         self.rules = {rule.name: rule for rule in arrange(rules.rules).rules}
         self._since = since
-        self._batches, self._detections = self._detect(rules, batches, engine)
+        self._batches, self._detections = self._detect(rules, batches, engine, on_conflict)
         self._timelines: dict[str, Timeline] = {}
         self._firings: dict[str, list[Firing]] | None = None
 
@@ -228,7 +233,11 @@ class Recording:
     # --- the run -----------------------------------------------------------------------------
 
     def _detect(
-        self, rules: RuleSet, batches: Iterable[EventBatch], engine: str
+        self,
+        rules: RuleSet,
+        batches: Iterable[EventBatch],
+        engine: str,
+        on_conflict: Callable[[Conflict], None],
     ) -> tuple[list[EventBatch], Detections]:
         detector = make(engine)
         groups: dict[int, list[Rule]] = {}
@@ -240,8 +249,11 @@ class Recording:
         kept = []
         for batch in batches:
             detector.push(batch)
+            if (conflict := detector.take_conflict()) is not None:
+                on_conflict(conflict)
             kept.append(batch)
         detections = detector.advance(TIME_MAX)
+        self.duplicates, self.conflicts = detector.duplicates, detector.conflicts
         if detector.duplicates:
             used = {type_.name for rule in rules.rules for type_ in rule.used_types}
             kept = _without_repeats(kept, used)

@@ -298,6 +298,15 @@ BLOCK = np.dtype(
         ("newest", _I),  # the greatest time of its events
     ]
 )
+HELD = np.dtype(
+    [
+        # An explicit number of a source, and a digest of what its event holds, see ``seen``.
+        ("source", _I),
+        ("number", _I),
+        ("contents", np.uint64),  # 0: an empty place
+        ("time", _I),
+    ]
+)
 # Words of a parcel: a batch that is to be taken in. Its columns are given by their addresses.
 PARCEL_TYPE, PARCEL_COUNT, PARCEL_WIDTH = 0, 1, 2
 PARCEL_DONE = 3  # events that are taken in

@@ -2,6 +2,9 @@
 
 The table is open-addressed and never more than half full. A block without a bit is an empty place.
 The last record is no block: its ``source`` says how many of the others are in use.
+
+Explicit numbers are in a second table too, of the same kind, with what their events hold: each in a
+record of its own, those of a block next to one another.
 """
 
 from __future__ import annotations
@@ -9,6 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from rules.engine.kernels.compiled import kernel, part
+
+REPEAT, NEW, CONFLICT = 0, 1, 2
+"""What an event is: one that came before, one that did not, or another of the same id."""
 
 
 @part
@@ -79,3 +85,63 @@ def move(blocks, target) -> None:  # type: ignore[no-untyped-def]
         target[place].bits = blocks[number].bits
         target[place].newest = blocks[number].newest
     target[len(target) - 1].source = len(blocks)
+
+
+@part
+def place_of_held(held, source: int, number: int) -> np.int64:  # type: ignore[no-untyped-def]
+    """Where the table of explicit numbers has, or would have, one."""
+    mask = np.uint64(len(held) - 2)
+    mixed = np.uint64(number >> 6) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    place = ((mixed ^ (mixed >> np.uint64(29))) + np.uint64(number & 63)) & mask
+    while held[place].contents != 0 and (
+        held[place].source != source or held[place].number != number
+    ):
+        place = (place + np.uint64(1)) & mask
+    return np.int64(place)
+
+
+@kernel
+def accept_explicit(  # type: ignore[no-untyped-def]
+    blocks, held, sources, numbers, contents, times, verdicts, before, first: int
+) -> int:
+    """Enter events from the ``first`` on, as ``accept`` does, and write what each is into
+    ``verdicts``, int8[n]; of a CONFLICT, into ``before``, when the other event was.
+
+    ``contents`` are the digests, uint64[n], none of them 0. Of one that came before without a
+    digest nothing is known: it is a REPEAT.
+    """
+    for event in range(first, len(numbers)):
+        source, number = sources[event], numbers[event]
+        last = len(held) - 1
+        if 2 * (held[last].source + 1) > last:
+            return event
+        place = enter_block(blocks, source, number >> 6, times[event])
+        if place < 0:
+            return event
+        is_new = enter_number(blocks, place, number, times[event])
+        place = place_of_held(held, source, number)
+        verdicts[event] = REPEAT
+        if is_new:
+            verdicts[event] = NEW
+            held[last].source += 1
+            held[place].source = source
+            held[place].number = number
+            held[place].contents = contents[event]
+            held[place].time = times[event]
+        elif held[place].contents != 0 and held[place].contents != contents[event]:
+            verdicts[event] = CONFLICT
+            before[event] = held[place].time
+    return len(numbers)
+
+
+@kernel
+def move_held(held, target) -> None:  # type: ignore[no-untyped-def]
+    """Enter explicit numbers into another table, which is empty and has room."""
+    for number in range(len(held)):
+        place = place_of_held(target, held[number].source, held[number].number)
+        target[place].source = held[number].source
+        target[place].number = held[number].number
+        target[place].contents = held[number].contents
+        target[place].time = held[number].time
+    target[len(target) - 1].source = len(held)
