@@ -107,8 +107,9 @@ class RecordedEvents:
         yield Step(tuple(rest), TIME_MAX)
 
     def refuse(self, conflict: Conflict | None) -> None:
-        """Raise BadEvent, with the places of both events, for ids that an engine has found to
-        repeat with other contents; nothing where bad events are skipped, or there is none.
+        """Raise BadEvent, with the places of both events, where an engine has found an id to
+        repeat with other contents; do nothing where there is no conflict, or bad events are
+        skipped.
         """
         if conflict is None or self._skips_bad:
             return

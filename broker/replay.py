@@ -3,7 +3,9 @@
 Each source of the recording is a publisher of its own. All of them advance together, a slice of
 event time after another, and each promises the time that the next slice starts at: rules over
 several sources fire as the recording goes on, and no source runs ahead of the others. Ids are
-kept; sequence numbers are given anew, in order of time, so that a file can be published twice.
+kept; sequence numbers are given anew, in order of time. So a file that is published again brings
+the same events again, which are duplicates; and those of two files that have no ids are no
+duplicates of one another, though one ``name`` is given to both.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def replay(
     """
     pace, publishers = None if speed is None else Pace(speed), account.publishers
     with ExitStack() as stack:
-        for one in slices(events, None if pace is None else pace.span):
+        span = None if pace is None else pace.span
+        for one in slices(events, span, is_renamed=name is not None):
             if pace is not None:
                 pace.wait(one.start)
             for source, batches in _by_source(one.batches, name):
@@ -103,8 +106,14 @@ def replay(
                 publisher.promise(one.next_start)
 
 
-def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:
-    """The events in order of time, in slices of at most SLICE_EVENTS_MAX, or ``span`` us."""
+def slices(
+    events: RecordedEvents, span: int | None, *, is_renamed: bool = False
+) -> Iterator[Slice]:
+    """The events in order of time, in slices of at most SLICE_EVENTS_MAX, or ``span`` us.
+
+    Where they are to be of another source (``is_renamed``), the numbers of those without ids say
+    which file they are of, as they do where a file names sources (matcher.formats.intake.Place).
+    """
     waiting: list[EventBatch] = []
     for step in events.steps():
         waiting = [batch for batch in (*waiting, *step.batches) if len(batch)]
@@ -119,7 +128,8 @@ def slices(events: RecordedEvents, span: int | None) -> Iterator[Slice]:
         for first, last in itertools.pairwise(cuts):
             rows = ready[first:last]
             following = times[ready[last]] if last < len(ready) else min(step.mark, TIME_MAX - 1)
-            yield Slice(_select(waiting, rows), int(times[rows[0]]), int(following))
+            chosen = _select(waiting, rows, is_renamed=is_renamed)
+            yield Slice(chosen, int(times[rows[0]]), int(following))
         waiting = [batch.take(batch.time >= step.mark) for batch in waiting]
 
 
@@ -140,7 +150,7 @@ def cuts_of(times: Int64s, span: int | None) -> list[int]:
     return cuts
 
 
-def _select(batches: Sequence[EventBatch], rows: Int64s) -> list[EventBatch]:
+def _select(batches: Sequence[EventBatch], rows: Int64s, *, is_renamed: bool) -> list[EventBatch]:
     """The events at ``rows`` of the concatenated batches, numbered in the order of ``rows``."""
     starts = np.cumsum([0, *map(len, batches)])
     owners = np.searchsorted(starts, rows, side="right") - 1
@@ -148,8 +158,12 @@ def _select(batches: Sequence[EventBatch], rows: Int64s) -> list[EventBatch]:
     for owner in np.unique(owners).tolist():
         places = np.flatnonzero(owners == owner)
         batch = batches[owner].take(rows[places] - starts[owner])
-        text = StringColumn.from_strings(batch.ids.printed())
-        chosen.append(replace(batch, ids=EventIds(batch.ids.source, places, text)))
+        texts = batch.ids.printed()
+        if is_renamed and not batch.ids.are_explicit and batch.ids.digest is None:
+            pairs = zip(batch.ids.source.tolist(), texts, strict=True)
+            texts = [f"{source}:{text}" for source, text in pairs]
+        ids = EventIds(batch.ids.source, places, StringColumn.from_strings(texts))
+        chosen.append(replace(batch, ids=ids))
     return chosen
 
 

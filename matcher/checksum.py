@@ -21,6 +21,7 @@ import numpy as np
 from matcher.model import Column, EventBatch, StringColumn, UInt64s
 
 GOLDEN = 0x9E3779B97F4A7C15
+_MASK = 2**64 - 1
 
 
 def checksum(batch: EventBatch) -> int:
@@ -32,7 +33,7 @@ def event_hashes(batch: EventBatch) -> UInt64s:
     """The hash of each event: uint64[n]."""
     hashes = np.full(len(batch), text_number(batch.type.name), np.uint64)
     for numbers in _numbers(batch):
-        hashes = mix(hashes * np.uint64(GOLDEN) + numbers)
+        hashes = _mix(hashes * np.uint64(GOLDEN) + numbers)
     return hashes
 
 
@@ -61,7 +62,7 @@ def _of_column(column: Column) -> UInt64s:
     return column.view(np.uint64)
 
 
-def mix(numbers: UInt64s) -> UInt64s:
+def _mix(numbers: UInt64s) -> UInt64s:
     """The finishing step of SplitMix64 (public domain, S. Vigna): every bit stirs every other."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -7,48 +7,51 @@ an id repeats, contents (:mod:`matcher.contents`) tell the same event again from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+Held = TypeVar("Held")
+"""What an event holds, so far as it tells events apart."""
 
 
-class Judged(NamedTuple):
+class Judged(NamedTuple, Generic[Held]):
     """Places among events that were looked at: of the ``new``, None where all are; and of those in
-    ``conflict`` with one of the same id that came before. Others repeat what came before.
+    conflict with one of the same id that came before, with what that held. Others repeat one.
     """
 
     new: list[int] | None
-    conflicts: list[int]
+    conflicts: list[tuple[int, Held]]
 
 
-class RecentIds:
+class RecentIds(Generic[Held]):
     """What was seen of one source, or of whatever else ids are unique in."""
 
     def __init__(self) -> None:
-        self._young: dict[str, int] = {}
-        self._old: dict[str, int] = {}
+        self._young: dict[str, Held] = {}
+        self._old: dict[str, Held] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def judge(self, ids: Sequence[str], contents: Sequence[int]) -> Judged:
-        """What events are, by their ids and contents; nothing is remembered."""
+    def judge(self, ids: Sequence[str], held: Sequence[Held]) -> Judged[Held]:
+        """What events are, by their ids and what they hold; nothing is remembered."""
         distinct = set(ids)
         is_known = not (
             self._young.keys().isdisjoint(distinct) and self._old.keys().isdisjoint(distinct)
         )
         if not is_known and len(distinct) == len(ids):
             return Judged(None, [])
-        new, conflicts, here = [], [], dict[str, int]()
-        for place, (one, held) in enumerate(zip(ids, contents, strict=True)):
+        new, conflicts, here = list[int](), list[tuple[int, Held]](), dict[str, Held]()
+        for place, (one, own) in enumerate(zip(ids, held, strict=True)):
             before = self._young.get(one, self._old.get(one, here.get(one)))
             if before is None:
-                here[one] = held
+                here[one] = own
                 new.append(place)
-            elif before != held:
-                conflicts.append(place)
+            elif before != own:
+                conflicts.append((place, before))
         return Judged(new, conflicts)
 
-    def remember(self, ids: Sequence[str], contents: Sequence[int], ids_max: int) -> None:
+    def remember(self, ids: Sequence[str], held: Sequence[Held], ids_max: int) -> None:
         """Events of new ids have come; the older go when the younger have become many."""
-        self._young.update(zip(ids, contents, strict=True))
+        self._young.update(zip(ids, held, strict=True))
         if len(self._young) >= ids_max:
             self._old, self._young = self._young, {}

@@ -108,7 +108,7 @@ class Node(Service):
         self._config = self._config.changed_to(config)
         for part in (
             self._sources,
-            self._parts,
+            self._published,
             self._advertisements,
             self._deployments,
             self._sinks,

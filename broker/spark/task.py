@@ -45,6 +45,7 @@ from matcher.model import (
 from rules.cutting.splitting import Pass
 from rules.engine import Detections, Detector, make
 from rules.engine.cdp import CdpEngine
+from rules.engine.conflict import refuse
 from rules.engine.snapshots import Snapshot
 
 DIGEST = "digest"
@@ -97,6 +98,7 @@ class Task:
                 out, count = [], 0
             for events in reader.read(batch):
                 engine.push(events)
+            refuse(engine.take_conflict())
             waiting += batch.num_rows
         out.extend(self._owned(engine.advance(TIME_MAX), cell))
         yield from _together(out)
@@ -144,6 +146,7 @@ class Task:
         for batch in batches:
             for events in reader.read(batch):
                 engine.push(events)
+            refuse(engine.take_conflict())
         found = list(self._owned(engine.advance(end), Cell()))
         return [*_together(found)], engine.snapshot()
 
@@ -267,7 +270,7 @@ class _Reader:
         if self._form.has_sequence:
             sequence: Int64s = batch.column(SEQUENCE).to_numpy(zero_copy_only=False)
             if given is None:
-                return EventIds(source, sequence)
+                return EventIds(source, sequence, given=True)
             texts = _or_else(given, pa.array(sequence)).to_pylist()
             return EventIds(source, sequence, StringColumn.from_strings(texts))
         sequence = np.arange(self._rows + 1, self._rows + 1 + batch.num_rows, dtype=np.int64)

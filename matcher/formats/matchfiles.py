@@ -115,10 +115,10 @@ def read_events(path: Path, time_unit: str = "s") -> Iterator[tuple[list[Printed
     ``time_unit`` is that of a table's times: they are read, although nothing is asked of them.
     Raises BadEvent where an event bears the id of another one.
     """
-    known = RecentIds()
+    known = RecentIds[int]()
     for piece in _pieces(path, time_unit):
         judged = known.judge(piece.names, piece.contents)
-        for place in judged.conflicts:
+        for place, _ in judged.conflicts:
             raise _conflict(path, time_unit, piece, place)
         known.remember(piece.names, piece.contents, IDS_MAX)
         yield piece.ids, piece.events

@@ -67,3 +67,4 @@ class Code(enum.Enum):
     QUEUE_FULL = "queue-full"  # a sink that chose to be disconnected
     SILENT = "silent"  # nothing heard beyond the heartbeat timeout
     CLOSING = "closing"  # the broker stops
+    CONFLICT = "conflict"  # events whose id names another event of their source (tesla.md E1)

@@ -18,6 +18,7 @@ from routing.serving.advertisements import Advertisements
 from routing.serving.deployment import Deployed, Deployments, Ended
 from routing.serving.sources import Source, Standing
 from routing.serving.watermark import Watermarks
+from rules.engine.conflict import Conflict
 from rules.engine.engine import Detections, Detector
 from rules.engine.timers import uses_timer
 from rules.errors import RuleErrors
@@ -75,6 +76,10 @@ class Detection:
     def duplicates(self) -> int:
         """Events that the engine dropped as repeats (E1)."""
         return self._engine.duplicates
+
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that it dropped since its id is another's."""
+        return self._engine.take_conflict()
 
     @property
     def memory(self) -> Mapping[str, int]:

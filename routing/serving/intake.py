@@ -12,18 +12,17 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from matcher.model import TIME_MIN, EventBatch, EventType, Int64s
+from matcher.model import TIME_MIN, EventBatch, EventType
 from matcher.single import Single
 from matcher.times import RFC_3339_MAX, RFC_3339_MIN, time_text
 from routing.errors import ProtocolError
 from routing.extents import Extent
 from routing.messages import Code, Rejected
-from routing.order import extent, strictly_rises
+from routing.order import extent, greatest_time, strictly_rises
+from routing.runs import runs
 from routing.serving.ahead import Ahead
+from routing.serving.published import Sifted
 from routing.serving.sources import Source
-
-RUNS_MAX = 1_000
-"""Runs of sequence numbers named in one Rejected; further ones are told as one run."""
 
 
 class Intake(Struct, frozen=True, eq=False, gc=False):
@@ -49,25 +48,28 @@ class Intake(Struct, frozen=True, eq=False, gc=False):
         """How many events are taken."""
         return self.events - self.duplicates - self.rejected
 
-    def of_part(
+    def sifted(
         self,
         sent: Sequence[EventBatch],
-        taken: tuple[EventBatch, ...],
-        late: tuple[EventBatch, ...],
+        *found: Sifted,
+        late: tuple[EventBatch, ...] = (),
     ) -> Intake:
-        """The same for a part of a source, of whose ``sent`` events fewer are ``taken`` since
-        others have brought them: these count as duplicates. Those taken and the ``late`` are given
-        as everybody else knows them.
+        """The same for events with ids, or of a part of a source: of those ``sent`` the last of
+        what was ``found`` is taken, since others have come before; these count as duplicates, or
+        are rejected. Those taken and the ``late`` are given as everybody else knows them.
         """
-        events = sum(map(len, sent))
-        highest = max((extent(batch).last for batch in sent), default=0)
+        events, taken = sum(map(len, sent)), found[-1].batches
+        rejected = self.rejected + sum(one.rejected for one in found)
         return replace(
             self,
             taken=taken,
             late=late,
-            last_sequence=max(self.last_sequence, highest),
+            rejections=(*self.rejections, *(said for one in found for said in one.rejections)),
+            last_sequence=max([self.last_sequence, *(extent(batch).last for batch in sent)]),
+            front=max(map(greatest_time, taken), default=TIME_MIN),
             events=events,
-            duplicates=events - self.rejected - sum(map(len, taken)),
+            rejected=rejected,
+            duplicates=events - rejected - sum(map(len, taken)),
         )
 
 
@@ -190,14 +192,3 @@ def _late(batch: EventBatch, source: Source) -> Rejected:
         f"but {whose} up to {time_text(mark)}"
     )
     return Rejected(Code.LATE, runs(batch.ids.sequence), reason)
-
-
-def runs(numbers: Int64s) -> tuple[tuple[int, int], ...]:
-    """Ascending numbers as runs of (first, last), at most RUNS_MAX of them."""
-    breaks = np.flatnonzero(np.diff(numbers) != 1)
-    firsts = numbers[np.concatenate(([0], breaks + 1))]
-    lasts = numbers[np.concatenate((breaks, [len(numbers) - 1]))]
-    if len(firsts) > RUNS_MAX:
-        firsts, lasts = firsts[:RUNS_MAX], lasts[: RUNS_MAX - 1]
-        lasts = np.append(lasts, numbers[-1])
-    return tuple(zip(firsts.tolist(), lasts.tolist(), strict=True))

@@ -5,9 +5,8 @@ numbers and a promise of its own, but its events are of ``flights`` and are know
 (tesla.md E1). So who publishes which event, in which order, and how often, as when a task is run
 again somewhere else, changes nothing.
 
-Law 1: an event is taken from the first part that brings it. Ids are remembered for each source, at
-least the last ``repeat_ids_max`` and at most twice as many; what comes again after that is taken
-for another event, as it would be from a source that gave an id twice.
+Law 1: an event is taken from the first part that brings it (:mod:`routing.serving.published`); ids
+are remembered for each source.
 
 Law 2: what was brought before is a repeat, and not late, whatever has been promised since.
 
@@ -21,14 +20,12 @@ and with that number and id; so a recording that is published in parts has the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
 from matcher.identity import number_of_id
 from matcher.model import Causes, EventBatch, EventIds, Int64s, StringColumn
-from routing.config import NodeConfig
 from routing.errors import ProtocolError
 from routing.messages import Code
 from routing.names import name_fault
@@ -37,69 +34,14 @@ _DIGITS_MAX = 20
 """No number of 64 bits is longer, its sign included."""
 _TENS = 10 ** np.arange(1, 19)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
-_Window: TypeAlias = tuple[str, bool]
-"""A whole source, and whether it is recorded events that are remembered."""
 
 
-class Parts:
-    """The ids that sources in parts have published."""
-
-    def __init__(self, config: NodeConfig) -> None:
-        self._recent: dict[_Window, _Recent] = {}
-        self.configure(config)
-
-    def configure(self, config: NodeConfig) -> None:
-        """Take over the limits."""
-        self._ids_max = config.repeat_ids_max
-        self._sources_max = config.sources_max
-
-    @property
-    def remembered(self) -> int:
-        """How many ids of one source are remembered at most (Law 1)."""
-        return max([one.remembered for one in self._recent.values()], default=0)
-
-    def unseen(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-        """The events that no part has brought before; what a message repeats itself is kept.
-
-        Raises ProtocolError for events without ids, and for recorded ones that are not named as
-        Law 4 has it.
-        """
-        for batch in batches:
-            _check(whole, batch, is_recorded=batches[0].causes is not None)
-        recent = self._recent.get(_window(whole, batches))
-        if recent is None:
-            return tuple(batches)
-        kept = (_at(batch, recent.unseen(_names(batch))) for batch in batches)
-        return tuple(batch for batch in kept if len(batch))
-
-    def joined(self, whole: str, batches: Sequence[EventBatch]) -> tuple[EventBatch, ...]:
-        """Events that ``unseen`` gave and that are taken, as those of the whole source, or as those
-        that were recorded: each once, where they repeat one another. They are remembered.
-        """
-        if not batches:
-            return ()
-        window = _window(whole, batches)
-        recent = self._recent.pop(window, None) or _Recent()
-        self._recent[window] = recent  # at the end: the first are those not heard of the longest
-        if len(self._recent) > self._sources_max:
-            del self._recent[next(iter(self._recent))]
-        joined, before = list[EventBatch](), set[str]()
-        for batch in batches:
-            names = _names(batch)
-            places = None
-            if recent.remember(names) < len(names):  # they repeat one another
-                first = {name: place for place, name in reversed([*enumerate(names)])}
-                places = sorted(place for name, place in first.items() if name not in before)
-            if len(batches) > 1:
-                before.update(names)
-            if places != []:
-                joined.append(as_known(whole, _at(batch, places)))
-        recent.turn(self._ids_max)
-        return tuple(joined)
-
-
-def _window(whole: str, batches: Sequence[EventBatch]) -> _Window:
-    return whole, bool(batches) and batches[0].causes is not None
+def check(whole: str, batches: Sequence[EventBatch]) -> None:
+    """ProtocolError for events without ids, and for recorded ones that are not named as Law 4 has
+    it.
+    """
+    for batch in batches:
+        _check(whole, batch, is_recorded=batches[0].causes is not None)
 
 
 def _check(whole: str, batch: EventBatch, *, is_recorded: bool) -> None:
@@ -117,7 +59,7 @@ def _check(whole: str, batch: EventBatch, *, is_recorded: bool) -> None:
         raise ProtocolError(Code.BAD_EVENT, f"events of a part of {whole!r} {reason}")
 
 
-def _names(batch: EventBatch) -> Sequence[str]:
+def names_of(batch: EventBatch) -> Sequence[str]:
     """What each event is known by among those of its window."""
     if batch.causes is None:
         return _texts(batch)
@@ -147,10 +89,6 @@ def _is_plain(column: StringColumn) -> bool:
     return len(column.values) == count and bool((column.codes == np.arange(count)).all())
 
 
-def _at(batch: EventBatch, places: Sequence[int] | None) -> EventBatch:
-    return batch if places is None else batch.take(np.array(places, np.int64))
-
-
 def as_known(whole: str, batch: EventBatch) -> EventBatch:
     """The events under the names that everybody else knows them by."""
     if batch.causes is None:
@@ -164,41 +102,6 @@ def as_known(whole: str, batch: EventBatch) -> EventBatch:
         recorded, texts = batch.causes.ids, _recorded_ids(batch.causes)
         ids = EventIds(recorded.source, recorded.sequence, StringColumn.from_strings(texts))
     return EventBatch(batch.type, batch.time, ids, batch.columns)
-
-
-class _Recent:
-    """The last ids of one source, in two generations."""
-
-    def __init__(self) -> None:
-        self._young: set[str] = set()
-        self._old: set[str] = set()
-
-    @property
-    def remembered(self) -> int:
-        """How many there are."""
-        return len(self._young) + len(self._old)
-
-    def knows(self, texts: Iterable[str]) -> bool:
-        """Whether any of them was seen."""
-        return not (self._young.isdisjoint(texts) and self._old.isdisjoint(texts))
-
-    def unseen(self, texts: Sequence[str]) -> list[int] | None:
-        """The places of those not seen before; None when all are."""
-        if not self.knows(texts):
-            return None
-        young, old = self._young, self._old
-        return [place for place, text in enumerate(texts) if text not in young and text not in old]
-
-    def remember(self, texts: Iterable[str]) -> int:
-        """They are seen; how many of them were not among the younger."""
-        before = len(self._young)
-        self._young.update(texts)
-        return len(self._young) - before
-
-    def turn(self, ids_max: int) -> None:
-        """Let the older go when the younger have become many."""
-        if len(self._young) >= ids_max:
-            self._old, self._young = self._young, set()
 
 
 def numbers_of(texts: Sequence[str]) -> Int64s:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from matcher.model import MICROSECONDS, EventBatch, EventType
+from matcher.times import time_text
 from routing.config import Late, NodeConfig
 from routing.delivery.sinks import Sink, Sinks
 from routing.delivery.subscriptions import fits
@@ -50,7 +51,8 @@ from routing.serving.detection import Basis, Detection
 from routing.serving.intake import Intake, check_schema, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
-from routing.serving.parts import Parts, as_known
+from routing.serving.parts import as_known
+from routing.serving.published import PublishedIds
 from routing.serving.rates import Rates
 from routing.serving.sources import FAR, Source, Sources, Standing
 from routing.serving.status import (
@@ -60,6 +62,7 @@ from routing.serving.status import (
     ended_facts,
     time_or_none,
 )
+from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detector
 from rules.outlining import is_outline
 
@@ -84,7 +87,7 @@ class Service:
         """What is done with each effect: kept for ``take_effects``, unless the host carries it out
         as soon as it arises."""
         self._links = Links()
-        self._parts = Parts(config)
+        self._published = PublishedIds(config)
         self._sources = Sources(config)
         self._advertisements = Advertisements(config)
         self._deployments = Deployments(config)
@@ -199,10 +202,7 @@ class Service:
             if batch.type.name in source.floors:
                 check_schema(batch, self._advertisements[batch.type.name].schema)
         ahead = self._ahead(source)
-        if source.whole is None:
-            intake = take_in(source, message.batches, ahead)
-        else:
-            intake = self._take_in_part(source, source.whole, message.batches, ahead)
+        intake = self._take_in(source, message.batches, ahead)
         self._credit.spend(source, intake.events)
         self._take_over(source, intake)
         for rejection in intake.rejections:
@@ -213,12 +213,19 @@ class Service:
         if message.acks is Acks.BROKER:
             self._unacknowledged = link
 
-    def _take_in_part(
-        self, source: Source, whole: str, batches: Sequence[EventBatch], ahead: Ahead
-    ) -> Intake:
-        intake = take_in(source, self._parts.unseen(whole, batches), ahead)
+    def _take_in(self, source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Intake:
+        whole = source.whole
+        if whole is None:
+            intake = take_in(source, batches, ahead)
+            found = self._published.sift(intake.taken)
+            if found.batches == intake.taken:
+                return intake
+            return intake.sifted(batches, found, late=intake.late)
+        unseen = self._published.unseen(whole, batches)
+        intake = take_in(source, unseen.batches, ahead)
         late = tuple(as_known(whole, batch) for batch in intake.late)
-        return intake.of_part(batches, self._parts.joined(whole, intake.taken), late)
+        joined = self._published.joined(whole, intake.taken)
+        return intake.sifted(batches, unseen, joined, late=late)
 
     def _take_over(self, source: Source, intake: Intake) -> None:
         source.last_sequence = intake.last_sequence
@@ -255,6 +262,18 @@ class Service:
         self._log("warning", "late events", source=source.name, events=count)
         if self._config.late is Late.DELIVER:
             self._sinks.offer(tuple(late), in_sequence(late), late=True)
+
+    def _report(self, conflict: Conflict) -> None:
+        """Name an event that came as far as the engine, as from two brokers, and is dropped."""
+        self._log(
+            "warning",
+            "event dropped, its id is that of another one",
+            source=conflict.source,
+            id=conflict.id,
+            type=conflict.type,
+            time=time_text(conflict.time),
+            other=time_text(conflict.before),
+        )
 
     def _receive_promise(self, link: Link, message: Promise) -> None:
         self._take_promise(link, self._speaker(link), message.mark)
@@ -368,6 +387,8 @@ class Service:
             self._rates.detected += len(detections)
             if self._sinks.follow_rules:
                 self._sinks.offer_detected(detections, self._detection.due_mark)
+            if (conflict := self._detection.take_conflict()) is not None:
+                self._report(conflict)
         for sink in self._sinks.take_touched():
             self._deliver(sink)
         if self._unacknowledged is not None:

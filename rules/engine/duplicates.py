@@ -39,7 +39,6 @@ from rules.engine.kernels.layout import BLOCK, HELD
 from rules.engine.kernels.seen import (
     CONFLICT,
     NEW,
-    REPEAT,
     accept,
     accept_explicit,
     move,
@@ -187,17 +186,17 @@ class DuplicateFilter:
 
     def _forget_names(self, before: int) -> None:
         """The same of ids that are no numbers; what is known of the others moves together."""
-        places: list[int] = []
-        is_young = (self._known["time"] >= before).tolist()
+        kept, first = [np.empty(0, np.int64)], 0
         for source, own in self._names.items():
-            young = [(text, place) for text, place in own.items() if is_young[place]]
-            first = len(places)
-            places += (place for _, place in young)
-            self._names[source] = {text: first + rank for rank, (text, _) in enumerate(young)}
-        self._named = len(places)
-        known = np.empty(max(BLOCKS_MIN, 2 * self._named), _NAMED)
-        known[: self._named] = self._known[places]
-        self._known = known
+            places = np.fromiter(own.values(), np.int64, len(own))
+            is_young = self._known["time"][places] >= before
+            texts = itertools.compress(own, is_young.tolist())
+            kept.append(places[is_young])
+            self._names[source] = dict(zip(texts, itertools.count(first), strict=False))
+            first += len(kept[-1])
+        known = np.empty(max(BLOCKS_MIN, 2 * first), _NAMED)
+        known[:first] = self._known[np.concatenate(kept)]
+        self._known, self._named = known, first
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
         """Which numbered events are new."""
@@ -235,11 +234,17 @@ class DuplicateFilter:
         """Which events are new, by ids that are compared where they are explicit."""
         ids, count = batch.ids, len(batch)
         contents = contents_of(batch) if ids.are_explicit else np.full(count, NOT_KEPT, np.uint64)
-        events = _Events(sources, batch.time, contents)
+        events = _Events(sources, _own(batch.time), contents)
         if ids.text is None and ids.digest is None:
-            judged = self._judge_numbers(events, ids.sequence)
+            judged = self._judge_numbers(events, _own(ids.sequence))
         else:
             judged = self._judge_texts(events, ids.printed())
+        fresh: Bools = judged.verdicts == NEW
+        if not fresh.all():
+            self._note_conflicts(batch, judged)
+        return fresh
+
+    def _note_conflicts(self, batch: EventBatch, judged: _Judged) -> None:
         in_conflict = np.flatnonzero(judged.verdicts == CONFLICT)
         if len(in_conflict):
             self.conflicts += len(in_conflict)
@@ -247,8 +252,6 @@ class DuplicateFilter:
             one, before = batch.event(place), int(judged.before[place])
             found = Conflict(one.source, one.id, one.type, one.time, before)
             self._conflict = self._conflict or found
-        fresh: Bools = judged.verdicts == NEW
-        return fresh
 
     def _judge_texts(self, events: _Events, texts: Sequence[str]) -> _Judged:
         """Judge events by printed ids; a decimal text is a number."""
@@ -340,8 +343,8 @@ class _Judged(NamedTuple):
 
     @classmethod
     def empty(cls, length: int) -> _Judged:
-        """Repeats, so many."""
-        return cls(np.full(length, REPEAT, np.int8), np.zeros(length, np.int64))
+        """REPEAT, so many times."""
+        return cls(np.zeros(length, np.int8), np.empty(length, np.int64))
 
     def put(self, mask: Bools, some: _Judged) -> None:
         """Take over what some of them are."""
@@ -353,6 +356,12 @@ def _perhaps_numbers(texts: Sequence[str]) -> list[int]:
     digits = map(str.isdecimal, texts)
     below = map(str.startswith, texts, itertools.repeat("-"))
     return [place for place, one in enumerate(map(operator.or_, digits, below)) if one]
+
+
+def _own(column: Int64s) -> Int64s:
+    """A column as kernels are compiled for: what came in a message may not be written to."""
+    is_plain = column.flags.writeable and column.flags.c_contiguous
+    return column if is_plain else column.copy()
 
 
 def _table(length: int, dtype: np.dtype[Any] = BLOCK) -> AnyArray:

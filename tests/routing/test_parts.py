@@ -10,7 +10,8 @@ from matcher.model import Causes, EventBatch, EventIds, EventType, StringColumn
 from routing.config import NodeConfig
 from routing.errors import ProtocolError
 from routing.names import part_name, whole_of
-from routing.serving.parts import Parts, numbers_of
+from routing.serving.parts import numbers_of
+from routing.serving.published import PublishedIds
 
 TEMP = EventType.of("Temp", value="float")
 
@@ -33,14 +34,14 @@ def test_every_event_is_taken_once_however_parts_share_and_repeat_them():
     """Against a plain set, within the window in which repeats are known."""
     for seed in range(50):
         random = Random(seed)
-        parts, seen = Parts(NodeConfig(repeat_ids_max=200)), set()
+        parts, seen = PublishedIds(NodeConfig(repeat_ids_max=200)), set()
         for _ in range(20):
             texts = [f"e{random.randint(0, 150)}" for _ in range(random.randint(0, 12))]
             expected = [text for text in dict.fromkeys(texts) if text not in seen]
             seen.update(texts)
             cut = random.randint(0, len(texts))
             sent = [batch(some) for some in (texts[:cut], texts[cut:]) if some]
-            taken = parts.joined("f", parts.unseen("f", sent))
+            taken = parts.joined("f", parts.unseen("f", sent).batches).batches
             assert [one for part in taken for one in part.ids.printed()] == expected, f"seed {seed}"
 
 
@@ -74,15 +75,15 @@ def test_recorded_events_are_those_that_were_recorded_and_each_is_taken_once():
     ]
     for seed in range(50):
         random = Random(seed)
-        parts, seen = Parts(NodeConfig()), set()
-        parts.joined("f", parts.unseen("f", [batch(["1:a1", "1:ax", "3:1:ax"])]))
+        parts, seen = PublishedIds(NodeConfig()), set()
+        parts.joined("f", parts.unseen("f", [batch(["1:a1", "1:ax", "3:1:ax"])]).batches)
         for _ in range(10):
             events = random.choices(known, k=random.randint(1, 12))
             expected = [event for event in dict.fromkeys(events) if event not in seen]
             seen.update(events)
             cut = random.randint(0, len(events))
             sent = [recorded(some) for some in (events[:cut], events[cut:]) if some]
-            taken = parts.joined("f", parts.unseen("f", sent))
+            taken = parts.joined("f", parts.unseen("f", sent).batches).batches
             assert all(part.causes is None and part.ids.text is not None for part in taken)
             assert [
                 name
@@ -109,15 +110,15 @@ def test_a_part_names_one_event_for_each_that_it_recorded():
     }
     for reason, sent in refused.items():
         with pytest.raises(ProtocolError, match=reason):
-            Parts(NodeConfig()).unseen("f", sent)
+            PublishedIds(NodeConfig()).unseen("f", sent)
 
 
 def test_the_window_of_ids_has_a_bound():
-    parts = Parts(NodeConfig(repeat_ids_max=10))
+    parts = PublishedIds(NodeConfig(repeat_ids_max=10))
     for first in range(0, 100, 5):
         parts.joined("f", [batch([f"e{number}" for number in range(first, first + 5)])])
-    recent = parts.unseen("f", [batch(["e90", "e99", "e0"])])
-    (taken,) = parts.joined("f", recent)
+    recent = parts.unseen("f", [batch(["e90", "e99", "e0"])]).batches
+    (taken,) = parts.joined("f", recent).batches
     assert taken.ids.printed() == ["e0"]
     assert taken.ids.source.tolist() == ["f"]
 

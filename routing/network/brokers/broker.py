@@ -194,7 +194,7 @@ class Broker(Node):
     @property
     def remembered(self) -> int:
         """Ids of published events that are remembered, the most together (repeat_ids_max)."""
-        return max(self._passing.remembered, self._parts.remembered)
+        return max(self._passing.remembered, self._published.remembered)
 
     @property
     def lent(self) -> frozenset[str]:

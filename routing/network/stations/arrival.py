@@ -38,6 +38,7 @@ from routing.order import at_times, in_sequence
 from routing.partition.composites import numbered
 from routing.serving.deployment import Deployed
 from routing.serving.sources import FAR
+from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Detector
 from rules.pattern import TIMER
 
@@ -54,6 +55,10 @@ class ArrivalStation(Station):
         """What came with a message, whether that is fresh, and when it came to where it waited."""
         self._passed = TIME_MIN
         """Everything earlier has been evaluated; what comes is later than that."""
+
+    def take_conflict(self) -> Conflict | None:
+        """None: times are those of arrival, so that the same event again seems to be another."""
+        return None
 
     def begin_anew(self) -> None:
         """Nothing begins anew (Law 3)."""

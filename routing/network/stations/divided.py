@@ -30,6 +30,7 @@ from routing.order import in_sequence
 from routing.serving.deployment import Deployed
 from routing.serving.detection import Basis, Detection
 from routing.serving.sources import Source, Standing
+from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, kept_by_all
 from rules.pattern import TIMER, RuleSet
 
@@ -98,6 +99,11 @@ class DividedDetection(EndingDetection):
     def duplicates(self) -> int:
         """Events that the engine dropped as repeats (E1)."""
         return sum(station.duplicates for station in self.stations)
+
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that one dropped since its id is another's."""
+        found = [station.take_conflict() for station in self._fed]
+        return next((one for one in found if one is not None), None)
 
     @property
     def memory(self) -> Mapping[str, int]:

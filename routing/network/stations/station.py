@@ -44,6 +44,7 @@ from routing.partition.pulls import Pulls, roles_at
 from routing.partition.telling import tell_fragment
 from routing.serving.deployment import Deployed
 from routing.serving.ended import has_ended, told_causes
+from rules.engine.conflict import Conflict
 from rules.engine.engine import NOTHING, Detections, Detector
 from rules.pattern import TIMER, RuleSet
 
@@ -85,6 +86,10 @@ class Station:
     def duplicates(self) -> int:
         """Events that the engine dropped as repeats (E1)."""
         return self._engine.duplicates
+
+    def take_conflict(self) -> Conflict | None:
+        """The first event, since the last call, that it dropped since its id is another's."""
+        return self._engine.take_conflict()
 
     @property
     def memory(self) -> Mapping[str, int]:

@@ -88,12 +88,18 @@ def move(blocks, target) -> None:  # type: ignore[no-untyped-def]
 
 
 @part
-def place_of_held(held, source: int, number: int) -> np.int64:  # type: ignore[no-untyped-def]
-    """Where the table of explicit numbers has, or would have, one."""
-    mask = np.uint64(len(held) - 2)
-    mixed = np.uint64(number >> 6) * np.uint64(0x9E3779B97F4A7C15)
+def start_of_held(source: int, block: int) -> np.uint64:
+    """From where on the table of explicit numbers has those of a block, next to one another."""
+    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    place = ((mixed ^ (mixed >> np.uint64(29))) + np.uint64(number & 63)) & mask
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@part
+def place_of_held(held, start, source: int, number: int) -> np.int64:  # type: ignore[no-untyped-def]
+    """Where the table has, or would have, an explicit number of the block that starts there."""
+    mask = np.uint64(len(held) - 2)
+    place = (start + np.uint64(number & 63)) & mask
     while held[place].contents != 0 and (
         held[place].source != source or held[place].number != number
     ):
@@ -111,20 +117,27 @@ def accept_explicit(  # type: ignore[no-untyped-def]
     ``contents`` are the digests, uint64[n], none of them 0. Of one that came before without a
     digest nothing is known: it is a REPEAT.
     """
+    last, count = len(held) - 1, held[len(held) - 1].source
+    last_source, last_block = np.int64(-1), np.int64(0)
+    block_place, start = np.int64(0), np.uint64(0)
     for event in range(first, len(numbers)):
         source, number = sources[event], numbers[event]
-        last = len(held) - 1
-        if 2 * (held[last].source + 1) > last:
+        if 2 * (count + 1) > last:
             return event
-        place = enter_block(blocks, source, number >> 6, times[event])
-        if place < 0:
-            return event
-        is_new = enter_number(blocks, place, number, times[event])
-        place = place_of_held(held, source, number)
+        block = number >> 6
+        if source != last_source or block != last_block:
+            block_place = enter_block(blocks, source, block, times[event])
+            if block_place < 0:
+                return event
+            last_source, last_block = source, block
+            start = start_of_held(source, block)
+        is_new = enter_number(blocks, block_place, number, times[event])
+        place = place_of_held(held, start, source, number)
         verdicts[event] = REPEAT
         if is_new:
             verdicts[event] = NEW
-            held[last].source += 1
+            count += 1
+            held[last].source = count
             held[place].source = source
             held[place].number = number
             held[place].contents = contents[event]
@@ -139,7 +152,8 @@ def accept_explicit(  # type: ignore[no-untyped-def]
 def move_held(held, target) -> None:  # type: ignore[no-untyped-def]
     """Enter explicit numbers into another table, which is empty and has room."""
     for number in range(len(held)):
-        place = place_of_held(target, held[number].source, held[number].number)
+        start = start_of_held(held[number].source, held[number].number >> 6)
+        place = place_of_held(target, start, held[number].source, held[number].number)
         target[place].source = held[number].source
         target[place].number = held[number].number
         target[place].contents = held[number].contents

@@ -1,0 +1,158 @@
+"""Events that clients publish with ids: each is taken once, whoever brings it (tesla.md E1).
+
+Law 1: an event is taken from the first that brings it. The same one again, from a part of its
+source or in a file that is published twice, is a duplicate: counted, and given to nobody. Another
+one of the same source and id is refused by name, and given to nobody either: id 7 of ``gate`` at
+1 s with 20 degrees was taken, so that at 2 s with 50 is not.
+
+Law 2: ids are remembered, with a digest of what their events hold, at least the last
+``repeat_ids_max`` and at most twice as many: of each source that is published in parts, and of all
+others together. What comes after that is taken for another event; it is the engine's to know that
+it is not.
+
+Law 3: what a session sends again has fallen out before, by its number (routing.serving.intake), and
+what has no id is known by its number alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from matcher.contents import marked_time, marks_of
+from matcher.model import EventBatch
+from matcher.recent import Judged, RecentIds
+from matcher.single import Single
+from matcher.times import time_text
+from routing.config import NodeConfig
+from routing.messages import Code, Rejected
+from routing.runs import runs
+from routing.serving.parts import as_known, check, names_of
+
+_OTHERS = ("", False)
+"""The window of all sources that are not published in parts."""
+
+
+class Sifted(NamedTuple):
+    """Events that are to be taken; how many were ``rejected``, and what is said of those."""
+
+    batches: tuple[EventBatch, ...]
+    rejected: int = 0
+    rejections: tuple[Rejected, ...] = ()
+
+
+class PublishedIds:
+    """The ids that clients have published."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self._recent: dict[tuple[str, bool], RecentIds[bytes]] = {}
+        """By whole source, and whether it is recorded events that are remembered."""
+        self.configure(config)
+
+    def configure(self, config: NodeConfig) -> None:
+        """Take over the limits."""
+        self._ids_max = config.repeat_ids_max
+        self._sources_max = config.sources_max
+
+    @property
+    def remembered(self) -> int:
+        """How many ids of one window are remembered at most (Law 2)."""
+        return max(map(len, self._recent.values()), default=0)
+
+    def sift(self, batches: Sequence[EventBatch]) -> Sifted:
+        """The events of a source that are new; those with ids are remembered."""
+        if not any(map(_has_ids, batches)):
+            return Sifted(tuple(batches))
+        return self._sift(None, batches, self._window(_OTHERS))
+
+    def unseen(self, whole: str, batches: Sequence[EventBatch]) -> Sifted:
+        """The events that no part of a source has brought before; nothing is remembered.
+
+        Raises ProtocolError as ``parts.check``.
+        """
+        check(whole, batches)
+        recent = self._recent.get(_key(whole, batches))
+        return Sifted(tuple(batches)) if recent is None else self._sift(whole, batches, recent)
+
+    def joined(self, whole: str, batches: Sequence[EventBatch]) -> Sifted:
+        """Events that ``unseen`` gave and that are taken, as those of the whole source, or as those
+        that were recorded: each once, where they repeat one another. They are remembered.
+        """
+        if not batches:
+            return Sifted(())
+        found = self._sift(whole, batches, self._window(_key(whole, batches)), remember=True)
+        return found._replace(batches=tuple(as_known(whole, batch) for batch in found.batches))
+
+    def _window(self, key: tuple[str, bool]) -> RecentIds[bytes]:
+        recent = self._recent.pop(key, None) or RecentIds()
+        self._recent[key] = recent  # at the end: the first are those not heard of the longest
+        if len(self._recent) > self._sources_max:
+            del self._recent[next(iter(self._recent))]
+        return recent
+
+    def _sift(
+        self,
+        whole: str | None,
+        batches: Sequence[EventBatch],
+        recent: RecentIds[bytes],
+        *,
+        remember: bool = False,
+    ) -> Sifted:
+        kept, rejected, rejections = list[EventBatch](), 0, list[Rejected]()
+        for batch in batches:
+            names = _names(whole, batch)
+            if names is None:
+                kept.append(batch)
+                continue
+            held = marks_of(batch)
+            judged = recent.judge(names, held)
+            new = batch
+            if judged.new is not None:
+                places = judged.new
+                new = batch.take(np.array(places, np.int64))
+                names, held = [names[one] for one in places], [held[one] for one in places]
+            if remember or whole is None:
+                recent.remember(names, held, self._ids_max)
+            if judged.conflicts:
+                rejected += len(judged.conflicts)
+                rejections.append(_rejected(whole, batch, judged))
+            if len(new):
+                kept.append(new)
+        return Sifted(tuple(kept), rejected, tuple(rejections))
+
+
+def _key(whole: str, batches: Sequence[EventBatch]) -> tuple[str, bool]:
+    return whole, bool(batches) and batches[0].causes is not None
+
+
+def _has_ids(batch: EventBatch) -> bool:
+    return (batch.row.text if isinstance(batch, Single) else batch.ids.text) is not None
+
+
+def _names(whole: str | None, batch: EventBatch) -> Sequence[str] | None:
+    """What each event is known by in its window; None where it is the numbers of its source."""
+    if whole is not None:
+        return names_of(batch)
+    if isinstance(batch, Single):
+        row = batch.row
+        return None if row.text is None else [f"{len(row.source)}:{row.source}{row.text}"]
+    if batch.ids.text is None:
+        return None
+    (source,) = batch.ids.source.values  # that is checked of all that is published
+    before = f"{len(source)}:{source}"
+    return [before + text for text in batch.ids.text.tolist()]
+
+
+def _rejected(whole: str | None, batch: EventBatch, judged: Judged[bytes]) -> Rejected:
+    places = np.array([place for place, _ in judged.conflicts])
+    _, before = judged.conflicts[0]
+    one = batch.take(places[:1])
+    event = (one if whole is None else as_known(whole, one)).event(0)
+    reason = (
+        f"{len(places)} {event.type} with the id of another event: first id {event.id} of source "
+        f"{event.source!r} at {time_text(event.time)}, which names one at "
+        f"{time_text(marked_time(before))} with other contents"
+    )
+    return Rejected(Code.CONFLICT, runs(batch.ids.sequence[places]), reason)
