@@ -84,8 +84,9 @@ class NodeConfig:
     sources_max: int = 65_536
     """Names whose sequence numbers are remembered; beyond it the longest closed are forgotten."""
     repeat_ids_max: int = 1_000_000
-    """Ids remembered at least, of each source that publishes in parts, to know repeats by, and of
-    all events with ids that have come through a network together; at most twice as many are."""
+    """Ids remembered at least, to know repeats by: of each source that publishes in parts, of all
+    other sources of a broker together, and of all events with ids that have come through a network
+    together; at most twice as many are."""
     types_max: int = 10_000
     """Event types known at a time; at most 50,000, so that brokers can tell one another."""
     rules_max: int = 100_000

@@ -82,6 +82,7 @@ class Outcome:
     advances: list[list[Event]] = field(default_factory=list)
     marks: list[Mapping[str, int]] = field(default_factory=list)
     duplicates: int = 0
+    conflicts: int = 0
 
     def events(self) -> Iterator[Event]:
         return (event for events in self.advances for event in events)
@@ -106,8 +107,23 @@ def run(case: Case, engine: Detector) -> Outcome:
                 outcome.marks.append(engine.marks)
             case ForgetMarks():
                 engine.forget_marks()
-    outcome.duplicates = engine.duplicates
+    outcome.duplicates, outcome.conflicts = engine.duplicates, engine.conflicts
     return outcome
+
+
+def with_conflicts(case: Case) -> Case:
+    """The same case where some events are followed by others of their ids."""
+    random, steps = Random(case.seed), list[Step]()
+    for step in case.steps:
+        if isinstance(step, Push):
+            others = [
+                replace(event, time=event.time + random.randint(0, 1))
+                for event in step.events
+                if random.random() < 0.2
+            ]
+            step = Push((*step.events, *others))
+        steps.append(step)
+    return replace(case, steps=tuple(steps), is_orderly=False)
 
 
 # --- making cases ------------------------------------------------------------------------------

@@ -151,6 +151,14 @@ def from_arrow(
         _check_named_type(columns[TYPE], type_name, place.file)
     bad = [] if bad is None else bad
     time = times_of_column(columns.get(TIME), table.num_rows, bad, place.time_unit)
+    bad += (
+        (
+            np.arange(table.num_rows),
+            f"attribute {name} is missing: column {name} is the events' own",
+        )
+        for name in event_type.names
+        if name in reserved and name in columns
+    )
     values = tuple(
         values_of_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
         for attribute in event_type.attributes

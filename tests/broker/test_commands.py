@@ -433,6 +433,62 @@ def test_the_broker_s_schema_goes_before_what_a_file_begins_with(endpoint, tmp_p
         assert [subscriber.receive(timeout_s=5).data["v"] for _ in range(2)] == [46.0, 46.5]
 
 
+def test_of_an_id_with_other_contents_the_first_event_is_published_and_others_refused(
+    endpoint, tmp_path
+):
+    file = tmp_path / "devices.csv"
+    file.write_text("time,id,temp\n1,7,20\n2,7,50\n3,8,60\n4,7,70\n")
+    with Subscriber(endpoint, "Device()") as subscriber:
+        done = rexmq("pub", "--file", str(file), "--type", "Device", endpoint=endpoint)
+        assert (done.returncode, done.stdout) == (1, "2 events published\n")
+        assert done.stderr.startswith(
+            "rexmq: 2 events refused: 2 Device with the id of another event: first id 7 of source "
+            "'devices.csv' at 1970-01-01T00:00:02Z, which names one at 1970-01-01T00:00:01Z"
+        )
+        events = [subscriber.receive(timeout_s=5) for _ in range(2)]
+        again = rexmq("pub", "--file", str(file), "--type", "Device", endpoint=endpoint)
+        assert again.returncode == 1  # and what is the same again is a duplicate
+        with pytest.raises(TimeoutError):
+            subscriber.receive(timeout_s=0.2)
+    assert [event.data["temp"] for event in events] == [20, 60]
+    sources = json.loads(rexmq("status", "--json", endpoint=endpoint).stdout)["sources"]
+    (source,) = [one for one in sources if one["name"] == "devices.csv"]
+    assert (source["events"], source["duplicates"], source["rejected"]) == (2, 2, 4)
+
+
+def test_tables_of_one_source_give_what_detect_gives(endpoint, tmp_path):
+    rules, files = tmp_path / "cut.tesla", [tmp_path / "Warm.csv", tmp_path / "Smoky.csv"]
+    rules.write_text(
+        "event Warm(area: string, value: float)\nevent Smoky(area: string)\n"
+        "define Cut(area, t) from Smoky(area = $a) and last Warm(area = $a) within 5 min "
+        "from Smoky where area = $a, t = Warm.value\n"
+    )
+    files[0].write_text("time,type,source,area,value\n1,Warm,plc,hall,50\n")
+    files[1].write_text("time,type,source,area\n2,Smoky,plc,hall\n")
+    expected = rexmq("detect", "--rules", str(rules), "--events", *map(str, files)).stdout
+    assert json.loads(expected)["cause"] == ["Smoky.csv:1", "Warm.csv:1"]
+    assert rexmq("rule", "add", str(rules), endpoint=endpoint).returncode == 0
+    sub = start("sub", "Cut()", "--count", "1", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    for file in files:
+        assert rexmq("pub", "--file", str(file), endpoint=endpoint).returncode == 0
+    output, _ = sub.communicate(timeout=20)
+    assert output == expected
+    rexmq("rule", "remove", "Cut", endpoint=endpoint)
+
+
+def test_files_without_ids_that_are_published_under_one_name_do_not_collide(endpoint, tmp_path):
+    ids = []
+    with Subscriber(endpoint, "Merged()") as subscriber:
+        for name in ("north", "south"):
+            file = tmp_path / f"{name}.csv"
+            file.write_text(f"time,n\n{len(name)},{len(ids)}\n")
+            words = ["--file", str(file), "--type", "Merged", "--name", "merged"]
+            assert rexmq("pub", *words, endpoint=endpoint).returncode == 0
+            ids.append(subscriber.receive(timeout_s=10).id)
+    assert ids == ["north.csv:1", "south.csv:1"]
+
+
 # --- interruptions -----------------------------------------------------------------------------
 
 

@@ -267,3 +267,126 @@ def test_no_events_detect_nothing(here, capfdbinary) -> None:
     assert run(capfdbinary, "--format", "checksum")[1] == (
         "B\t0\t0000000000000000\nC\t0\t0000000000000000\ntotal\t0\t0000000000000000\n"
     )
+
+
+# --- ids -----------------------------------------------------------------------------------------
+
+HOT = """\
+event Reading(temp: float)
+define Hot(temp) from Reading(temp > 45) as r where temp = r.temp
+"""
+READINGS = "time,id,temp\n1,7,20\n2,7,50\n3,8,60\n4,7,70\n"
+FIRE_IN = """\
+event Temp(area: string, value: float)
+event Smoke(area: string)
+rule fire:
+define Fire(area, temperature)
+from   Smoke(area = $a) and last Temp(area = $a and value > 45) within 5 min from Smoke
+where  area = $a, temperature = Temp.value
+"""
+
+
+def detected(capfdbinary, *arguments: str) -> tuple[int, list[dict[str, object]], str]:
+    status = main(["detect", *arguments])
+    out, err = capfdbinary.readouterr()
+    return status, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+@pytest.fixture
+def readings(here: Path) -> list[str]:
+    Path("hot.tesla").write_text(HOT)
+    Path("readings.csv").write_text(READINGS)
+    return ["--rules", "hot.tesla", "--type", "Reading", "--events", "readings.csv"]
+
+
+@pytest.mark.parametrize("engine", ["naive", "cdp"])
+def test_an_id_that_repeats_with_other_contents_ends_with_the_places_of_both(
+    readings: list[str], capfdbinary, engine: str
+) -> None:
+    status, found, err = detected(capfdbinary, *readings, "--engine", engine)
+    assert (status, found) == (1, [])
+    assert err.startswith(
+        "rexmq: readings.csv:row 2: id 7 of source readings.csv is that of another event, at "
+        "readings.csv:row 1, with other contents; "
+    )
+
+
+def test_such_events_are_counted_where_bad_ones_are_skipped(
+    readings: list[str], capfdbinary
+) -> None:
+    status, found, err = detected(capfdbinary, *readings, "--skip-bad")
+    assert (status, [event["data"] for event in found]) == (0, [{"temp": 60.0}])
+    assert err == "rexmq: 2 bad events skipped\n  2: the id of another event\n"
+
+
+def test_explain_ends_with_the_places_of_both(readings: list[str], capfdbinary) -> None:
+    arguments = [*readings, "--rule", "Hot", "--event", "8"]
+    assert main(["explain", *arguments]) == 1
+    assert b"readings.csv:row 1, with other contents" in capfdbinary.readouterr().err
+    assert main(["explain", *arguments, "--skip-bad"]) == 0
+    assert b"2 bad events skipped" in capfdbinary.readouterr().err
+
+
+def test_an_id_that_is_its_row_s_number_is_compared_with_what_follows(
+    readings: list[str], capfdbinary
+) -> None:
+    Path("more.csv").write_text("time,id,source,temp\n5,1,s,50\n6,2,s,50\n")
+    Path("other.jsonl").write_text(
+        '{"type": "Reading", "time": 7, "source": "s", "id": 3, "data": {"temp": 50}}\n'
+        '{"type": "Reading", "time": 8, "source": "s", "id": "1", "data": {"temp": 50}}\n'
+    )
+    files = ["--events", "more.csv", "other.jsonl"]
+    status, _, err = detected(capfdbinary, *readings[:4], *files)
+    assert status == 1
+    assert (
+        "rexmq: other.jsonl:2: id 1 of source s is that of another event, at more.csv:row 1" in err
+    )
+
+
+def test_what_is_the_same_again_is_counted_on_standard_error(
+    readings: list[str], capfdbinary
+) -> None:
+    Path("readings.csv").write_text("time,id,temp\n1,7,50\n1,7,50\n2,x,60\n2,x,60\n")
+    status, found, err = detected(capfdbinary, *readings)
+    assert (status, len(found)) == (0, 2)
+    assert err == "rexmq: 2 duplicates dropped: events of a source and an id that came before\n"
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+@pytest.mark.parametrize("engine", ["naive", "cdp"])
+def test_files_without_ids_number_apart_what_is_of_one_source(
+    here: Path, capfdbinary, form: str, engine: str
+) -> None:
+    """A recording that is cut by type has the rows of each numbered from 1."""
+    Path("in.tesla").write_text(FIRE_IN)
+    if form == "csv":
+        Path("Temp.csv").write_text("time,type,source,area,value\n1,Temp,plc,hall,50\n")
+        Path("Smoke.csv").write_text("time,type,source,area\n2,Smoke,plc,hall\n")
+    else:
+        for name, time, data in (("Temp", 1, {"area": "hall", "value": 50}), ("Smoke", 2, {})):
+            line = {"type": name, "time": time, "source": "plc", "data": {"area": "hall", **data}}
+            Path(f"{name}.jsonl").write_text(json.dumps(line) + "\n")
+    files = [f"Temp.{form}", f"Smoke.{form}"]
+    status, found, err = detected(
+        capfdbinary, "--rules", "in.tesla", "--engine", engine, "--events", *files
+    )
+    assert (status, err) == (0, "")
+    assert [event["data"] for event in found] == [{"area": "hall", "temperature": 50.0}]
+    assert found[0]["cause"] == [f"Smoke.{form}:1", f"Temp.{form}:1"]
+
+
+@pytest.mark.parametrize("engine", ["naive", "cdp"])
+def test_simultaneous_rows_of_one_source_go_by_their_numbers_and_then_by_their_files(
+    here: Path, capfdbinary, engine: str
+) -> None:
+    line = '{"type": "A", "time": 1, "source": "s", "data": {"n": %d}}\n'
+    Path("b.jsonl").write_text("".join(line % number for number in range(10)))
+    Path("a.jsonl").write_text("".join(line % number for number in range(10, 20)))
+    Path("seen.tesla").write_text("event A(n: int)\ndefine Seen(n) from A() as a where n = a.n\n")
+    for files in (["a.jsonl", "b.jsonl"], ["b.jsonl", "a.jsonl"]):
+        _, found, err = detected(
+            capfdbinary, "--rules", "seen.tesla", "--engine", engine, "--events", *files
+        )
+        assert err == ""
+        expected = [name for row in range(1, 11) for name in (f"a.jsonl:{row}", f"b.jsonl:{row}")]
+        assert [event["cause"] for event in found] == [[name] for name in expected]

@@ -11,6 +11,7 @@ import rules
 from matcher.identity import composite_key, event_key, printed, rule_key
 from matcher.model import MICROSECONDS, TIME_MAX, TIME_MIN, EventBatch, EventIds, StringColumn
 from matcher.rows import batch_of
+from rules.engine.conflict import Conflict
 from rules.engine.engine import Detector
 from rules.errors import RuleErrors
 from rules.pattern import RuleSet
@@ -52,6 +53,19 @@ def test_e1_a_repeat_is_dropped_and_counted(engine: str):
         push(detector, history('A1=A@1(1, 1, "a") A@2(1, 1, "a")', ruleset), ruleset)
     assert len(detector.advance(TIME_MAX)) == 2
     assert detector.duplicates == 2
+
+
+def test_e1_another_event_of_an_id_is_dropped_and_told_from_a_repeat(engine: str):
+    detector, ruleset = deployed(engine, "define Out() from A()\ndefine Also() from C()")
+    for x, identity in ((1, "e"), (1, "e"), (2, "e"), (1, "7"), (2, "7")):
+        batch = batch_of(ruleset.schemas["C"], [{"x": x}], source="s", times=[5], ids=[identity])
+        detector.push(batch)
+    assert (detector.duplicates, detector.conflicts) == (3, 2)
+    assert detector.take_conflict() == Conflict("s", "e", "C", 5, 5)
+    push(detector, history('e=A@1(1, 1, "a")', ruleset), ruleset)
+    assert detector.take_conflict() is None  # another source
+    found = [event.type for event in detector.advance(TIME_MAX).events()]
+    assert sorted(found) == ["Also", "Also", "Out"]
 
 
 def test_e1_the_same_id_of_another_source_is_another_event(engine: str):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from agreement import row
-from cases import Case, Outcome, random_case, run, shrink
+from cases import Case, Outcome, random_case, run, shrink, with_conflicts
 from engines import NAMES, make
 from sequence_cases import sequence_case
 
@@ -36,6 +36,8 @@ def difference(ours: Outcome, theirs: Outcome) -> Complaint:
         return f"marks {ours.marks} against {theirs.marks}"
     if ours.duplicates != theirs.duplicates:
         return f"{ours.duplicates} duplicates against {theirs.duplicates}"
+    if ours.conflicts != theirs.conflicts:
+        return f"{ours.conflicts} conflicts against {theirs.conflicts}"
     return None
 
 
@@ -94,6 +96,15 @@ def report(case: Case, check: Callable[[Case], Complaint]) -> str:
 
 def seeds(part: int, count: int = COUNT) -> range:
     return range(FIRST + part * count // PARTS, FIRST + (part + 1) * count // PARTS)
+
+
+def test_of_two_events_of_an_id_all_engines_take_the_same():
+    conflicts = 0
+    for seed in range(FIRST, FIRST + 60):
+        case = with_conflicts(random_case(seed))
+        conflicts += run(case, make("naive")).conflicts
+        check_against_the_oracle(case)
+    assert conflicts > 20
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -228,3 +228,12 @@ def test_other_arrow_types_are_taken_for_their_kind() -> None:
     batch = read(given)
     assert batch.type == EventType.of("T", a="string", b="string", c="int", d="float")
     assert batch.event(2).data == {"a": "c", "b": "c", "c": 3, "d": 3.0}
+
+
+def test_an_attribute_that_has_the_name_of_a_column_of_all_tables_is_said_to_be_missing() -> None:
+    declared = EventType.of("Temp", id="int", value="float")
+    with pytest.raises(BadEvent, match="attribute id is missing: column id is the events' own"):
+        read(
+            table(id=["7"] * 3, value=[1.0] * 3, type=["Temp"] * 3),
+            intake=Intake({"Temp": declared}),
+        )

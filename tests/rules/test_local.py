@@ -118,3 +118,19 @@ def test_what_is_refused_changes_nothing(engine):
             local.advance(mark)
     local.publish("A", time=2, x=1)
     assert [event.cause for event in local.finish()] == [("2", "1")]
+
+
+def test_the_id_of_another_event_is_refused_and_the_same_event_again_counted():
+    engine = Engine(
+        "event Reading(temp: float)\ndefine Hot(t) from Reading() as r where t = r.temp"
+    )
+    engine.publish("Reading", time=1, v=20, id="1")  # the number that it has anyway
+    with pytest.raises(BadEvent, match="id 1 of source local names Reading at 1970"):
+        engine.publish("Reading", time=2, v=50, id="1")
+    engine.publish("Reading", time=1, v=20, id="1")
+    assert engine.duplicates == 1
+    with pytest.raises(BadEvent, match="id x"):
+        engine.push(
+            [{"time": 3, "v": 1, "id": "x"}, {"time": 4, "v": 1, "id": "x"}], type="Reading"
+        )
+    assert [event.data["t"] for event in engine.finish()] == [20.0, 1.0]

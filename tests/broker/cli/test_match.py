@@ -159,3 +159,26 @@ def test_the_documentation_says_what_happens() -> None:
     text = (Path(__file__).parents[3] / "docs" / "matching.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     exec(example, {})
+
+
+def test_the_id_of_another_event_of_its_source_is_refused(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = Path(files[-1])
+    same = '{"id": 1, "data": {"a8": 52}}\n' * 2
+    events.write_text(same + '{"id": "1", "source": "s", "data": {"a8": 0}}\n')
+    assert main([*files, "--format", "count"]) == 0
+    events.write_text(same + '\n{"id": "1", "data": {"a8": 0}}\n')
+    assert main(files) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"rexmq: {events}:4: id 1 is that of another event of its source, at ")
+    assert f"at {events}:1, with other contents" in error
+
+
+def test_a_table_too_ends_with_the_places_of_both(
+    tmp_path: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    events = tmp_path / "events.csv"
+    events.write_text("time,type,sequence,id,a8\n1,T,50,x,1\n1,T,51,x,1\n1,T,52,x,2\n")
+    assert main([*files[:-1], str(events)]) == 1
+    assert f"{events}:row 3: id x is that of" in capsys.readouterr().err

@@ -1,15 +1,19 @@
 """Repeats of (source, id) are dropped exactly, whatever the kind and order of the ids (E1)."""
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from matcher.contents import SEED
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from rules.engine import duplicates
+from rules.engine.conflict import Conflict
 from rules.engine.duplicates import DuplicateFilter
 
 TICK = EventType.of("Tick")
+VALUE = EventType.of("Value", v="int")
 
 
 def numbered(*rows: tuple[str, int], times: list[int] | None = None) -> EventBatch:
@@ -25,6 +29,18 @@ def texted(*rows: tuple[str, str]) -> EventBatch:
     texts = StringColumn.from_strings([text for _, text in rows])
     time = np.arange(len(rows), dtype=np.int64)
     return EventBatch(TICK, time, EventIds(sources, time, texts), ())
+
+
+def explicit(*rows: tuple[str, str, int], given: bool = False) -> EventBatch:
+    """A batch of (source, id, value) at 0 s; with ``given`` the ids stand as numbers."""
+    sources = StringColumn.from_strings([source for source, _, _ in rows])
+    texts = StringColumn.from_strings([text for _, text, _ in rows])
+    zeros = np.zeros(len(rows), np.int64)
+    ids = EventIds(sources, zeros, texts)
+    if given:
+        ids = EventIds(sources, np.array([int(text) for _, text, _ in rows]), given=True)
+    values = np.array([value for _, _, value in rows], np.int64)
+    return EventBatch(VALUE, zeros, ids, (values,))
 
 
 def digested(*numbers: int) -> EventBatch:
@@ -128,3 +144,71 @@ def test_random_batches_agree_with_a_set(seed: int):
         dropped += count - len(fresh)
         assert kept(seen.accept(batch)) == fresh, f"seed {seed}"
     assert seen.dropped == dropped
+
+
+# --- conflicts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["7", "x7", "-7", "007"])
+def test_a_repeat_with_other_contents_is_a_conflict(text: str):
+    seen = DuplicateFilter()
+    seen.accept(explicit(("a", text, 1)))
+    assert len(seen.accept(explicit(("a", text, 1)))) == 0
+    assert (seen.dropped, seen.conflicts, seen.take_conflict()) == (1, 0, None)
+    assert kept(seen.accept(explicit(("a", text, 2), ("b", text, 2)))) == [("b", text)]
+    assert (seen.dropped, seen.conflicts) == (2, 1)
+    assert seen.take_conflict() == Conflict("a", text, "Value", 0, 0)
+    assert seen.take_conflict() is None
+
+
+def test_an_explicit_id_that_stands_as_a_number_is_compared_too():
+    seen = DuplicateFilter()
+    seen.accept(explicit(("a", "1", 1), ("a", "2", 1), given=True))
+    seen.accept(explicit(("a", "1", 1), ("a", "2", 3)))
+    seen.accept(explicit(("a", "1", 2), given=True))
+    assert (seen.dropped, seen.conflicts) == (3, 2)
+
+
+def test_another_type_is_another_event():
+    seen = DuplicateFilter()
+    seen.accept(texted(("a", "x"), ("a", "5")))
+    seen.accept(explicit(("a", "x", 0), ("a", "5", 0)))
+    assert seen.conflicts == 2
+
+
+def test_numbers_given_by_us_are_not_compared():
+    seen = DuplicateFilter()
+    seen.accept(numbered(("a", 1)))
+    seen.accept(explicit(("a", "1", 1), ("a", "2", 1)))
+    seen.accept(numbered(("a", 2)))
+    assert (seen.dropped, seen.conflicts) == (2, 0)
+
+
+def test_what_another_process_kept_is_compared_where_it_hashes_alike():
+    first = DuplicateFilter()
+    first.accept(explicit(("a", "x", 1), ("a", "1", 1), ("b", "x", 1)))
+    for seed, conflicts in ((SEED, 3), (SEED + 1, 0)):
+        seen = DuplicateFilter()
+        seen.resume(replace(first.kept(), seed=seed))
+        assert len(seen.accept(explicit(("a", "x", 2), ("a", "1", 2), ("b", "x", 2)))) == 0
+        assert (seen.dropped, seen.conflicts) == (3, conflicts)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_conflicts_agree_with_a_dictionary(seed: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(duplicates, "SWEEP_MIN", 8)
+    rng = random.Random(seed)
+    seen, known, dropped, conflicts = DuplicateFilter(), dict[tuple[str, str], int](), 0, 0
+    for _ in range(150):
+        form = rng.choice(("", "x", "7"))
+        rows = [
+            (rng.choice("abc"), f"{form}{rng.randint(0, 300)}", rng.randint(0, 1))
+            for _ in range(rng.randint(1, 12))
+        ]
+        for source, text, value in rows:
+            is_new = (source, text) not in known
+            dropped += not is_new
+            conflicts += known.setdefault((source, text), value) != value
+        seen.accept(explicit(*rows, given=form != "x" and rng.random() < 0.5))
+        seen.forget(0)  # nothing is older
+    assert (seen.dropped, seen.conflicts) == (dropped, conflicts)
