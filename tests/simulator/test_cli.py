@@ -108,8 +108,10 @@ def test_a_bad_filter_is_shown_at_its_place_before_anything_runs(written, filter
 
 
 def test_a_bad_filter_of_later_on_is_shown_before_anything_runs(written) -> None:
-    turn = 'subscribe = ["Fire(temp > 45)"]\nthen = [{ at_s = 1.0, subscribe = ["Later(x > $y)"] }]'
-    text = SMALL.replace('subscribe = ["Fire(temp > 45)"]', turn)
+    filters = 'subscribe = ["Fire(temp > 45)", "Temp()"]\n'
+    assert filters in SMALL
+    turn = 'then = [{ at_s = 1.0, subscribe = ["Later(x > $y)"] }]\n'
+    text = SMALL.replace(filters, filters + turn)
     done = rexmq("simulate", written(text))
     assert done.returncode == 1
     assert done.stdout == ""
