@@ -237,9 +237,7 @@ KEYS = (
     Key("queue_events_max", "limits", COUNT, "the longest queue that a sink may ask for"),
     Key("clients_max", "limits", COUNT, "clients at a time"),
     Key("sources_max", "limits", COUNT, "sources whose sequence numbers are remembered"),
-    Key(
-        "repeat_ids_max", "limits", COUNT, "ids remembered, of a source in parts and of all others"
-    ),
+    Key("repeat_ids_max", "limits", COUNT, "ids remembered: of a source in parts, of all others"),
     Key("types_max", "limits", TYPES, "event types at a time"),
     Key("rules_max", "limits", COUNT, "rules at a time"),
     Key("subscriptions_max", "limits", COUNT, "subscriptions of one sink"),

@@ -38,17 +38,18 @@ def contents_of(batch: EventBatch) -> UInt64s:
     if isinstance(batch, Single):
         row = batch.row
         return np.array([_of_values(batch.type, row.time, row.values)], np.uint64)
-    hashes = np.full(len(batch), hash(batch.type.name) & _MASK, np.uint64)
-    words = np.empty(len(batch), np.int64)  # as the kernel is compiled for
-    for column in (batch.time, *batch.columns):
+    words = np.empty((1 + len(batch.columns), len(batch)), np.int64)
+    words[0] = batch.time
+    for place, column in enumerate(batch.columns, start=1):
         if isinstance(column, StringColumn):
-            words[:] = _text_hashes(column)
+            words[place] = _text_hashes(column)
         elif column.dtype == np.float64:
-            np.add(column, 0.0, out=words.view(np.float64))  # which is 0.0 for -0.0
+            np.add(column, 0.0, out=words[place].view(np.float64))  # which is 0.0 for -0.0
         else:
-            words[:] = column
-        stir(hashes, words)
-    return np.maximum(hashes, np.uint64(1), out=hashes)
+            words[place] = column
+    digests = np.empty(len(batch), np.uint64)
+    digest_all(hash(batch.type.name), words, digests)
+    return digests
 
 
 def marks_of(batch: EventBatch) -> list[bytes]:
@@ -83,13 +84,18 @@ def _text_hashes(column: StringColumn) -> Int64s:
 
 
 @partial(compiled, stamp=stamp_of([Path(__file__)]), counting=False)
-def stir(hashes, words) -> None:  # type: ignore[no-untyped-def]
-    """Let each hash, uint64[n], take in a word, int64[n] (the finishing step of SplitMix64)."""
-    for place in range(len(hashes)):
-        number = hashes[place] * np.uint64(GOLDEN) + np.uint64(words[place])
-        number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        hashes[place] = number ^ (number >> np.uint64(31))
+def digest_all(start, words, digests) -> None:  # type: ignore[no-untyped-def]
+    """Write the digests, uint64[n], of the columns of words, int64[columns, n]: each is taken in
+    with the finishing step of SplitMix64 (public domain, S. Vigna).
+    """
+    for place in range(len(digests)):
+        number = np.uint64(start)
+        for column in range(len(words)):
+            number = number * np.uint64(GOLDEN) + np.uint64(words[column, place])
+            number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            number ^= number >> np.uint64(31)
+        digests[place] = max(number, np.uint64(1))
 
 
 def _number(value: Value) -> int:

@@ -17,8 +17,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 Key: TypeAlias = tuple[int, int]
 
@@ -31,6 +34,7 @@ ENDED = "@"
 
 _DIGEST = re.compile("[0-9a-f]{32}")
 _MASK = 2**64 - 1
+_TENS = 10 ** np.arange(1, 19)
 _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
@@ -56,6 +60,24 @@ def number_of_id(text: str) -> int | None:
         return None
     number = int(text)
     return number if str(number) == text and -(2**63) <= number < 2**63 else None
+
+
+def numbers_of_ids(texts: Sequence[str]) -> npt.NDArray[np.int64] | None:
+    """The numbers that texts are the canonical decimal forms of, none of them negative; None where
+    not all are.
+    """
+    if not texts or not texts[0].isdecimal():  # mostly the first tells already
+        return None
+    together = "".join(texts)
+    if not (together.isdecimal() and together.isascii()):
+        return None
+    try:
+        numbers = np.fromiter(map(int, texts), np.int64, len(texts))
+    except (ValueError, OverflowError):
+        return None
+    # Leading zeros would make them longer than their numbers.
+    digits = np.searchsorted(_TENS, numbers, side="right") + 1
+    return numbers if len(together) == int(digits.sum()) else None
 
 
 def event_key(source: str, printed_id: str) -> Key:

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from matcher.identity import number_of_id
+from matcher.identity import number_of_id, numbers_of_ids
 from matcher.model import Causes, EventBatch, EventIds, Int64s, StringColumn
 from routing.errors import ProtocolError
 from routing.messages import Code
@@ -32,7 +32,6 @@ from routing.names import name_fault
 
 _DIGITS_MAX = 20
 """No number of 64 bits is longer, its sign included."""
-_TENS = 10 ** np.arange(1, 19)
 _PRIME = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -106,25 +105,14 @@ def as_known(whole: str, batch: EventBatch) -> EventBatch:
 
 def numbers_of(texts: Sequence[str]) -> Int64s:
     """The place of each id among simultaneous events (Law 3): int64."""
-    together = "".join(texts)
-    if together.isdecimal() and together.isascii():
-        try:
-            numbers = np.fromiter(map(int, texts), np.int64, len(texts))
-        except (ValueError, OverflowError):
-            numbers = None
-        # Leading zeros would make them longer than their numbers.
-        if numbers is not None and len(together) == int(_digits(numbers).sum()):
-            return numbers
+    known = numbers_of_ids(texts)
+    if known is not None:
+        return known
     numbers = _hashes(texts)
     for place, text in enumerate(texts):
         if len(text) <= _DIGITS_MAX and (number := number_of_id(text)) is not None:
             numbers[place] = number
     return numbers
-
-
-def _digits(numbers: Int64s) -> Int64s:
-    """How many decimal digits numbers that are not negative have."""
-    return np.searchsorted(_TENS, numbers, side="right") + 1
 
 
 def _hashes(texts: Sequence[str]) -> Int64s:

@@ -32,7 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.contents import NOT_KEPT, SEED, contents_of
-from matcher.identity import number_of_id
+from matcher.identity import number_of_id, numbers_of_ids
 from matcher.model import AnyArray, Bools, EventBatch, Int64s, StringColumn, UInt64s
 from rules.engine.conflict import Conflict
 from rules.engine.kernels.layout import BLOCK, HELD
@@ -48,6 +48,8 @@ from rules.engine.tables import grown
 
 BLOCKS_MIN = 64
 """The least length of the tables of blocks and of explicit numbers."""
+KEPT = 8
+"""Memory of so many times what is needed is kept: new memory costs more than what is done in it."""
 SWEEP_MIN = 4_096
 """Fewer remembered blocks and names than this are not worth a sweep."""
 
@@ -138,13 +140,16 @@ class DuplicateFilter:
             return batch
         sources = self.numbers(batch.ids.source)[batch.ids.source.codes]
         if batch.ids.are_explicit or batch.ids.digest is not None:
-            fresh = self._accept_named(sources, batch)
+            judged = self._judge(sources, batch)
+            fresh = judged.verdicts == NEW
         else:
-            fresh = self._accept_numbers(sources, batch.ids.sequence, batch.time)
+            judged, fresh = None, self._accept_numbers(sources, batch.ids.sequence, batch.time)
         taken = int(np.count_nonzero(fresh))
         if taken == len(batch):
             return batch
         self.dropped += len(batch) - taken
+        if judged is not None:
+            self._note_conflicts(batch, judged)
         return batch.take(fresh)
 
     def take_conflict(self) -> Conflict | None:
@@ -194,9 +199,11 @@ class DuplicateFilter:
             kept.append(places[is_young])
             self._names[source] = dict(zip(texts, itertools.count(first), strict=False))
             first += len(kept[-1])
-        known = np.empty(max(BLOCKS_MIN, 2 * first), _NAMED)
-        known[:first] = self._known[np.concatenate(kept)]
-        self._known, self._named = known, first
+        known = self._known[np.concatenate(kept)]
+        if len(self._known) > KEPT * max(BLOCKS_MIN, first):
+            self._known = np.empty(max(BLOCKS_MIN, 2 * first), _NAMED)
+        self._known[:first] = known
+        self._named = first
 
     def _accept_numbers(self, sources: Int64s, numbers: Int64s, times: Int64s) -> Bools:
         """Which numbered events are new."""
@@ -226,23 +233,22 @@ class DuplicateFilter:
         return found
 
     def _fill_explicit(self, held: AnyArray) -> None:
-        """Take a table that has room, with just these explicit numbers in it."""
-        self._held = _table(_length(len(held)), HELD)
+        """Have a table that has room, with just these explicit numbers in it."""
+        least = _length(len(held))
+        if least <= len(self._held) - 1 <= KEPT * least:
+            self._held[:] = 0
+        else:
+            self._held = _table(least, HELD)
         move_held(held, self._held)
 
-    def _accept_named(self, sources: Int64s, batch: EventBatch) -> Bools:
-        """Which events are new, by ids that are compared where they are explicit."""
+    def _judge(self, sources: Int64s, batch: EventBatch) -> _Judged:
+        """What events are, by ids that are compared where they are explicit."""
         ids, count = batch.ids, len(batch)
         contents = contents_of(batch) if ids.are_explicit else np.full(count, NOT_KEPT, np.uint64)
         events = _Events(sources, _own(batch.time), contents)
         if ids.text is None and ids.digest is None:
-            judged = self._judge_numbers(events, _own(ids.sequence))
-        else:
-            judged = self._judge_texts(events, ids.printed())
-        fresh: Bools = judged.verdicts == NEW
-        if not fresh.all():
-            self._note_conflicts(batch, judged)
-        return fresh
+            return self._judge_numbers(events, _own(ids.sequence))
+        return self._judge_texts(events, ids.printed())
 
     def _note_conflicts(self, batch: EventBatch, judged: _Judged) -> None:
         in_conflict = np.flatnonzero(judged.verdicts == CONFLICT)
@@ -255,6 +261,9 @@ class DuplicateFilter:
 
     def _judge_texts(self, events: _Events, texts: Sequence[str]) -> _Judged:
         """Judge events by printed ids; a decimal text is a number."""
+        numbers = numbers_of_ids(texts)
+        if numbers is not None:
+            return self._judge_numbers(events, numbers)
         found = {
             place: number
             for place in _perhaps_numbers(texts)
@@ -351,10 +360,14 @@ class _Judged(NamedTuple):
         self.verdicts[mask], self.before[mask] = some
 
 
+_is_below = operator.methodcaller("startswith", "-")
+
+
 def _perhaps_numbers(texts: Sequence[str]) -> list[int]:
     """Where texts are that may be decimal numbers."""
-    digits = map(str.isdecimal, texts)
-    below = map(str.startswith, texts, itertools.repeat("-"))
+    if not any(map(str.isdecimal, texts)) and not any(map(_is_below, texts)):
+        return []  # as of nearly all ids that are texts
+    digits, below = map(str.isdecimal, texts), map(_is_below, texts)
     return [place for place, one in enumerate(map(operator.or_, digits, below)) if one]
 
 

@@ -208,8 +208,9 @@ class Pending:
             if not batch.ids.are_explicit and batch.ids.digest is None:
                 seen = self.repeats.numbers(batch.ids.source)
             else:
-                self.note(times_of(batch))
-                batch = self.repeats.accept(batch)
+                came, batch = batch, self.repeats.accept(batch)
+                if batch is not came:  # else the kernel notes all of them
+                    self.note(times_of(came))
         words, self._held = self._writer.parcel(type_number, batch, seen)
         struct.pack_into(f"{len(words)}q", self._parcel, 0, *words)
         self._types.add(type_number)

@@ -14,11 +14,15 @@ def test_what_comes_again_is_known_for_so_many_ids_at_least_and_twice_as_many_at
         judged = recent.judge(ids, held)
         new = range(len(ids)) if judged.new is None else judged.new
         assert not {ids[place] for place in new} & set(last[-50:])
-        for place, before in judged.conflicts:
-            assert said[ids[place]] == before != held[place]
-        for place in new:
-            said[ids[place]] = held[place]
-            last.append(ids[place])
+        conflicts = dict(judged.conflicts)
+        for place, one in enumerate(ids):
+            if place in new:
+                said[one] = held[place]
+                last.append(one)
+            elif place in conflicts:
+                assert said[one] == conflicts[place] != held[place]
+            else:
+                assert said[one] == held[place]
         recent.remember([ids[one] for one in new], [held[one] for one in new], 50)
         assert len(recent) < 2 * 50 + 9
 
