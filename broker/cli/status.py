@@ -13,7 +13,16 @@ from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endp
 EXAMPLE = "rexmq status --json"
 
 SECTIONS = {
-    "sources": ("name", "standing", "events", "late", "duplicates", "rejected", "promise"),
+    "sources": (
+        "name",
+        "standing",
+        "events",
+        "late",
+        "ahead",
+        "duplicates",
+        "rejected",
+        "promise",
+    ),
     "types": ("name", "sources", "events", "latest", "mark", "rules"),
     "rules": ("name", "type", "state", "version", "since", "mark", "waits_for", "held_by"),
     "sinks": ("name", "filters", "when_full", "queued", "limit", "delivered", "dropped"),
@@ -181,6 +190,8 @@ def _shown(row: Mapping[str, Any]) -> dict[str, Any]:
     shown = dict(row)
     for name in TIMES & set(row):
         shown[name] = None if row[name] is None else time_text(row[name])
+    if row.get("closed_by") == "lost":
+        shown["standing"] = f"{row['standing']} (lost)"
     if "subscriptions" in row:
         shown["filters"] = _some([_filter(one) for one in row["subscriptions"]])
     if "held_by" in row:

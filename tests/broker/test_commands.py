@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from broker import Publisher, Subscriber
+from broker import Publisher, RuleManager, Subscriber
 from broker.cli.application import COMMANDS, LATER, main
 from broker.process import BrokerProcess
 from matcher.model import EventType
@@ -596,3 +596,74 @@ def test_sighup_reloads_and_a_bad_file_leaves_the_old_configuration_in_force(tmp
         refused = rexmq("sub", "--broker", b.endpoint, "A()", "B()")
         assert refused.returncode == 1
         assert "more than 1 subscriptions" in refused.stderr
+
+
+# --- times ahead of the clock ------------------------------------------------------------------
+
+FIRE = """event Heat(area: string, value: float)
+event Smog(area: string)
+rule fog:
+define Fog(area: string, temperature: float)
+from   Smog(area = $a) and last Heat(area = $a and value > 40) within 5 min from Smog
+where  area = $a, temperature = Heat.value
+"""
+HOT = "rule hot: define Hot(area: string) from Heat(value > 45) as h where area = h.area\n"
+
+
+def here(endpoint, *words):
+    """The exit status of a command in this process."""
+    return main([*words, "--broker", endpoint])
+
+
+@pytest.mark.parametrize("rules", [FIRE, FIRE + HOT])
+def test_one_event_of_the_far_future_is_refused_and_binds_nothing(tmp_path, capsys, rules):
+    path = tmp_path / "rules.tesla"
+    path.write_text(rules)
+    heat = ("pub", "Heat", "area=b", "value=44")
+    with BrokerProcess() as broker:
+        at = broker.endpoint
+        assert here(at, "rule", "add", str(path)) == 0
+        for time_, cause in (
+            ("2090-01-01T00:00:00Z", "Z; a replay of recorded events says so (--replay"),
+            ("1941000542290", "are milliseconds taken for seconds?"),
+            (f"{time.time() + 7_200:.3f}", "is it local time taken for UTC?"),
+        ):
+            assert here(at, *heat, "--time", time_) == 1
+            said = capsys.readouterr().err
+            assert "1 Heat ahead of the clock: " in said
+            assert "more than 300 s (ahead_max_s) after this broker's clock" in said
+            assert cause in said
+        assert here(at, *heat, "--name", "heat") == 0
+        assert here(at, "pub", "Smog", "area=b", "--name", "smog") == 0
+        with RuleManager(at) as manager:
+            status = manager.status()
+        assert sum(one["ahead"] for one in status["sources"]) == 3
+        assert status["totals"]["detected"] == 1
+
+
+def test_a_replay_of_the_far_future_is_over_with_its_rule(tmp_path, capsys):
+    path, events = tmp_path / "rules.tesla", tmp_path / "far.jsonl"
+    path.write_text(FIRE)
+    lines = [
+        {"type": "Heat", "time": "2090-01-01T00:00:00Z", "source": "h", "id": "1"},
+        {"type": "Smog", "time": "2090-01-01T00:01:00Z", "source": "s", "id": "1"},
+    ]
+    lines[0]["data"], lines[1]["data"] = {"area": "b", "value": 44.0}, {"area": "b"}
+    events.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with BrokerProcess() as broker:
+        at = broker.endpoint
+        assert here(at, "rule", "add", str(path)) == 0
+        assert here(at, "pub", "--file", str(events)) == 1
+        assert "0 events published" in capsys.readouterr().out
+        assert here(at, "pub", "--file", str(events), "--replay") == 0
+        assert "2 events published" in capsys.readouterr().out
+        now = ("pub", "Heat", "area=b", "value=45", "--name", "now")
+        assert here(at, *now) == 1
+        assert "had been evaluated before it joined" in capsys.readouterr().err
+        assert here(at, "rule", "remove", "fog") == 0
+        assert here(at, *now) == 0
+        assert here(at, "rule", "add", str(path)) == 0
+        assert here(at, *now) == 0
+        assert here(at, "pub", "Smog", "area=b", "--name", "smog") == 0
+        with RuleManager(at) as manager:
+            assert manager.status()["totals"]["detected"] == 2

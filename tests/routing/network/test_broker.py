@@ -985,7 +985,7 @@ def test_an_event_is_not_overtaken_by_the_closing_of_its_source() -> None:
 def test_timers_tick_by_the_clock_wherever_their_rule_is_evaluated(rule: str) -> None:
     """Not only at the root, and not ahead of the clock where sources promise (seed 6166)."""
     network = Network(3, wall_clock=True)
-    network.connect("t", "b1").advertise([TEMP])
+    network.connect("t", "b1", replay=True).advertise([TEMP])
     network.connect("k", "b3").subscribe("Tick()")
     network.run(0.5)
     network.connect("m", "b2").deploy(f"rule tick: {rule}")
