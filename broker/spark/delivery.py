@@ -42,6 +42,7 @@ class Delivery:
         acks: str,
         batch_events: int,
         timeout_s: float,
+        replay: bool = False,
     ) -> None:
         self._brokers = list(brokers)
         self._name = name
@@ -49,6 +50,7 @@ class Delivery:
         self._acks = acks
         self._batch_events = batch_events
         self._timeout_s = timeout_s
+        self._replay = replay
         self._kept: deque[Kept] = deque()
         self._kept_events = 0  # no more than a publisher has under way, and a piece
         self._told: list[str] = []
@@ -147,6 +149,7 @@ class Delivery:
                     name=self._name,
                     types=self._types,
                     acks="none" if self._acks == "none" else "broker",
+                    replay=self._replay,
                     timeout_s=self._timeout_s,
                     connect_timeout_s=min(self._timeout_s, 5.0),
                 )

@@ -32,6 +32,7 @@ TABLE: Mapping[str, tuple[str, str]] = {
         "",
         "a file on the driver, to which each batch adds its numbers as JSON",
     ),
+    "replay": ("false", "true: recorded rows, which may be ahead of the broker's clock"),
     "credentials": ("", "refused: brokers have no security yet"),
     "timeout": ("30 s", "how long without a broker until the next is tried"),
     "subscribe": ("", "filters such as Fire(value > 45), separated by ;. Needed to read"),
@@ -73,6 +74,7 @@ class WriteOptions:
     metrics: str
     form: str
     origin: str
+    replay: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> WriteOptions:
@@ -114,6 +116,7 @@ class WriteOptions:
             given["metrics"],
             given["form"],
             given["origin"],
+            _one_of("replay", given["replay"].lower(), ("true", "false")) == "true",
         )
 
 

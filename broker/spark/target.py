@@ -94,6 +94,7 @@ class Target:
             acks=options.acks,
             batch_events=options.batch_events,
             timeout_s=options.timeout_s,
+            replay=options.replay,
         )
 
     def hold_again(self, endpoint: str) -> None:
@@ -126,6 +127,7 @@ def connected(options: WriteOptions, name: str, types: Sequence[EventType]) -> P
                 endpoint,
                 name=name,
                 types=types,
+                replay=options.replay,
                 timeout_s=options.timeout_s,
                 connect_timeout_s=min(options.timeout_s, 5.0),
             )

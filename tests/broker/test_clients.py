@@ -178,6 +178,39 @@ def test_the_callers_mistakes_are_raised_at_once(endpoint, temp):
         publisher.publish(temp.name, area="a", value=1.0)
 
 
+@pytest.mark.parametrize("increasing", [True, False])
+def test_what_is_refused_as_ahead_of_the_clock_binds_nothing_that_follows(
+    endpoint, temp, increasing
+):
+    """Events without times were stamped behind it, and so refused for ever; times that increase had
+    to be beyond it.
+    """
+    with (
+        Publisher(endpoint, name="hasty", types=[temp], increasing=increasing) as publisher,
+        Subscriber(endpoint, f"{temp.name}()") as subscriber,
+    ):
+
+        def publish(value):
+            publisher.publish(temp.name, area="a", value=value)
+            publisher.wait()
+
+        publish(1.0)
+        publisher.publish(temp.name, area="a", value=2.0, at=2_000_000_000 * SECOND)
+        with pytest.raises(RefusedError, match="more than 300 s") as refused:
+            publisher.wait()
+        assert refused.value.code == "ahead"
+        publisher.promise(2_000_000_000 * SECOND)
+        with pytest.raises(RefusedError, match="a promise ahead of the clock"):
+            publish(2.5)
+        publish(3.0)
+        values = [event.data["value"] for event in received(subscriber, 2)]
+        assert (values[0], publisher.rejected) == (1.0, 1)
+    with Publisher(endpoint, name="replay", types=[temp], replay=True) as publisher:
+        publisher.publish(temp.name, area="a", value=4.0, at=2_000_000_000 * SECOND)
+        publisher.promise(2_000_000_001 * SECOND)
+        publisher.wait()
+
+
 PROBE = EventType.of("Probe", n="int", at="float", id="string")
 
 

@@ -94,12 +94,18 @@ def test_ids_stay_with_their_rows_when_others_are_left_out():
         ({"type": "A", "speed": "fast", "order": "time"}, "option speed is a positive number"),
         ({"type": "A", "speed": "60"}, "option speed needs option order 'time'"),
         ({"type": "A", "writer": "csv"}, "option writer is arrow or rows, not 'csv'"),
+        ({"type": "A", "replay": "2030"}, "option replay is true or false, not '2030'"),
         ({"type": "A", "credentials": "me:secret"}, "brokers have no security yet"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(options, said):
     with pytest.raises(ValueError, match=said):
         WriteOptions.of(options)
+
+
+def test_rows_are_recorded_where_that_is_said():
+    assert not WriteOptions.of({"type": "A"}).replay
+    assert WriteOptions.of({"type": "A", "replay": "True"}).replay
 
 
 class Clock:
