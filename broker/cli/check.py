@@ -17,6 +17,7 @@ def command(rules: Files) -> None:
 
     Prints how many rules and schemas they have, or every error in them.
     """
+    from broker.cli.outcome import counted
     from matcher.formats.inputs import bytes_of, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
@@ -39,8 +40,4 @@ def command(rules: Files) -> None:
             schemas += len(set(declared))  # a type may be declared again, as the same
     if refused:
         raise FilesErrors(refused)
-    print(f"{_counted(rules_read, 'rule')}, {_counted(schemas, 'schema')}: ok")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    print(f"{counted(rules_read, 'rule')}, {counted(schemas, 'schema')}: ok")

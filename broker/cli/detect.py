@@ -204,9 +204,11 @@ def _warn_of_disorder(recorded: RecordedEvents) -> None:
 
 
 def _report_bad(recorded: RecordedEvents) -> None:
+    from broker.cli.outcome import counted
+
     bad = recorded.intake.bad
     if bad:
-        print(f"rexmq: {bad.total()} bad events skipped", file=sys.stderr)
+        print(f"rexmq: {counted(bad.total(), 'bad event')} skipped", file=sys.stderr)
     for reason, count in bad.most_common():
         print(f"  {count}: {reason}", file=sys.stderr)
 

@@ -52,6 +52,11 @@ def writing(file: Path | None) -> Iterator[None]:
         raise
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things: ``1 event``, ``2 events``."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
     """Raise UsageError unless an option has one of the values that it may have."""
     if value not in choices:

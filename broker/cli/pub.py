@@ -94,7 +94,7 @@ def _publish_file(
     broker: str,
     connect_timeout_s: float,
 ) -> None:
-    from broker.cli.outcome import REFUSED, UsageError
+    from broker.cli.outcome import REFUSED, UsageError, counted
     from broker.recorded import RecordedEvents
     from broker.replay import Account, replay
     from matcher.formats.inputs import verify_files
@@ -119,11 +119,11 @@ def _publish_file(
             connect_timeout_s=connect_timeout_s,
         )
     finally:  # also where it ends in the midst of the file
-        print(f"{account.taken} events published", flush=True)
+        print(f"{counted(account.taken, 'event')} published", flush=True)
         if skipped := sum(events.intake.bad.values()):
-            print(f"rexmq: {skipped} bad events skipped", file=sys.stderr)
+            print(f"rexmq: {counted(skipped, 'bad event')} skipped", file=sys.stderr)
         if account.refused:
-            text = f"{account.refused} events refused: {account.take_reason()}"
+            text = f"{counted(account.refused, 'event')} refused: {account.take_reason()}"
             print(f"rexmq: {text}", file=sys.stderr)
     if account.refused:
         raise typer.Exit(REFUSED)

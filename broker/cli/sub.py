@@ -50,7 +50,7 @@ def command(
     or it is sent away (disconnect).
     """
     from broker import Subscriber
-    from broker.cli.outcome import UsageError, one_of
+    from broker.cli.outcome import UsageError, counted, one_of
     from broker.client.sink import places
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
@@ -79,6 +79,6 @@ def command(
             sys.stdout.buffer.flush()
             if subscriber.dropped > dropped:
                 dropped = subscriber.dropped
-                print(f"rexmq: {dropped} events dropped so far", file=sys.stderr)
+                print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)
             if wanted == 0:
                 return

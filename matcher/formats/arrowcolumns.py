@@ -7,7 +7,7 @@ rows that do not fit, with the reason; these hold anything, and are raised or sk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -49,12 +49,12 @@ def kind_of(arrow_type: pa.DataType) -> Kind | None:
 
 
 def values_of_column(
-    attribute: Attribute, column: pa.Array | None, rows: int, bad: BadRows
+    attribute: Attribute, columns: Mapping[str, pa.Array], rows: int, bad: BadRows
 ) -> Column:
     """The values of an attribute; rows that do not fit are added to ``bad`` and hold anything."""
-    everywhere = np.arange(rows)
+    everywhere, column = np.arange(rows), columns.get(attribute.name)
     if column is None:
-        bad.append((everywhere, f"attribute {attribute.name} is missing"))
+        bad.append((everywhere, _missing(attribute.name, columns)))
         return _blank(attribute.kind, rows)
     kind = kind_of(column.type)
     expected = f"attribute {attribute.name}: expected {attribute.kind.value}, found"
@@ -65,6 +65,13 @@ def values_of_column(
         bad.append((everywhere, f"{expected} {found}"))
         return _blank(attribute.kind, rows)
     return _READERS[attribute.kind](attribute, column, bad)
+
+
+def _missing(name: str, columns: Iterable[str]) -> str:
+    """An attribute without a column, and the column that may be meant."""
+    near = [one for one in columns if one.strip().casefold() == name.strip().casefold()]
+    hint = f" (the column {near[0]!r} is called otherwise)" if near else ""
+    return f"attribute {name} is missing{hint}"
 
 
 def ints_of(attribute: Attribute, column: pa.Array, bad: BadRows) -> Int64s:

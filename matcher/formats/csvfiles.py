@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from matcher.errors import BadEvent, SchemaError
+from matcher.errors import BadEvent
 from matcher.formats import pieces
 from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
@@ -30,6 +30,7 @@ from matcher.formats.tabular import (
     TYPE,
     arrow_schema,
     check_distinct,
+    check_time,
     from_arrow,
     named_type,
     to_arrow,
@@ -125,8 +126,7 @@ def _pieces(stream: BinaryIO, file: str) -> Iterator[tuple[list[str], int, list[
     row = 1
     try:
         names = next(reader, [TIME])
-        if TIME not in names:
-            raise SchemaError(f"{file}: no column 'time' in the first line, that of the names")
+        check_time(names, file)
         check_distinct(names, file)
         filled = filter(None, reader)
         while rows := list(itertools.islice(filled, ROWS)):

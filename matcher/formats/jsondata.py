@@ -80,7 +80,20 @@ def data_of(envelope: Any) -> dict[str, object]:
     try:
         data = msgspec.json.decode(envelope.data)
     except REFUSED as error:
-        raise BadEvent(f"data: {error}") from None
+        raise BadEvent(_refused_in(envelope.data) or f"data: {error}") from None
     if not isinstance(data, dict):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
     return data
+
+
+def _refused_in(data: Raw) -> str | None:
+    """The first attribute that cannot be read, a number that no float holds say; None where it is
+    the object itself.
+    """
+    with contextlib.suppress(*REFUSED):
+        for name, value in msgspec.json.decode(data, type=dict[str, Raw]).items():
+            try:
+                msgspec.json.decode(value)
+            except REFUSED as error:
+                return f"attribute {name}: {error}"
+    return None

@@ -216,7 +216,8 @@ class _Reader:
                 data = data_of(envelope)
                 rows.append(values_of(event_type, data))
             except BadEvent as error:
-                self._refuse(error.reason, int(lines[place]), event_type.name)
+                hint = " (the event has no data)" if envelope.data is _NO_DATA else ""
+                self._refuse(error.reason + hint, int(lines[place]), event_type.name)
             else:
                 good.append(place)
                 self._intake.surplus += len(data) - len(event_type.attributes)

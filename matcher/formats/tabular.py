@@ -44,6 +44,8 @@ TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", 
 RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
 """Columns that are no attributes."""
 
+COLUMNS_SHOWN = 12
+"""So many names of columns are told."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -140,6 +142,7 @@ def from_arrow(
     """
     names = table.schema.names
     check_distinct(names, place.file)
+    check_time(names, place.file)
     columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
     name = type_name or named_type(columns.get(TYPE), place.file)
     reserved = RESERVED if type_name is None else RESERVED[1:]
@@ -160,7 +163,7 @@ def from_arrow(
         if name in reserved and name in columns
     )
     values = tuple(
-        values_of_column(attribute, attributes.get(attribute.name), table.num_rows, bad)
+        values_of_column(attribute, attributes, table.num_rows, bad)
         for attribute in event_type.attributes
     )
     numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
@@ -251,8 +254,23 @@ def _text_column(name: str, column: pa.Array, file: str) -> pa.Array:
 
 def check_distinct(names: Sequence[str], file: str) -> None:
     """SchemaError when two columns have the same name."""
-    if len(set(names)) < len(names):
-        raise SchemaError(f"{file}: two columns have the same name: {', '.join(names)}")
+    if len(set(names)) == len(names):
+        return
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names, 1):
+        places.setdefault(name, []).append(place)
+    name, (first, second, *_) = next(one for one in places.items() if len(one[1]) > 1)
+    if name:
+        raise SchemaError(f"{file}: two columns have the same name: {name}, {first} and {second}")
+    raise SchemaError(f"{file}: columns {first} and {second} have no name")
+
+
+def check_time(names: Sequence[str], file: str) -> None:
+    """SchemaError when no column holds times."""
+    if TIME not in names:
+        shown = ", ".join(map(repr, names[:COLUMNS_SHOWN])) or "none"
+        more = ", ..." if len(names) > COLUMNS_SHOWN else ""
+        raise SchemaError(f"{file}: no column 'time'; the columns are {shown}{more}")
 
 
 def named_type(column: pa.Array | None, file: str) -> str:

@@ -409,8 +409,8 @@ def test_a_bad_event_of_a_file_is_named_or_skipped(endpoint, tmp_path):
     assert done.returncode == 1
     assert f"{file}:2: " in done.stderr
     skipped = rexmq("pub", "--file", str(file), "--skip-bad", endpoint=endpoint)
-    assert (skipped.returncode, skipped.stdout) == (0, "1 events published\n")
-    assert "1 bad events skipped" in skipped.stderr
+    assert (skipped.returncode, skipped.stdout) == (0, "1 event published\n")
+    assert "1 bad event skipped" in skipped.stderr
     absent = rexmq("pub", "--file", str(tmp_path / "absent.jsonl"), endpoint=endpoint)
     assert absent.returncode == 1
     assert absent.stderr == f"rexmq: {tmp_path}/absent.jsonl: No such file or directory\n"

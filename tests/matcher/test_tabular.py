@@ -170,7 +170,9 @@ def test_the_type_is_named_by_column_or_option() -> None:
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
-    with pytest.raises(SchemaError, match=r"temps.parquet: two columns have the same name: .*x, x"):
+    with pytest.raises(
+        SchemaError, match=r"temps.parquet: two columns have the same name: x, \d and \d"
+    ):
         read(pa.table([["T"], [1], [1], [2]], names=["type", "time", "x", "x"]))
 
 
