@@ -401,6 +401,29 @@ def test_a_file_can_be_published_as_one_source_and_at_a_pace(endpoint, tmp_path)
     ]
 
 
+def test_rules_and_events_come_through_pipes(endpoint):
+    rules = "event Piped(n: int)\ndefine Through(n: int) from Piped() as p where n = p.n\n"
+    assert rexmq("rule", "add", "-", endpoint=endpoint, stdin=rules).stdout == "Through\n"
+    line = '{{"type": "Piped", "time": {0}, "data": {{"n": {0}}}}}\n'
+    lines = line.format(1) + line.format(2)
+    with Subscriber(endpoint, "Through()") as subscriber:
+        done = rexmq("pub", "--file", "-", endpoint=endpoint, stdin=lines)
+        assert (done.returncode, done.stdout) == (0, "2 events published\n")
+        assert [subscriber.receive(timeout_s=10).data["n"] for _ in range(2)] == [1, 2]
+    rexmq("rule", "remove", "Through", endpoint=endpoint)
+    bad = rexmq("rule", "add", "-", endpoint=endpoint, stdin="event")
+    assert bad.stderr.startswith("rexmq: standard input:1:")
+
+
+def test_a_time_counts_what_is_said(endpoint):
+    with Subscriber(endpoint, "Stamped()") as subscriber:
+        words = ("pub", "Stamped", "n=1", "--time", "1541000542290")
+        done = rexmq(*words, endpoint=endpoint)
+        assert (done.returncode, "milliseconds? say --time-unit ms" in done.stderr) == (1, True)
+        assert rexmq(*words, "--time-unit", "ms", endpoint=endpoint).returncode == 0
+        assert subscriber.receive(timeout_s=10).time == 1_541_000_542_290_000
+
+
 def test_a_bad_event_of_a_file_is_named_or_skipped(endpoint, tmp_path):
     file = tmp_path / "bad.jsonl"
     good = {"type": "Badly", "time": 1, "data": {"n": 1}}

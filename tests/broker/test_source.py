@@ -1,9 +1,13 @@
 """The half of a publisher that never waits, on a link and a clock that the test keeps."""
 
+import pyarrow as pa
 import pytest
 
 from broker.client.source import Source
+from matcher.errors import BadEvent
 from matcher.model import MICROSECONDS, EventType
+from matcher.rows import batch_of
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN
 from routing import wire
 from routing.config import SessionConfig
 from routing.messages import VERSION, Confirmed, Publish, Welcome
@@ -100,3 +104,21 @@ def test_events_that_gather_leave_when_they_are_due(source):
     (published,) = connection._link.sent
     assert [len(batch) for batch in published.batches] == [2]
     assert connection.deadline() > due
+
+
+@pytest.mark.parametrize("time", [RFC_3339_MIN - 1, RFC_3339_MAX + 1, 1_541_000_542_290_123_456])
+def test_a_time_beyond_all_years_is_refused_on_the_spot(source, time):
+    with pytest.raises(BadEvent, match="years 1 to 9999"):
+        source.add("Temp", {"value": 1.0}, time, None)
+    with pytest.raises(BadEvent, match="beyond 1 to 9999"):
+        source.batches(batch_of(TEMP, [{"value": 1.0}], source="s", times=[time]), None)
+    assert source.outbox.count == 0
+
+
+def test_times_of_rows_count_what_is_said():
+    source = Source("tcp://127.0.0.1:1", SessionConfig("sensor"), 100, 1.0, time_unit="ms")
+    source.outbox.know(TEMP)
+    (batch,) = source.batches([{"time": 1_541_000_542_290, "value": 1.0}], "Temp")
+    assert batch.time.tolist() == [1_541_000_542_290_000]
+    (batch,) = source.batches(pa.table({"time": [1_541_000_542_290], "value": [1.0]}), "Temp")
+    assert batch.time.tolist() == [1_541_000_542_290_000]

@@ -9,15 +9,18 @@ from engines import NAMES
 
 import rules.engine
 from matcher.single import Row, Single
+from matcher.times import RFC_3339_MAX, RFC_3339_MIN
 from routing.config import NodeConfig
 from routing.effects import Log, Send
 from routing.messages import (
     VERSION,
     Acknowledged,
     Advertise,
+    Code,
     Credit,
     Delivery,
     Deploy,
+    Goodbye,
     Hello,
     Publish,
     Subscribe,
@@ -77,3 +80,24 @@ def test_of_many_rules_the_log_names_the_first_and_counts_the_others(count: int)
     (told,) = [one.fields for one in logs if one.text == "deployed"]
     assert told["rules"] == [f"r{n}" for n in range(NAMED_MAX)]
     assert told.get("more") == (count - NAMED_MAX or None)
+
+
+@pytest.mark.parametrize("time", [RFC_3339_MIN - 1, RFC_3339_MAX + 1])
+def test_an_event_beyond_all_years_is_refused_by_name(time: int) -> None:
+    temp, noted = schema_of("Temp(value: float)"), []
+    node = Node(NodeConfig(wall_clock=False), rules.engine.make("naive"))
+    node.emit = noted.append
+    node.receive(b"sensor", Hello(VERSION, "sensor", 1.0), 0.0)
+    node.receive(b"sensor", Advertise(1, (temp,)), 0.0)
+    for number, moment in enumerate((RFC_3339_MIN, RFC_3339_MAX, time), 1):
+        assert not farewells(noted)
+        row = Row(moment, "sensor", number, None, (1.0,))
+        node.receive(b"sensor", Publish((Single(temp, row),)), 0.0)
+    assert farewells(noted) == [
+        (Code.BAD_EVENT, "an event time beyond the years 1 to 9999"),
+    ]
+
+
+def farewells(effects: list[object]) -> list[tuple[Code, str]]:
+    messages = [one.message for one in effects if isinstance(one, Send)]
+    return [(one.code, one.reason) for one in messages if isinstance(one, Goodbye)]
