@@ -33,16 +33,15 @@ def portions(
 
     ``times`` are the least and the greatest of the input so far, in microseconds; None before any.
     """
-    intervals = {rule.rule.name: _interval(rule, old, catalogue.groups, times) for rule in rules}
-    due = [
-        (rule, spans)
-        for rule in rules
-        for begin, end in [intervals[rule.rule.name]]
-        if begin < end
-        for every in [catalogue.is_above_timers(rule.rule)]
-        if len(spans := ticking.spans(rule.rule.name, begin, end, every=every))
-    ]
-    ticking.passed({name: end for name, (_, end) in intervals.items()})
+    due = []
+    for rule in rules:
+        begin, end = _interval(rule, old, catalogue.groups, times)
+        if begin < end:
+            every = catalogue.is_above_timers(rule.rule)
+            spans = ticking.spans(rule.rule.name, begin, end, every=every)
+            if len(spans):
+                due.append((rule, spans))
+    ticking.release()
     length = TICKS_MAX * MICROSECONDS * min((period(rule.rule) for rule, _ in due), default=1)
     start = min((int(spans[0, 0]) for _, spans in due), default=TIME_MAX)
     while start < TIME_MAX:

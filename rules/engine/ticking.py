@@ -32,19 +32,23 @@ from rules.pattern import TIMER, Constraint, Let, Negated, Rule, Selected
 from rules.planning.depths import reach_of
 from rules.terms import AttributeOf, Expression, Slot, nodes_of
 
+KEPT_MIN = 1_024
+"""So many times of a type are kept without looking whether they are needed."""
+
 
 @dataclass(slots=True, eq=False)
 class _Watched:
     """A rule whose terminator is the Timer.
 
-    ``reach`` in microseconds, None where it needs every tick; ``latest``: the greatest time of the
-    events that its mark has passed.
+    ``reach`` in microseconds, None where it needs every tick; ``mark``: up to where it has been
+    given its ticks; ``latest``: the greatest time of the events before that.
     """
 
     rule: Rule
     types: frozenset[str]
     reach: int | None
     latest: int
+    mark: int = TIME_MIN
 
 
 class Ticking:
@@ -52,7 +56,8 @@ class Ticking:
 
     def __init__(self) -> None:
         self._watched: dict[str, _Watched] = {}
-        self._times: dict[str, array[int]] = {}  # by type, of events that no mark has passed
+        self._times: dict[str, array[int]] = {}  # by type, of events that not all marks have passed
+        self._kept: dict[str, int] = {}  # how many of these there were after the last look
 
     def watch(self, one: Deployed, latest: int) -> None:
         """Follow a rule that is new or stands otherwise; ``latest``: the greatest time so far."""
@@ -94,7 +99,7 @@ class Ticking:
         one = self._watched[name]
         step = period(one.rule) * MICROSECONDS
         if every or one.reach is None:
-            one.latest = max(one.latest, end)
+            one.latest, one.mark = max(one.latest, end), end
             return _with_ticks(np.array([[begin, end]], np.int64), step)
         times = np.sort(np.concatenate([self._array(type_) for type_ in one.types] or [_NONE]))
         times = times[(times < end) & (times > one.latest)]
@@ -104,21 +109,19 @@ class Ticking:
         first = np.concatenate(([True], starts[1:] > ends[:-1]))
         last = np.concatenate((first[1:], [True]))
         spans = np.stack((starts[first], ends[last]), axis=1)
+        one.latest, one.mark = max([one.latest, *times[-1:].tolist()]), end
         return _with_ticks(spans.clip(begin, end), step)
 
-    def passed(self, marks: dict[str, int]) -> None:
-        """Rules, by name, have been given their ticks before these times."""
-        for name, mark in marks.items():
-            one = self._watched[name]
-            for type_ in one.types:
-                times = self._array(type_)
-                one.latest = max(one.latest, int(times[times < mark].max(initial=TIME_MIN)))
-        for type_ in self._times:
-            users = [marks[name] for name, one in self._watched.items() if type_ in one.types]
-            waiting = self._array(type_)
-            if len(waiting):
-                waiting = waiting[waiting >= min(users, default=TIME_MAX)]
+    def release(self) -> None:
+        """Forget the times that every rule is beyond, where there have come to be many."""
+        for type_, times in self._times.items():
+            if len(times) > max(KEPT_MIN, 2 * self._kept.get(type_, 0)):
+                users = (one for one in self._watched.values() if type_ in one.types)
+                mark = min((one.mark for one in users if one.reach is not None), default=TIME_MAX)
+                waiting = self._array(type_)
+                waiting = waiting[waiting >= mark]
                 self._times[type_] = array("q", waiting.tobytes())
+                self._kept[type_] = len(waiting)
 
     def _array(self, type_name: str) -> Int64s:
         return np.array(self._times.get(type_name, ()), np.int64)

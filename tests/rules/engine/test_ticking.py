@@ -33,6 +33,11 @@ RULES = (
 IDLE = (3, 4, 5)
 """Those that fire where nothing happens, or might."""
 C = "define C(x) from A(x > 1) as a and last B() within 1 min from a where x = B.x\n"
+LATER = (
+    *RULES[:8],
+    "define C(x) from B(x > 1) as b where x = b.x",
+    "define C(x) from {timer} as t and last B() within {w} from t where x = B.x",
+)
 WIDTHS = ("1 s", "10 s", "3 min", "10 min")
 
 
@@ -60,17 +65,21 @@ def told(found: Detections) -> list[object]:
 
 
 def run(engine: str, seed: int, *, late_rule: bool) -> list[object]:
-    """Events in pieces, some of them ahead of the marks; perhaps with a rule that comes later."""
+    """Events in pieces, some of them ahead of the marks; perhaps with a rule that comes later, and
+    may go again.
+    """
     rng = random.Random(seed)
     detector = make(engine)
     detector.deploy(load(rules_of(rng)))
     events, found = events_of(rng), []
-    later = rng.randrange(len(events)) if late_rule else None
+    later, gone = sorted(rng.choices(range(len(events)), k=2)) if late_rule else (None, None)
     for place, (type_, time, value) in enumerate(events):
         if place == later:
-            text = RULES[rng.randrange(8)].format(n=9, timer=rng.choice(TIMERS), w="10 min")
+            text = rng.choice(LATER).format(n=9, timer=rng.choice(TIMERS), w="10 min")
             since = events[place - 1][1] + 1 if place else None
-            detector.deploy(load(SCHEMAS + text), since=since)
+            detector.deploy(load(f"{SCHEMAS}rule later: {text}"), since=since)
+        if place == gone and later != gone:
+            detector.remove("later")
         row = batch_of(type_, [{"x": value}], source="s", first_sequence=place, times=[time])
         detector.push(row)
         if rng.random() < 0.6:
@@ -108,3 +117,25 @@ def test_a_silence_of_years_costs_nothing(engine: str) -> None:
     found = told(detector.advance(TIME_MAX))
     assert [one[1] // MICROSECONDS for one in found] == [0, 1, 2, 250_000_000_000]
     assert detector.evaluated == 4
+
+
+@pytest.mark.parametrize("engine", ["cdp", "aip"])
+def test_an_engine_that_goes_on_where_another_was_ticks_as_that_would(engine: str) -> None:
+    text = "define T(x) from Timer(S % 10 = 0) as t and each A() within 3 min from t where x = A.x"
+    checked = load(SCHEMAS + text)
+    first, again, oracle = make(engine), make(engine), make("naive")
+    for one in (first, again, oracle):
+        one.deploy(checked)
+    early, late = (
+        batch_of(A, [{"x": x}], source="s", first_sequence=x, times=[time * MICROSECONDS])
+        for x, time in ((1, 95), (2, 2_000))
+    )
+    for one in (first, oracle):
+        one.push(early)
+        one.advance(100 * MICROSECONDS)
+    again.resume(first.snapshot())
+    for one in (again, oracle):
+        one.push(late)
+    found = told(again.advance(TIME_MAX))
+    assert found == told(oracle.advance(TIME_MAX))
+    assert len(found) == 19
