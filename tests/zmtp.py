@@ -40,6 +40,23 @@ def connect(endpoint: str) -> socket.socket:
     return peer
 
 
+def greeted(endpoint: str, identity: bytes = b"") -> socket.socket:
+    """A peer with its handshake behind it: libzmq hangs up on one that does not wait for that."""
+    peer = connect(endpoint)
+    peer.sendall(greeting() + ready(identity))
+    assert await_ready(peer)
+    return peer
+
+
+def await_ready(peer: socket.socket) -> bool:
+    """Read up to the other's READY; whether it has come."""
+    received = b""
+    with contextlib.suppress(OSError):
+        while b"\x05READY" not in received and (some := peer.recv(4096)):
+            received += some
+    return b"\x05READY" in received
+
+
 def reset(peer: socket.socket) -> None:
     """Hang up as a host that crashes does: by RST."""
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -65,7 +82,9 @@ def say(peer: socket.socket, said: list[bytes], rng: random.Random) -> None:
     """Send it whole or in fragments, read some of what comes, and hang up in one way or other."""
     peer.settimeout(0.2)
     with contextlib.suppress(OSError):
-        for piece in said:
+        for number, piece in enumerate(said):
+            if number == 2 and rng.random() < 0.9:
+                await_ready(peer)
             while piece:
                 size = len(piece) if rng.random() < 0.7 else rng.randint(1, 40)
                 peer.sendall(piece[:size])

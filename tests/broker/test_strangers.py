@@ -33,15 +33,12 @@ def assert_serves_others(broker, name):
         assert subscriber.receive(timeout_s=10).data["n"] == 1
 
 
-def greeted(broker, identity=b""):
-    peer = zmtp.connect(broker.endpoint)
-    peer.sendall(zmtp.greeting() + zmtp.ready(identity))
-    return peer
-
-
 def test_a_peer_with_the_name_that_libzmq_gives_next_unless_seeded_ends_no_broker(broker):
     """Its first random number without a seed, and those that follow."""
-    claimed = [greeted(broker, b"\0" + (0x6B8B4567 + k).to_bytes(4, "big")) for k in range(20)]
+    claimed = [
+        zmtp.greeted(broker.endpoint, b"\0" + (0x6B8B4567 + k).to_bytes(4, "big"))
+        for k in range(20)
+    ]
     time.sleep(0.2)
     for number in range(20):
         assert_serves_others(broker, f"stranger {number}")
@@ -50,7 +47,7 @@ def test_a_peer_with_the_name_that_libzmq_gives_next_unless_seeded_ends_no_broke
 
 
 def test_a_name_that_is_taken_harms_none_but_its_second_bearer(broker):
-    peers = [greeted(broker, b"same") for _ in range(5)]
+    peers = [zmtp.greeted(broker.endpoint, b"same") for _ in range(5)]
     for peer in peers:
         peer.sendall(zmtp.frame(b"x", zmtp.MORE) + zmtp.frame(b""))
     time.sleep(0.2)
@@ -64,7 +61,7 @@ def test_pings_behind_a_flood_that_is_cut_off_end_no_broker(broker):
     """libzmq answers them when there is room in the pipe, but the connection has gone by then."""
     ping = zmtp.command(b"PING", b"\0\0")
     for _ in range(5):
-        peer = greeted(broker)
+        peer = zmtp.greeted(broker.endpoint)
         peer.settimeout(0.3)
         with contextlib.suppress(OSError):
             for _ in range(100):
@@ -95,7 +92,7 @@ def resident_mib(broker):
 @pytest.mark.parametrize("size", [2**40, 2**63 - 1, 2**64 - 1, 2**28])
 def test_a_frame_that_is_said_to_be_huge_takes_no_memory(broker, size):
     before = resident_mib(broker)
-    peers = [greeted(broker) for _ in range(20)]
+    peers = [zmtp.greeted(broker.endpoint) for _ in range(20)]
     for peer in peers:
         peer.sendall(bytes([zmtp.LARGE]) + size.to_bytes(8, "big") + bytes(1000))
     time.sleep(0.3)
