@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-EXAMPLE = "rexmq broker --name b1 --listen tcp://0.0.0.0:7461 --listen ipc:///run/rexmq.sock"
+EXAMPLE = "rexmq broker --name b1 --listen tcp://127.0.0.1:7461 --listen ipc:///run/rexmq.sock"
 
 LATER = ("data", "http")
 LISTS = ("listen", "link")

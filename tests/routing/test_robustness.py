@@ -9,7 +9,7 @@ from conversation import Conversation
 
 from matcher.model import EventBatch, EventIds, EventType, StringColumn
 from routing import wire
-from routing.config import NodeConfig, SessionConfig
+from routing.config import OPERATORS, NodeConfig, SessionConfig
 from routing.effects import Close, Send
 from routing.messages import (
     Acknowledged,
@@ -222,6 +222,20 @@ def test_every_bound_is_kept_and_named(bound: str, values: list[Message]) -> Non
     word = {"clients_max": "clients", "subscriptions_max": "subscriptions"}.get(bound, bound)
     assert word in str(refusals[0])
     assert sum(isinstance(one, Confirmed) for one in sent) == len(values) - 1
+
+
+def test_a_full_node_takes_in_some_who_do_not_publish() -> None:
+    """Whoever looks after it must reach it."""
+    network = Conversation()
+    network.node = network.new_node(clients_max=2)
+    answers = []
+    for number, name in enumerate(["a", "b", "c", *[""] * (OPERATORS + 1), "d"]):
+        hello = Hello(1, name, 1.0)
+        network.node.receive_frames(f"peer {number}".encode(), wire.encode(hello), 0.0)
+        (first, *_) = (one for one in network.node.take_effects() if isinstance(one, Send))
+        answers.append(type(first.message).__name__)
+    kept = ["Welcome"] * OPERATORS
+    assert answers == ["Welcome", "Welcome", "Refused", *kept, "Refused", "Refused"]
 
 
 def test_sources_that_closed_long_ago_are_forgotten() -> None:
