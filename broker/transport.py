@@ -5,7 +5,7 @@ is another peer. A peer that was closed stays closed: what it still sends is dro
 
 Law 2: nothing here blocks. A peer that does not take what is sent to it, credit or no credit,
 fills its pipe and is lost; nobody else waits for it. What waits to be read is bounded by credit
-and windows of the protocols alone (``_harden``).
+and windows of the protocols alone (``bound``).
 
 Law 3: an address belongs to the broker that listens on it. libzmq would unlink a living broker's
 ipc file and take its place without a word, so the file is tried first.
@@ -29,7 +29,7 @@ from broker.frames import MORE, MORE_AT_ONCE, Frame, receive_at_once, sender
 
 PORT_MAX = 65_535
 PIPE_MESSAGES_MAX = 10_000
-"""Messages that wait in one peer's pipe, each way, before it counts as full."""
+"""Messages that wait to be sent to one peer before its pipe counts as full."""
 MESSAGE_BYTES_MAX = 256 * 2**20
 """A larger frame costs its sender the connection (libzmq's own limit)."""
 CLOSED_PEERS_MAX = 10_000
@@ -49,7 +49,9 @@ class Transport:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.set(zmq.ROUTER_MANDATORY, 1)
         bound(self._socket)
-        _harden(self._socket)
+        # Any name will do: nobody is asked to authenticate, but libzmq refuses peers that speak
+        # ZMTP before 3.0. One that is at such a handshake while the socket closes ends the process.
+        self._socket.set(zmq.ZAP_DOMAIN, b"rexmq")
         self._send = sender(self._socket)
         self._readable = False
         """Whether ``wait`` has found that a message can be received."""
@@ -141,11 +143,14 @@ class Transport:
 def bound(socket: zmq.Socket[bytes]) -> None:
     """Set how much a socket holds, and how long it waits for a host that has vanished.
 
-    libzmq's own heartbeats stay off: version 4.3.5 ends the whole process when one is due on a
-    connection that was cut while its pipe was full, so that any peer could end a broker.
+    libzmq 4.3.5 ends the whole process when a heartbeat of its own is due, or a peer's command
+    PING is to be answered, on a connection that was cut while its pipe of received messages was
+    full. So its heartbeats stay off, and that pipe has no limit: clients and brokers have no more
+    under way than their credit and windows allow, and a stranger could fill the memory anyway, by
+    one message of frames without end.
     """
     socket.set(zmq.SNDHWM, PIPE_MESSAGES_MAX)
-    socket.set(zmq.RCVHWM, PIPE_MESSAGES_MAX)
+    socket.set(zmq.RCVHWM, 0)
     socket.set(zmq.MAXMSGSIZE, MESSAGE_BYTES_MAX)
     socket.set(zmq.TCP_KEEPALIVE, 1)
     socket.set(zmq.TCP_KEEPALIVE_IDLE, KEEPALIVE_S)
@@ -162,21 +167,6 @@ def _seed() -> None:
     counts up. A peer may choose its own name; one that has the next name ends the process.
     """
     ctypes.CDLL(None).srand(secrets.randbits(32))
-
-
-def _harden(socket: zmq.Socket[bytes]) -> None:
-    """Shut out of a listening socket what lets any peer end the process with libzmq 4.3.5.
-
-    A full pipe of what was received: a command PING that waits behind it is answered once there
-    is room, and that ends the process if the connection was reset meanwhile. So that pipe has no
-    limit; clients and brokers have no more under way than their credit and windows allow, and
-    strangers could fill the memory anyway, by one message of frames without end.
-
-    Handshakes of ZMTP before 3.0 (any name of a domain has libzmq refuse them; nobody is asked to
-    authenticate): a peer that is at one while the socket closes ends the process.
-    """
-    socket.set(zmq.RCVHWM, 0)
-    socket.set(zmq.ZAP_DOMAIN, b"rexmq")
 
 
 def refuse_port_beyond_range(endpoint: str) -> None:

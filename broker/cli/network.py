@@ -6,7 +6,7 @@ import importlib
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -39,7 +39,7 @@ def command(
     Until SIGTERM or Ctrl-C. Prints each broker's name and endpoint once it can be reached, and
     `ready` once all can. One that ends by itself is reported; the others go on.
     """
-    from broker.cli.outcome import end_by, one_of, strategy_of
+    from broker.cli.outcome import one_of, strategy_of
     from broker.errors import ConfigurationError
     from broker.keys import ENGINES, LEVELS
     from broker.network import BrokerNetwork, members
@@ -51,7 +51,8 @@ def command(
     strategy_of("--strategy", strategy)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
-    end_by(signal.SIGTERM, signal.SIGHUP)  # until all are ready: none must be left behind
+    for number in _heeded(STOPS):  # until all are ready: none must be left behind
+        signal.signal(number, _end)
     flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
@@ -86,13 +87,24 @@ def _signals(*numbers: signal.Signals) -> Iterator[Callable[[], bytes]]:
     with heard, told:
         told.setblocking(False)
         signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-        for number in numbers:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup has SIGHUP ignored
-                signal.signal(number, _hear)
+        for number in _heeded(numbers):
+            signal.signal(number, _hear)
         try:
             yield lambda: heard.recv(64)
         finally:
             signal.set_wakeup_fd(-1)
+
+
+def _heeded(numbers: Iterable[signal.Signals]) -> Iterator[signal.Signals]:
+    """Those that this command was not started to ignore: nohup has SIGHUP ignored."""
+    return (number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN)
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """Stop what has come up, and end as at any other time; to be told again says nothing new."""
+    for stop in STOPS:
+        signal.signal(stop, signal.SIG_IGN)
+    raise SystemExit(0)
 
 
 def _told(status: int) -> str:

@@ -105,6 +105,23 @@ def test_no_broker_outlives_a_terminal(scenario, ignored: bool):
     assert not [pid for pid in brokers if Path(f"/proc/{pid}").exists()]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_network_that_is_stopped_while_it_comes_up_ends_as_always(scenario, number):
+    command = [sys.executable, "-m", "broker", "network", str(scenario)]
+    pipe = subprocess.PIPE
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # if the tests run under nohup, too
+    started = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+    signal.signal(signal.SIGHUP, before)
+    with ended(started) as running:
+        while len(brokers := children(running.pid)) < 3:
+            assert running.poll() is None
+        running.send_signal(number)
+        assert running.wait(60) == 0
+        assert running.stderr is not None
+        assert "Traceback" not in running.stderr.read()
+    assert not [pid for pid in brokers if Path(f"/proc/{pid}").exists()]
+
+
 def test_brokers_come_up_work_together_and_go(capsys, scenario):
     """One is killed: that is said, the others go on, and SIGTERM stops them all."""
     command = [sys.executable, "-m", "broker", "network", str(scenario)]
