@@ -48,7 +48,7 @@ test-compiled: compiled
 test-spark: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,spark]"
 	$(BIN)/python -c "from broker.warmup import warm_up; warm_up('cdp')"
-	$(BIN)/python -m pytest tests/spark
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/spark
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -7,11 +7,16 @@ from broker.spark.environment import local_session, missing
 REASON = missing()
 collect_ignore_glob = ["test_[!e]*.py"] if REASON else []
 """All but test_environment.py, which says why."""
+SETTINGS = {
+    "spark.sql.adaptive.enabled": "true",
+    # No test runs for so long that Java's second compiler would gain more time than it takes.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 @pytest.fixture(scope="session")
 def spark():
-    session = local_session(2, "1g", {"spark.sql.adaptive.enabled": "true"})
+    session = local_session(2, "1g", SETTINGS)
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
