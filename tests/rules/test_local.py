@@ -121,9 +121,7 @@ def test_what_is_refused_changes_nothing(engine):
 
 
 def test_the_id_of_another_event_is_refused_and_the_same_event_again_counted():
-    engine = Engine(
-        "event Reading(temp: float)\ndefine Hot(t) from Reading() as r where t = r.temp"
-    )
+    engine = Engine("event Reading(v: float)\ndefine Hot(t) from Reading() as r where t = r.v")
     engine.publish("Reading", time=1, v=20, id="1")  # the number that it has anyway
     with pytest.raises(BadEvent, match="id 1 of source local names Reading at 1970"):
         engine.publish("Reading", time=2, v=50, id="1")
