@@ -5,9 +5,12 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from broker.cli import main
 
 RULES = """event T(area: string, value: float)
 define Hot(area, value) from T(value >= 0) where area = T.area, value = T.value
@@ -32,15 +35,16 @@ def shell(text: str, *, stdin: str | None = None) -> subprocess.CompletedProcess
     )
 
 
-def rexmq(*words: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "broker", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        input=stdin,
-        timeout=120,
-    )
+@pytest.fixture
+def rexmq(capfd: pytest.CaptureFixture[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """A command in this process: what a shell has no part in."""
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        status = main(words)
+        out, err = capfd.readouterr()
+        return subprocess.CompletedProcess(words, status, out, err)
+
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -62,7 +66,9 @@ def left_in(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("output", ["e.jsonl", "./e.jsonl", "soft.jsonl", "hard.jsonl"])
 @pytest.mark.parametrize("form", [(), ("--format", "count")])
-def test_an_input_is_not_written_to_by_whatever_name(output: str, form: tuple[str, ...]) -> None:
+def test_an_input_is_not_written_to_by_whatever_name(
+    rexmq, output: str, form: tuple[str, ...]
+) -> None:
     Path("soft.jsonl").symlink_to("e.jsonl")
     Path("hard.jsonl").hardlink_to("e.jsonl")
     done = rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", output, *form)
@@ -74,7 +80,7 @@ def test_an_input_is_not_written_to_by_whatever_name(output: str, form: tuple[st
     assert Path("e.jsonl").read_text() == EVENTS
 
 
-def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to() -> None:
+def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to(rexmq) -> None:
     assert (
         rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", "t.csv").returncode
         == 0
@@ -103,7 +109,7 @@ def test_neither_are_tables_of_types_rules_or_what_standard_output_goes_to() -> 
 
 
 @pytest.mark.parametrize("name", ["o.jsonl", "o.csv", "o.parquet", "o.arrow.zst", "o.jsonl.gz"])
-def test_an_old_output_stays_where_a_command_fails(here: Path, name: str) -> None:
+def test_an_old_output_stays_where_a_command_fails(rexmq, here: Path, name: str) -> None:
     Path(name).write_text("old")
     Path("bad.jsonl").write_text(EVENTS + '{"type": "T", "time": 9, "data": {"area": 1}}\n')
     done = rexmq("detect", "--rules", "r.tesla", "--events", "bad.jsonl", "--output", name)
@@ -113,7 +119,7 @@ def test_an_old_output_stays_where_a_command_fails(here: Path, name: str) -> Non
     assert left_in(here) == {name, "bad.jsonl"}
 
 
-def test_an_output_takes_the_place_of_what_a_link_leads_to(here: Path) -> None:
+def test_an_output_takes_the_place_of_what_a_link_leads_to(rexmq, here: Path) -> None:
     Path("real.jsonl").write_text("old")
     Path("real.jsonl").chmod(0o640)
     Path("link.jsonl").symlink_to("real.jsonl")
@@ -125,7 +131,7 @@ def test_an_output_takes_the_place_of_what_a_link_leads_to(here: Path) -> None:
     assert left_in(here) == {"real.jsonl", "link.jsonl"}
 
 
-def test_what_is_no_file_is_written_to_as_it_comes() -> None:
+def test_what_is_no_file_is_written_to_as_it_comes(rexmq) -> None:
     done = shell(
         "echo before > o; $R detect --rules r.tesla --events e.jsonl --output /dev/stdout >> o"
     )
@@ -139,7 +145,7 @@ def test_what_is_no_file_is_written_to_as_it_comes() -> None:
     assert rexmq(*DETECT, "e.jsonl", "--output", "/dev/null").returncode == 0
 
 
-def test_a_folder_that_is_not_there_is_named() -> None:
+def test_a_folder_that_is_not_there_is_named(rexmq) -> None:
     done = rexmq(*DETECT, "e.jsonl", "--output", "none/o.jsonl")
     assert (done.returncode, done.stderr) == (1, "rexmq: none/o.jsonl: No such file or directory\n")
 
@@ -168,7 +174,7 @@ def test_a_pipe_is_a_file_of_events(events: str) -> None:
 @pytest.mark.parametrize(
     "name", ["o.jsonl", "o.csv", "o.csv.gz", "o.parquet", "o.arrow", "o.arrow.zst"]
 )
-def test_the_form_of_a_pipe_is_recognised(name: str) -> None:
+def test_the_form_of_a_pipe_is_recognised(rexmq, name: str) -> None:
     rexmq("detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", name)
     Path("again.tesla").write_text("define Again() from Hot()\n")
     done = shell(f"cat {name} | $R detect --rules again.tesla --format count --events -")
@@ -180,9 +186,9 @@ def test_the_form_of_a_pipe_is_recognised(name: str) -> None:
 
 def test_rules_and_explanations_read_pipes_too() -> None:
     for command in ("check -", "check /dev/stdin"):
-        assert rexmq(*command.split(), stdin=RULES).stdout == "1 rule, 1 schema: ok\n"
-    assert rexmq("format", "-", stdin=RULES).stdout.startswith("event T(")
-    assert rexmq("check", "-", stdin="event").stderr.startswith("rexmq: standard input:1:")
+        assert shell(f"$R {command}", stdin=RULES).stdout == "1 rule, 1 schema: ok\n"
+    assert shell("$R format -", stdin=RULES).stdout.startswith("event T(")
+    assert shell("$R check -", stdin="event").stderr.startswith("rexmq: standard input:1:")
     done = shell("cat e.jsonl | $R explain --rules <(cat r.tesla) --events - --rule Hot --event 3")
     assert (done.returncode, "stdin#3" in done.stdout) == (0, True)
 
@@ -246,7 +252,7 @@ def test_a_reader_that_goes_away_ends_a_command_quietly() -> None:
 # --- options -----------------------------------------------------------------------------------
 
 
-def test_rules_of_several_files_are_one_set() -> None:
+def test_rules_of_several_files_are_one_set(rexmq) -> None:
     Path("more.tesla").write_text(
         "# no event line\ndefine Very(area) from Hot(value > 3) as h where area = h.area"
     )
@@ -269,7 +275,7 @@ def test_rules_of_several_files_are_one_set() -> None:
         assert done.returncode == 0
 
 
-def test_an_error_of_several_files_names_its_own() -> None:
+def test_an_error_of_several_files_names_its_own(rexmq) -> None:
     Path("a.tesla").write_text("define X(y) from Nope() where y = 1")
     Path("b.tesla").write_text("\nevent T(area: int)\n")
     words = (
@@ -294,13 +300,13 @@ def test_an_error_of_several_files_names_its_own() -> None:
 
 
 @pytest.mark.parametrize("option", ["--output", "--format", "--types", "--engine"])
-def test_an_option_with_one_value_is_given_once(option: str) -> None:
+def test_an_option_with_one_value_is_given_once(rexmq, option: str) -> None:
     done = rexmq(*DETECT[:3], "--events", "e.jsonl", option, "o.jsonl", option, "p.jsonl")
     assert done.returncode == 2
     assert f"{option} is given twice" in done.stderr
 
 
-def test_milliseconds_are_no_seconds() -> None:
+def test_milliseconds_are_no_seconds(rexmq) -> None:
     Path("ms.jsonl").write_text(LINE.format(1541000542290))
     done = rexmq(*DETECT, "ms.jsonl")
     assert done.returncode == 1
@@ -313,7 +319,7 @@ def test_milliseconds_are_no_seconds() -> None:
     assert rexmq(*DETECT, "ms.jsonl", "--time-unit", "min").returncode == 2
 
 
-def test_compressed_outputs_are_whole_too() -> None:
+def test_compressed_outputs_are_whole_too(rexmq) -> None:
     assert (
         rexmq(
             "detect", "--rules", "r.tesla", "--events", "e.jsonl", "--output", "o.jsonl.gz"
