@@ -51,11 +51,16 @@ def command(
     strategy_of("--strategy", strategy)
     one_of("--engine", engine, ENGINES)
     one_of("--log-level", log_level, LEVELS)
-    for number in _heeded(STOPS):  # until all are ready: none must be left behind
-        signal.signal(number, _end)
+    told: list[int] = []
+    for number in _heeded(STOPS):  # a broker that is being started must not be left behind
+        signal.signal(number, lambda number, frame: told.append(number))
     flags = ["--strategy", strategy, "--ordering", blueprint.ordering]
     flags += ["--engine", engine, "--log-level", log_level]
     with BrokerNetwork(members(blueprint.brokers, blueprint.links), *flags, log=None) as network:
+        for number in _heeded(STOPS):
+            signal.signal(number, _end)
+        if told:
+            return
         for name, endpoint in network.await_ready():
             print(f"{name} listening on {endpoint}", flush=True)
         with _signals(signal.SIGCHLD, *STOPS) as wait:
