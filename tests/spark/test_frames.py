@@ -3,6 +3,7 @@
 import pytest
 
 from broker.spark import detect, explain_plan, rejected
+from broker.spark.instants import UNREAD_TIME
 from matcher.errors import BadEvent, SchemaError
 
 RULE = """
@@ -62,6 +63,7 @@ def test_rows_that_are_no_events_are_refused_or_dropped_and_counted(spark):
     reasons = {one["reason"] for one in rejected(frame, RULE).collect()}
     assert reasons == {
         "no time",
+        UNREAD_TIME,
         "attribute area: expected string, found null",
         "attribute value: expected a finite float",
         "attribute value: expected float, found null",

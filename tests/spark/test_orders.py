@@ -62,7 +62,8 @@ def test_two_tables_of_different_types_may_give_their_rows_the_same_ids(spark):
                 "id as ts", "'a' as area", "id / 4d as value", "if(id < 4, id, null) as number"
             )
             written(numbered, broker.endpoint, name, source="", id="number")
-            written(numbered.drop("number"), broker.endpoint, name, source="both")
+            later = numbered.selectExpr("ts + 100 as ts", "area", "value")
+            written(later, broker.endpoint, name, source="both")
         events = received(subscriber, 20, seconds=20.0)
     found = Counter((event.source, event.type) for event in events)
     assert found == {
