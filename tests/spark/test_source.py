@@ -173,11 +173,11 @@ def test_bad_rows_are_refused_or_dropped(spark, endpoint):
         with pytest.raises(Exception, match="attribute area: expected string, found null") as told:
             written(frame, endpoint, "Partly")
         assert "Traceback" not in str(told.value)
-        with pytest.raises(
-            SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*l$"
+        with (
+            pytest.raises(SparkFailed, match=r"^BadEvent: partition 0:row 2: attribute area: .*l$"),
+            readable_errors(),
         ):
-            with readable_errors():
-                written(frame, endpoint, "Partly")
+            written(frame, endpoint, "Partly")
         written(frame, endpoint, "Partly", onBad="drop")
         assert [event.data["value"] for event in received(subscriber, 2)] == [1.0, 4.0]
 
