@@ -44,14 +44,10 @@ class Ahead(NamedTuple):
         most = (self.limit - self.clock) / MICROSECONDS
         return (
             f"{time_text(time)} is more than {most:g} s (ahead_max_s) after this broker's clock, "
-            f"{time_text(self.clock)}; {_likely_cause(time, self.clock)}a replay of recorded "
+            f"{time_text(self.clock)}; {_likely_cause(time - self.clock)}a replay of recorded "
             f"events says so (--replay, or replay=True)"
         )
 
 
-def _likely_cause(time: int, clock: int) -> str:
-    if time - clock <= ZONES_MAX:
-        return "is it local time taken for UTC? "
-    if abs(time // 1_000 - clock) < clock // 2:
-        return "are milliseconds taken for seconds? "
-    return ""
+def _likely_cause(ahead: int) -> str:
+    return "is it local time taken for UTC? " if ahead <= ZONES_MAX else ""
