@@ -178,8 +178,12 @@ def _as_published(experiment: Experiment, sink: Sink, got: Answer) -> Answer:
 
 
 def refusals(experiment: Experiment) -> Iterator[str]:
-    """What brokers refused of what clients asked for or published, and why."""
+    """What brokers refused of what clients asked for or published, and why; and the subscriptions
+    that are paused in the end.
+    """
     for client in experiment.clients:
+        for number, reason in client.session.paused.items():
+            yield f"{client.name}: subscription {number} is paused: {reason}"
         if isinstance(client, Manager) and client.is_decided:
             continue
         late = _late(experiment, client)

@@ -124,7 +124,7 @@ def test_what_brokers_refuse_on_the_way_is_said_without_a_check_too(written) -> 
     text = SMALL.replace("Fire(temp > 45)", "Later(area > 3)") + change
     done = rexmq("simulate", written(text, **{"later.tesla": later}))
     assert done.returncode == 0
-    assert "rexmq: k1: refused: subscription 1 ends" in done.stderr
+    assert "rexmq: k1: subscription 1 is paused: a string against an int" in done.stderr
 
 
 @pytest.mark.parametrize(
