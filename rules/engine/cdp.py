@@ -359,11 +359,19 @@ class CdpEngine:
         while told is not None:
             if self.begin(told):
                 self.evaluate()
-                pieces.append(self.finish())
+                pieces.append((self.finish(), self._order_of_rules()))
             told = {} if self.turn() else None
-        places = np.arange(1 + max(map(self.place_of, self._linker.linked)))  # the same in all
-        taken = [(one, places) for one in pieces if isinstance(one, Taken)]
+        taken = [(one, places) for one, places in pieces if isinstance(one, Taken)]
         return Merged(taken) if len(taken) > 1 else (taken[0][0] if taken else NOTHING)
+
+    def _order_of_rules(self) -> Int64s:
+        """For the places that rules have now, and that a turn may change, their order, which it
+        does not.
+        """
+        places = np.sort(np.array([self.place_of(name) for name in self._linker.linked], np.int64))
+        order = np.zeros(1 + int(places[-1]), np.int64)
+        order[places] = np.arange(len(places))
+        return order
 
     def turn(self) -> bool:
         """As the catalogue's."""
