@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from matcher.contents import NOT_KEPT, SEED, contents_of
 from matcher.identity import number_of_id, numbers_of_ids
-from matcher.model import AnyArray, Bools, EventBatch, Int64s, StringColumn, UInt64s
+from matcher.model import TIME_MIN, AnyArray, Bools, EventBatch, Int64s, StringColumn, UInt64s
 from rules.engine.conflict import Conflict
 from rules.engine.kernels.layout import BLOCK, HELD
 from rules.engine.kernels.seen import (
@@ -85,7 +85,8 @@ class DuplicateFilter:
         self._conflict: Conflict | None = None  # the first that was not taken
         self._source_numbers: dict[str, int] = {}
         self.table: AnyArray = _table(BLOCKS_MIN)
-        self._held: AnyArray = _table(BLOCKS_MIN, HELD)  # explicit numbers
+        self._held: AnyArray = _table(BLOCKS_MIN, HELD)  # explicit numbers, and a table that they
+        self._spare: AnyArray = _table(BLOCKS_MIN, HELD)  # move to when some are forgotten
         self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, by source, and
         self._known: AnyArray = np.empty(BLOCKS_MIN, _NAMED)  # where what is known of them stands
         self._named = 0  # how many they are
@@ -122,7 +123,7 @@ class DuplicateFilter:
         self._dictionary = ()
         is_ours = kept.seed == SEED
         self._fill(kept.blocks)
-        self._fill_explicit(kept.held if is_ours else kept.held[:0])
+        self._hold(kept.held if is_ours else kept.held[:0], len(kept.held))
         self._names, self._named = {}, len(kept.names)
         self._known = np.empty(max(BLOCKS_MIN, self._named), _NAMED)
         for place, (source, text, time, contents) in enumerate(kept.names):
@@ -172,8 +173,9 @@ class DuplicateFilter:
     def grow(self) -> None:
         """Give the tables room for more."""
         self._fill(self._blocks())
-        if 2 * (int(self._held[-1]["source"]) + 1) > len(self._held) - 1:
-            self._fill_explicit(self._explicit())
+        explicit = int(self._held[-1]["source"])
+        if 2 * (explicit + 1) > len(self._held) - 1:
+            self._hold(self._held, explicit)
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
@@ -183,9 +185,9 @@ class DuplicateFilter:
         """
         if len(self) <= self._sweep_above:
             return
-        blocks, held = self._blocks(), self._explicit()
+        blocks = self._blocks()
         self._fill(blocks[blocks["newest"] >= before])
-        self._fill_explicit(held[held["time"] >= before])
+        self._hold(self._held, int(self._held[-1]["source"]), before)
         self._forget_names(before)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
@@ -232,14 +234,15 @@ class DuplicateFilter:
         found: AnyArray = held[held["contents"] != NOT_KEPT]
         return found
 
-    def _fill_explicit(self, held: AnyArray) -> None:
-        """Have a table that has room, with just these explicit numbers in it."""
-        least = _length(len(held))
-        if least <= len(self._held) - 1 <= KEPT * least:
-            self._held[:] = 0
-        else:
-            self._held = _table(least, HELD)
-        move_held(held, self._held)
+    def _hold(self, held: AnyArray, count: int, since: int = TIME_MIN) -> None:
+        """Have a table that has room for so many, with the explicit numbers of events from
+        ``since`` on in it.
+        """
+        least, target = _length(count), self._spare
+        if not least <= len(target) - 1 <= KEPT * least:
+            target = _table(least, HELD)
+        move_held(held, since, target)
+        self._held, self._spare = target, self._held
 
     def _judge(self, sources: Int64s, batch: EventBatch) -> _Judged:
         """What events are, by ids that are compared where they are explicit."""

@@ -149,13 +149,20 @@ def accept_explicit(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move_held(held, target) -> None:  # type: ignore[no-untyped-def]
-    """Enter explicit numbers into another table, which is empty and has room."""
+def move_held(held, since: int, target) -> None:  # type: ignore[no-untyped-def]
+    """Enter the explicit numbers of events from ``since`` on into another table, which has room and
+    is emptied first.
+    """
+    for place in range(len(target)):
+        target[place].contents = np.uint64(0)
+    count = 0
     for number in range(len(held)):
-        start = start_of_held(held[number].source, held[number].number >> 6)
-        place = place_of_held(target, start, held[number].source, held[number].number)
-        target[place].source = held[number].source
-        target[place].number = held[number].number
-        target[place].contents = held[number].contents
-        target[place].time = held[number].time
-    target[len(target) - 1].source = len(held)
+        if held[number].contents != 0 and held[number].time >= since:
+            start = start_of_held(held[number].source, held[number].number >> 6)
+            place = place_of_held(target, start, held[number].source, held[number].number)
+            target[place].source = held[number].source
+            target[place].number = held[number].number
+            target[place].contents = held[number].contents
+            target[place].time = held[number].time
+            count += 1
+    target[len(target) - 1].source = count
