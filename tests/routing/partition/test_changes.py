@@ -130,4 +130,4 @@ def test_what_is_detected_does_not_depend_on_where_sources_come_and_go(part: int
         got, expected = rows(network.run()), rows(case.centralised())
         assert got == expected, f"seed {seed}\n{case}\n{network.partition}"
         changed += network.changed
-    assert changed > COUNT // PARTS, "too little changed"
+    assert changed > COUNT // PARTS // 2, "too little changed"
