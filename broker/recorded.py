@@ -25,15 +25,11 @@ from matcher.errors import BadEvent, EventError
 from matcher.formats.files import EventFile
 from matcher.formats.intake import Chunk, Glance, Intake
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
-from rules.engine.conflict import Conflict
+from rules.engine.conflict import CONFLICT_HINT, Conflict
 from rules.pattern import TIMER
 
 CONFLICTS = "the id of another event"
 """The reason by which conflicts are counted among bad events."""
-CONFLICT_HINT = (
-    "an id names one event of its source: leave out ids that name something else, and give events "
-    "that are numbered apart a source of their own"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from matcher.errors import BadEvent
 from matcher.times import time_text
 
+CONFLICT_HINT = (
+    "an id names one event of its source: leave out ids that name something else, and give events "
+    "that are numbered apart a source of their own"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
@@ -29,6 +34,6 @@ class Conflict:
 
 
 def refuse(conflict: Conflict | None) -> None:
-    """Raise BadEvent for a conflict, if there is one."""
+    """Raise BadEvent for a conflict, with what to do about it, if there is one."""
     if conflict is not None:
-        raise BadEvent(str(conflict))
+        raise BadEvent(f"{conflict}; {CONFLICT_HINT}")
