@@ -18,7 +18,7 @@ from broker.spark.task import Task, Work
 from matcher.model import Event
 from rules.cutting.splitting import split
 
-CASES, SEED = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, SEED = int(os.environ.get("REXMQ_CASES", "30")), int(os.environ.get("REXMQ_SEED", "0"))
 
 
 def packed(cut: Cut, form: Form, portions: tuple[Portion, ...], random: Random) -> list[dict]:

@@ -11,7 +11,7 @@ from spark_frames import events_of, frame_of
 
 from broker.spark import detect, detection
 
-CASES, FIRST = int(os.environ.get("REXMQ_CASES", "6")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "4")), int(os.environ.get("REXMQ_SEED", "0"))
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from broker.spark.task import Task
 from matcher.model import Event, Kind
 from rules.cutting.splitting import ByKey, split
 
-CASES, SEED = int(os.environ.get("REXMQ_CASES", "60")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, SEED = int(os.environ.get("REXMQ_CASES", "30")), int(os.environ.get("REXMQ_SEED", "0"))
 NAMED = (TIME, SOURCE, SEQUENCE, ID)
 
 

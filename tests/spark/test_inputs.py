@@ -58,16 +58,13 @@ def test_a_row_without_a_number_among_numbered_ones_is_refused_or_counted(
     assert {row.reason for row in rejected(frames, RULE).collect()} == {"no sequence number"}
 
 
-@pytest.mark.parametrize("reads_files", [False, True])
-def test_an_id_that_repeats_is_told_by_name_unless_it_is_the_same_row(spark, tmp_path, reads_files):
+def test_an_id_that_repeats_is_told_by_name_unless_it_is_the_same_row(spark):
     """To leave one of them out is refused, too: which one depended on how the rows are cut."""
     select = "timestamp_seconds(1) as time, 's' as source, 7 as sequence"
-    made = spark.sql(f"select {select}, 1d as value union all select {select}, 1d as value")
-    made.write.parquet(f"{tmp_path}/same")
-    made.union(made.withColumn("value", made["value"] + 1)).write.parquet(f"{tmp_path}/others")
-    same, others = ({"R": spark.read.parquet(f"{tmp_path}/{name}")} for name in ("same", "others"))
-    assert detect(same, RULE, reads_files=reads_files).count() == 1
-    found = detect(others, RULE, on_bad="drop", reads_files=reads_files)
+    same = spark.sql(f"select {select}, 1d as value union all select {select}, 1d as value")
+    assert detect({"R": same}, RULE).count() == 1
+    others = same.union(same.withColumn("value", same["value"] + 1))
+    found = detect({"R": others}, RULE, on_bad="drop")
     said = "id 7 of source s names R at 1970-01-01T00:00:01Z and another event.*; an id names one"
     with pytest.raises(SparkFailed, match=said), readable_errors():
         found.count()

@@ -17,7 +17,7 @@ from spark_frames import events_of
 from broker.spark import detect, detection
 from matcher.model import MICROSECONDS, Kind
 
-CASES, FIRST = int(os.environ.get("REXMQ_CASES", "3")), int(os.environ.get("REXMQ_SEED", "0"))
+CASES, FIRST = int(os.environ.get("REXMQ_CASES", "2")), int(os.environ.get("REXMQ_SEED", "0"))
 SPARK = {Kind.INT: "long", Kind.FLOAT: "double", Kind.BOOL: "boolean", Kind.STRING: "string"}
 
 
