@@ -132,6 +132,12 @@ def take_in(source: Source, batches: Sequence[EventBatch], ahead: Ahead) -> Inta
     )
 
 
+def newer(batches: Sequence[EventBatch], last: int) -> list[EventBatch]:
+    """The events above the number ``last`` of their source, the last that was taken."""
+    fresh = [_without_repeats(batch, last) for batch in batches]
+    return [batch for batch in fresh if len(batch)]
+
+
 def check_schema(batch: EventBatch, schema: EventType) -> None:
     """ProtocolError when events come in another shape than was advertised for them."""
     if batch.type is not schema and batch.type != schema:

@@ -65,15 +65,17 @@ class PublishedIds:
         """The events of a source that are new; those with ids are remembered."""
         if not any(map(_has_ids, batches)):
             return Sifted(tuple(batches))
-        return self._sift(None, batches, self._window(_OTHERS))
+        return self._sift(None, batches, self._window(_OTHERS), remember=True)
 
-    def unseen(self, whole: str, batches: Sequence[EventBatch]) -> Sifted:
-        """The events that no part of a source has brought before; nothing is remembered.
+    def unseen(self, whole: str | None, batches: Sequence[EventBatch]) -> Sifted:
+        """The events that no part of a source has brought before, or (None) the source itself;
+        nothing is remembered.
 
         Raises ProtocolError as ``parts.check``.
         """
-        check(whole, batches)
-        recent = self._recent.get(_key(whole, batches))
+        if whole is not None:
+            check(whole, batches)
+        recent = self._recent.get(_OTHERS if whole is None else _key(whole, batches))
         return Sifted(tuple(batches)) if recent is None else self._sift(whole, batches, recent)
 
     def joined(self, whole: str, batches: Sequence[EventBatch]) -> Sifted:
@@ -113,7 +115,7 @@ class PublishedIds:
                 places = judged.new
                 new = batch.take(np.array(places, np.int64))
                 names, held = [names[one] for one in places], [held[one] for one in places]
-            if remember or whole is None:
+            if remember:
                 recent.remember(names, held, self._ids_max)
             if judged.conflicts:
                 rejected += len(judged.conflicts)

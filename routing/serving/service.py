@@ -48,11 +48,11 @@ from routing.serving.ahead import Ahead, horizon_of
 from routing.serving.credit import PublishCredit
 from routing.serving.deployment import Deployments
 from routing.serving.detection import Basis, Detection
-from routing.serving.intake import Intake, check_schema, take_in
+from routing.serving.intake import Intake, check_schema, newer, take_in
 from routing.serving.link import Link, Links
 from routing.serving.moment import Moment
 from routing.serving.parts import as_known
-from routing.serving.published import PublishedIds
+from routing.serving.published import PublishedIds, Sifted
 from routing.serving.rates import Rates
 from routing.serving.sources import FAR, Source, Sources, Standing
 from routing.serving.status import (
@@ -217,10 +217,15 @@ class Service:
         whole = source.whole
         if whole is None:
             intake = take_in(source, batches, ahead)
+            unseen = Sifted(tuple(batches))
+            if intake.late:
+                # What repeats an event that was taken is a duplicate, however late it comes.
+                unseen = self._published.unseen(None, newer(batches, source.last_sequence))
+                intake = take_in(source, unseen.batches, ahead)
             found = self._published.sift(intake.taken)
-            if found.batches == intake.taken:
+            if unseen.batches == tuple(batches) and found.batches == intake.taken:
                 return intake
-            return intake.sifted(batches, found, late=intake.late)
+            return intake.sifted(batches, unseen, found, late=intake.late)
         unseen = self._published.unseen(whole, batches)
         intake = take_in(source, unseen.batches, ahead)
         late = tuple(as_known(whole, batch) for batch in intake.late)

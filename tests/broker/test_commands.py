@@ -368,6 +368,32 @@ def test_what_is_late_of_a_file_is_counted_and_the_rest_is_published(endpoint, t
     assert "late" in done["then"].stderr
 
 
+def test_a_file_that_is_published_again_is_made_of_duplicates_however_late_they_are(
+    endpoint, tmp_path
+):
+    """Rules have gone on beyond its times; what is new in it is late all the same."""
+    rules = tmp_path / "twice.tesla"
+    rules.write_text(
+        "event Twice(n: int)\nrule twice: define T2(n) from Twice() as e where n=e.n\n"
+    )
+    assert rexmq("rule", "add", str(rules), endpoint=endpoint).returncode == 0
+    file = tmp_path / "twice.csv"
+    file.write_text("time,n\n100,1\n200,2\n")
+    for _ in range(2):
+        done = rexmq("pub", "--file", str(file), "--type", "Twice", endpoint=endpoint)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "2 events published\n", "")
+    file.write_text("time,n\n100,1\n200,2\n150,3\n")
+    done = rexmq("pub", "--file", str(file), "--type", "Twice", endpoint=endpoint)
+    assert (done.returncode, done.stdout) == (1, "2 events published\n")
+    assert done.stderr.startswith(
+        "rexmq: 1 event refused: 1 late Twice: earliest at 1970-01-01T00:02:"
+    )
+    with RuleManager(endpoint) as manager:
+        (source,) = [one for one in manager.status()["sources"] if one["name"] == file.name]
+    counts = [source[one] for one in ("events", "duplicates", "late", "rejected")]
+    assert counts == [2, 4, 1, 1]
+
+
 def test_rules_over_several_sources_of_a_file_give_what_detect_gives(endpoint, tmp_path):
     file, _ = recording(tmp_path, "Det")
     rules = tmp_path / "pairs.tesla"
