@@ -54,7 +54,11 @@ FUNCTION_NAMES = tuple(function.value for function in Function)
 _END = "the end of the statement"
 _ENDS = frozenset({"$END", "_SEMICOLON"})
 _STARTS = ("EVENT", "RULE", "DEFINE")
-_NEXT = "a statement begins with event, rule NAME: or define"
+_NEXT = {
+    "statement": "a statement begins with event, rule NAME: or define",
+    "subscription": "a subscription is one event: TYPE, or TYPE(conditions)",
+}
+"""What may stand behind the end, by what is read."""
 
 
 def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -> str:
@@ -64,8 +68,8 @@ def describe(found: Token, before: Sequence[Token], expected: Collection[str]) -
     return f"expected {said}, found {_shown(found)}"
 
 
-def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | None:
-    """What may have been meant."""
+def hint(found: Token, before: Sequence[Token], expected: Set[str], start: str) -> str | None:
+    """What may have been meant, where a ``start`` (of the grammar) is read."""
     word = found.text.lower()
     if found.type == "_OR":
         if len(before) > 1 and before[-2].type == "_AS":
@@ -87,7 +91,7 @@ def hint(found: Token, before: Sequence[Token], expected: Set[str]) -> str | Non
     words = _words(expected)
     if "$END" in expected and (word in words or expected <= _ENDS):
         near = None if word in words else did_you_mean(found.text, words)
-        return near or _NEXT
+        return near or _NEXT[start]
     return did_you_mean(found.text, words) if found.type == "NAME" else None
 
 

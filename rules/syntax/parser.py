@@ -161,7 +161,8 @@ def _problem(tokens: Sequence[Token], place: int, start: str) -> Problem:
     found = tokens[place] if place < len(tokens) else _end(tokens)
     expected: set[str] = state.accepts()  # type: ignore[no-untyped-call]
     before = tokens[:place]
-    return Problem(describe(found, before, expected), found.span, hint(found, before, expected))
+    said = describe(found, before, expected)
+    return Problem(said, found.span, hint(found, before, expected, start))
 
 
 def _end(tokens: Sequence[Token]) -> Token:

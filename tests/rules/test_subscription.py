@@ -124,3 +124,15 @@ def test_a_batch_of_another_type_is_refused() -> None:
     subscription = parse_subscription("Fire(area = 'a1')", SCHEMAS)
     with pytest.raises(ValueError, match="for a subscription to Fire"):
         subscription.mask(batch())
+
+
+@pytest.mark.parametrize("more", ["as t", "and Wind()", "or Wind()"])
+def test_what_stands_behind_a_filter_is_told_what_a_filter_is(more: str) -> None:
+    """Not by which words a statement of a file of rules begins."""
+    with pytest.raises(RuleErrors) as raised:
+        parse_subscription(f"Temp(value > 20) {more}", SCHEMAS)
+    (problem,) = raised.value.problems
+    assert problem.hint is not None
+    assert "statement begins" not in problem.hint
+    if not more.startswith("or"):  # that has a hint of its own
+        assert problem.hint == "a subscription is one event: TYPE, or TYPE(conditions)"
