@@ -93,7 +93,7 @@ def command(
 
 def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: str) -> Recording:
     """The events, and what the rules made of them."""
-    from broker.cli.outcome import report_duplicates
+    from broker.cli.outcome import counted, report_duplicates
     from broker.recorded import CONFLICTS
     from rules.checking.checker import check
     from rules.explaining.recording import Recording, rule_named
@@ -105,7 +105,8 @@ def _recording(reading: Reading, recorded: RecordedEvents, rule: str, engine: st
     rule_named(rule, checked.rules, reading.file.name)  # before the rules are run over everything
     recording = Recording(checked, batches, engine=engine, on_conflict=recorded.refuse)
     if recording.conflicts:
-        print(f"rexmq: {recording.conflicts} bad events skipped: {CONFLICTS}", file=sys.stderr)
+        skipped = counted(recording.conflicts, "bad event")
+        print(f"rexmq: {skipped} skipped: {CONFLICTS}", file=sys.stderr)
     report_duplicates(recording.duplicates - recording.conflicts)
     return recording
 

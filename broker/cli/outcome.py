@@ -75,7 +75,8 @@ def report_duplicates(count: int) -> None:
     """Say on standard error how many events were dropped as duplicates, if any were."""
     if count:
         print(
-            f"rexmq: {count} duplicates dropped: events of a source and an id that came before",
+            f"rexmq: {counted(count, 'duplicate')} dropped: events of a source and an id that came "
+            "before",
             file=sys.stderr,
         )
 

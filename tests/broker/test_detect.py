@@ -350,6 +350,8 @@ def test_what_is_the_same_again_is_counted_on_standard_error(
     status, found, err = detected(capfdbinary, *readings)
     assert (status, len(found)) == (0, 2)
     assert err == "rexmq: 2 duplicates dropped: events of a source and an id that came before\n"
+    Path("readings.csv").write_text("time,id,temp\n1,7,50\n1,7,50\n")
+    assert detected(capfdbinary, *readings)[2].startswith("rexmq: 1 duplicate dropped: ")
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
