@@ -10,8 +10,8 @@ import gc
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -26,10 +26,12 @@ from benchmarks.detection_workloads import (
     r10,
     rare_partners,
     sequences,
+    texts,
+    with_ids,
 )
 from benchmarks.report import Row
 from broker.parallel import deployed
-from matcher.model import TIME_MAX, EventBatch, EventType
+from matcher.model import TIME_MAX, EventBatch, EventIds, EventType
 from rules import load
 from rules.engine import make
 from rules.engine.cdp import CdpEngine
@@ -37,6 +39,14 @@ from rules.engine.rows import row_of
 from rules.pattern import RuleSet
 
 T_REX = "T-Rex (C++)"
+NO_IDS = "without ids"
+EXPLICIT: Mapping[str, Callable[[EventIds], EventIds]] = {
+    NO_IDS: lambda ids: ids,
+    "row numbers": lambda ids: replace(ids, given=True),
+    "other numbers": lambda ids: texts(ids, lambda number: str(number + 10**6)),
+    "texts": lambda ids: texts(ids, lambda number: f"e{number}"),
+}
+"""Ids of each kind, of events that are numbered."""
 ENGINES = ("cdp", "aip", "auto")
 REPEATS = 3
 LATE = 50
@@ -86,6 +96,11 @@ def run(quick: bool) -> Iterator[Row]:
         yield from measure(sequences(2, "last", 1_000, 200_000, rate=1_000), repeats)
         yield from measure(sequences(2, "each", 1_000, 20_000, rate=1_000, chunk=256), repeats)
         yield from measure_once(sequences(3, "each", 1_000, 2_000, rate=1_000, chunk=32))
+    for workload in (
+        sequences(3, "last", 1_000, 200_000 // scale),
+        join(200_000 // scale, None),
+    ):
+        yield from measure_ids(workload, repeats)
     yield from measure_start(repeats)
     yield from measure_late(1_000_000 // scale)
     yield from measure_singly(sequences(3, "last", 1_000, 20_000 // scale))
@@ -124,6 +139,23 @@ def measure_once(workload: Workload) -> Iterable[Row]:
     one = run_of(workload, load(workload.rules), "cdp")
     rate = rate_of([one])
     yield Row(f"detection/{workload.name}, cdp", rate, "events/s", "", None, one.note(rate))
+
+
+def measure_ids(workload: Workload, repeats: int) -> Iterable[Row]:
+    """Events a second of CPU time by ``cdp``, with explicit ids of each kind, whose contents are
+    digested to tell repeats from conflicts (tesla.md E1); beside the same events without ids.
+    """
+    rules = load(workload.rules)
+    kinds = {kind: with_ids(workload, make_ids) for kind, make_ids in EXPLICIT.items()}
+    runs: dict[str, list[Run]] = {kind: [] for kind in kinds}
+    for repeat in range(repeats):
+        for kind in kinds if repeat % 2 == 0 else reversed(kinds):
+            runs[kind].append(run_of(kinds[kind], rules, "cdp"))
+    rates = {kind: rate_of(some) for kind, some in runs.items()}
+    for kind, rate in rates.items():
+        if kind != NO_IDS:
+            name = f"detection/{workload.name}, ids that are {kind}, cdp"
+            yield Row(name, rate, "events/s", NO_IDS, rates[NO_IDS])
 
 
 @dataclass(frozen=True, slots=True)

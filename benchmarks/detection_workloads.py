@@ -9,8 +9,8 @@ among 50,000, windows in ticks. Beside them simpler joins, each for one way to f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,6 +38,20 @@ class Workload:
     warm_up: int
     baseline: float | None = None
     chunk: int = CHUNK
+
+
+def with_ids(workload: Workload, make_ids: Callable[[EventIds], EventIds]) -> Workload:
+    """The same events with other ids."""
+    chunks = [
+        [replace(batch, ids=make_ids(batch.ids)) for batch in chunk] for chunk in workload.chunks
+    ]
+    return replace(workload, chunks=chunks)
+
+
+def texts(ids: EventIds, text: Callable[[int], str]) -> EventIds:
+    """Ids that are texts, made of the sequence numbers."""
+    column = StringColumn.from_strings(list(map(text, ids.sequence.tolist())))
+    return EventIds(ids.source, ids.sequence, column)
 
 
 def sequences(
@@ -170,7 +184,7 @@ from A() and last B(v >= {VALUES} - A.v % 2) within {window} us from A where v =
     return Workload(f"last by inequality, window of {window:,}", rules, chunks, window)
 
 
-def join(events: int, baseline: float) -> Workload:
+def join(events: int, baseline: float | None) -> Workload:
     """One rule that joins two events by a value."""
     rules = f"""{THREE_TYPES}
 rule join: define CE(v: int)
