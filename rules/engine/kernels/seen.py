@@ -18,12 +18,20 @@ REPEAT, NEW, CONFLICT = 0, 1, 2
 
 
 @part
+def hash_of(source: int, block: int) -> np.uint64:
+    """The hash of a block: where it is looked for, and from where on the table of explicit numbers
+    has those of the block, next to one another.
+    """
+    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
+    return mixed ^ (mixed >> np.uint64(29))
+
+
+@part
 def place_of(blocks, source: int, block: int) -> np.int64:  # type: ignore[no-untyped-def]
     """Where the table has, or would have, a block."""
     mask = np.uint64(len(blocks) - 2)
-    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    place = (mixed ^ (mixed >> np.uint64(29))) & mask
+    place = hash_of(source, block) & mask
     while blocks[place].bits != 0 and (
         blocks[place].source != source or blocks[place].block != block
     ):
@@ -88,14 +96,6 @@ def move(blocks, target) -> None:  # type: ignore[no-untyped-def]
 
 
 @part
-def start_of_held(source: int, block: int) -> np.uint64:
-    """From where on the table of explicit numbers has those of a block, next to one another."""
-    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return mixed ^ (mixed >> np.uint64(29))
-
-
-@part
 def place_of_held(held, start, source: int, number: int) -> np.int64:  # type: ignore[no-untyped-def]
     """Where the table has, or would have, an explicit number of the block that starts there."""
     mask = np.uint64(len(held) - 2)
@@ -130,7 +130,7 @@ def accept_explicit(  # type: ignore[no-untyped-def]
             if block_place < 0:
                 return event
             last_source, last_block = source, block
-            start = start_of_held(source, block)
+            start = hash_of(source, block)
         is_new = enter_number(blocks, block_place, number, times[event])
         place = place_of_held(held, start, source, number)
         verdicts[event] = REPEAT
@@ -158,7 +158,7 @@ def move_held(held, since: int, target) -> None:  # type: ignore[no-untyped-def]
     count = 0
     for number in range(len(held)):
         if held[number].contents != 0 and held[number].time >= since:
-            start = start_of_held(held[number].source, held[number].number >> 6)
+            start = hash_of(held[number].source, held[number].number >> 6)
             place = place_of_held(target, start, held[number].source, held[number].number)
             target[place].source = held[number].source
             target[place].number = held[number].number
