@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import struct
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -42,13 +43,15 @@ def contents_of(batch: EventBatch) -> UInt64s:
     words[0] = batch.time
     for place, column in enumerate(batch.columns, start=1):
         if isinstance(column, StringColumn):
-            words[place] = _text_hashes(column)
+            if 2 * len(column.values) > len(column) + 16:
+                column = column.compact()  # a slice may carry a dictionary much larger than it
+            words[place] = text_hashes(column.values)[column.codes]
         elif column.dtype == np.float64:
             np.add(column, 0.0, out=words[place].view(np.float64))  # which is 0.0 for -0.0
         else:
             words[place] = column
     digests = np.empty(len(batch), np.uint64)
-    digest_all(hash(batch.type.name), words, digests)
+    digest_all(start_of(batch.type), words, digests)
     return digests
 
 
@@ -67,7 +70,7 @@ def marked_time(mark: bytes) -> int:
 
 def _of_values(event_type: EventType, time: int, values: tuple[Value, ...]) -> int:
     """The digest of one event."""
-    digest = hash(event_type.name)
+    digest = start_of(event_type)
     for value in (time, *values):
         number = digest * GOLDEN + _number(value) & _MASK
         number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 & _MASK
@@ -76,26 +79,41 @@ def _of_values(event_type: EventType, time: int, values: tuple[Value, ...]) -> i
     return max(digest, 1)
 
 
-def _text_hashes(column: StringColumn) -> Int64s:
-    if 2 * len(column.values) > len(column) + 16:
-        column = column.compact()  # a slice may carry a dictionary much larger than it
-    hashes = np.fromiter(map(hash, column.values), np.int64, len(column.values))
-    return hashes[column.codes]
+def text_hashes(texts: Sequence[str]) -> Int64s:
+    """The words by which texts are taken in: int64[n]."""
+    return np.fromiter(map(hash, texts), np.int64, len(texts))
+
+
+def start_of(event_type: EventType) -> int:
+    """The word that the digests of a type start from."""
+    return hash(event_type.name)
+
+
+@partial(compiled, stamp=stamp_of([Path(__file__)]), inline=True)
+def absorb(digest, word):  # type: ignore[no-untyped-def]
+    """The digest, uint64, after another word of the event, int64: the finishing step of SplitMix64
+    (public domain, S. Vigna). What takes words in by kernels of its own ends with ``finished``.
+    """
+    number = digest * np.uint64(GOLDEN) + np.uint64(word)
+    number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return number ^ (number >> np.uint64(31))
+
+
+@partial(compiled, stamp=stamp_of([Path(__file__)]), inline=True)
+def finished(digest):  # type: ignore[no-untyped-def]
+    """The digest of an event, of which all words were taken in: never NOT_KEPT."""
+    return max(digest, np.uint64(1))
 
 
 @partial(compiled, stamp=stamp_of([Path(__file__)]), counting=False)
 def digest_all(start, words, digests) -> None:  # type: ignore[no-untyped-def]
-    """Write the digests, uint64[n], of the columns of words, int64[columns, n]: each is taken in
-    with the finishing step of SplitMix64 (public domain, S. Vigna).
-    """
+    """Write the digests, uint64[n], of the columns of words, int64[columns, n]."""
     for place in range(len(digests)):
         number = np.uint64(start)
         for column in range(len(words)):
-            number = number * np.uint64(GOLDEN) + np.uint64(words[column, place])
-            number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            number ^= number >> np.uint64(31)
-        digests[place] = max(number, np.uint64(1))
+            number = absorb(number, words[column, place])  # type: ignore[no-untyped-call]
+        digests[place] = finished(number)  # type: ignore[no-untyped-call]
 
 
 def _number(value: Value) -> int:

@@ -14,10 +14,9 @@ of 64, found by a hash table. Their order does not matter; a source whose types 
 of their own gives its numbers out of order all the time. An explicit number costs a record more.
 
 Law 4: bounded by the caller. An engine says with :meth:`DuplicateFilter.forget` what none of its
-rules can see any more; at most about twice what is younger is remembered, in at most 64 bytes for
-a numbered event, and 128 more where the number is explicit. Names of sources are kept for good. A
-repeat bears the time of its original, so once that is forgotten here the repeat too is older than
-anything the engine still looks at.
+rules can see any more; at most about twice what is younger is remembered (:mod:`.blocks` says in
+how much memory). Names of sources are kept for good. A repeat bears the time of its original, so
+once that is forgotten here the repeat too is older than anything the engine still looks at.
 """
 
 from __future__ import annotations
@@ -26,35 +25,41 @@ import itertools
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from matcher.contents import NOT_KEPT, SEED, contents_of
 from matcher.identity import number_of_id, numbers_of_ids
-from matcher.model import TIME_MIN, AnyArray, Bools, EventBatch, Int64s, StringColumn, UInt64s
+from matcher.model import (
+    TIME_MIN,
+    AnyArray,
+    Bools,
+    Event,
+    EventBatch,
+    Int64s,
+    StringColumn,
+    UInt64s,
+)
+from rules.engine import blocks
+from rules.engine.blocks import Explicit
 from rules.engine.conflict import Conflict
-from rules.engine.kernels.layout import BLOCK, HELD
+from rules.engine.kernels.layout import KNOWN
 from rules.engine.kernels.seen import (
     CONFLICT,
     NEW,
     accept,
     accept_explicit,
-    move,
-    move_held,
 )
 from rules.engine.tables import grown
 
-BLOCKS_MIN = 64
-"""The least length of the tables of blocks and of explicit numbers."""
+NAMES_MIN = 64
+"""Room for so many ids that are no numbers there is at least."""
 KEPT = 8
 """Memory of so many times what is needed is kept: new memory costs more than what is done in it."""
 SWEEP_MIN = 4_096
 """Fewer remembered blocks and names than this are not worth a sweep."""
-
-
-_NAMED = np.dtype([("time", np.int64), ("contents", np.uint64)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class Remembered:
     conflicts: int
     sources: tuple[str, ...]
     blocks: AnyArray
-    held: AnyArray
+    explicit: Explicit
     names: tuple[tuple[int, str, int, int], ...]
     seed: int
 
@@ -76,27 +81,27 @@ class DuplicateFilter:
     """Remembers which events were accepted; ``dropped`` counts those that were not, ``conflicts``
     those of them that were in conflict (Law 2).
 
-    Whoever takes numbered events in by kernels of its own enters them into ``table`` there (see
-    ``kernels.seen``), under the numbers of their sources here; ``grow`` when it lacks room.
+    Whoever takes numbered events in by kernels of its own enters them into ``table`` there, and
+    explicit numbers into ``explicit`` too (see ``kernels.seen``), under the numbers of their
+    sources here; ``grow`` when either lacks room.
     """
 
     def __init__(self) -> None:
         self.dropped = self.conflicts = 0
         self._conflict: Conflict | None = None  # the first that was not taken
         self._source_numbers: dict[str, int] = {}
-        self.table: AnyArray = _table(BLOCKS_MIN)
-        self._held: AnyArray = _table(BLOCKS_MIN, HELD)  # explicit numbers, and a table that they
-        self._spare: AnyArray = _table(BLOCKS_MIN, HELD)  # move to when some are forgotten
+        self.table: AnyArray = blocks.empty()
+        self.explicit = Explicit.none()
         self._names: dict[int, dict[str, int]] = {}  # ids that are no numbers, by source, and
-        self._known: AnyArray = np.empty(BLOCKS_MIN, _NAMED)  # where what is known of them stands
+        self._known: AnyArray = np.empty(NAMES_MIN, KNOWN)  # where what is known of them stands
         self._named = 0  # how many they are
         self._sweep_above = SWEEP_MIN
         self._dictionary: tuple[str, ...] = ()
         self._dictionary_sources: Int64s = np.empty(0, np.int64)
 
     def __len__(self) -> int:
-        """Blocks of numbers, explicit numbers, and other ids, that are remembered."""
-        return int(self.table[-1]["source"]) + int(self._held[-1]["source"]) + self._named
+        """Blocks of numbers, of explicit numbers, and other ids, that are remembered."""
+        return int(self.table[-1]["source"]) + len(self.explicit) + self._named
 
     def kept(self) -> Remembered:
         """All that it remembers; shares no memory with it."""
@@ -110,8 +115,8 @@ class DuplicateFilter:
             self.dropped,
             self.conflicts,
             tuple(self._source_numbers),
-            self._blocks(),
-            self._explicit(),
+            blocks.used(self.table),
+            self.explicit.since(TIME_MIN),
             names,
             SEED,
         )
@@ -122,10 +127,10 @@ class DuplicateFilter:
         self._source_numbers = {name: number for number, name in enumerate(kept.sources)}
         self._dictionary = ()
         is_ours = kept.seed == SEED
-        self._fill(kept.blocks)
-        self._hold(kept.held if is_ours else kept.held[:0], len(kept.held))
+        self.table = blocks.filled(kept.blocks)
+        self.explicit = kept.explicit.since(TIME_MIN) if is_ours else Explicit.none()
         self._names, self._named = {}, len(kept.names)
-        self._known = np.empty(max(BLOCKS_MIN, self._named), _NAMED)
+        self._known = np.empty(max(NAMES_MIN, self._named), KNOWN)
         for place, (source, text, time, contents) in enumerate(kept.names):
             self._names.setdefault(source, {})[text] = place
             self._known[place] = time, contents if is_ours else NOT_KEPT
@@ -158,6 +163,11 @@ class DuplicateFilter:
         conflict, self._conflict = self._conflict, None
         return conflict
 
+    def note_conflict(self, one: Event, before: int) -> None:
+        """Note an event that was dropped, since another, at ``before``, bears its id."""
+        found = Conflict(one.source, one.id, one.type, one.time, before)
+        self._conflict = self._conflict or found
+
     def number(self, source: str) -> int:
         """The number of a source in the table."""
         return self._source_numbers.setdefault(source, len(self._source_numbers))
@@ -172,10 +182,8 @@ class DuplicateFilter:
 
     def grow(self) -> None:
         """Give the tables room for more."""
-        self._fill(self._blocks())
-        explicit = int(self._held[-1]["source"])
-        if 2 * (explicit + 1) > len(self._held) - 1:
-            self._hold(self._held, explicit)
+        self.table = blocks.filled(blocks.used(self.table))
+        self.explicit = self.explicit.since(TIME_MIN)
 
     def forget(self, before: int) -> None:
         """Forget events earlier than ``before``; the caller no longer takes any of them.
@@ -185,9 +193,9 @@ class DuplicateFilter:
         """
         if len(self) <= self._sweep_above:
             return
-        blocks = self._blocks()
-        self._fill(blocks[blocks["newest"] >= before])
-        self._hold(self._held, int(self._held[-1]["source"]), before)
+        used = blocks.used(self.table)
+        self.table = blocks.filled(used[used["newest"] >= before])
+        self.explicit = self.explicit.since(before)
         self._forget_names(before)
         self._sweep_above = max(SWEEP_MIN, 2 * len(self))
 
@@ -202,8 +210,8 @@ class DuplicateFilter:
             self._names[source] = dict(zip(texts, itertools.count(first), strict=False))
             first += len(kept[-1])
         known = self._known[np.concatenate(kept)]
-        if len(self._known) > KEPT * max(BLOCKS_MIN, first):
-            self._known = np.empty(max(BLOCKS_MIN, 2 * first), _NAMED)
+        if len(self._known) > KEPT * max(NAMES_MIN, first):
+            self._known = np.empty(max(NAMES_MIN, 2 * first), KNOWN)
         self._known[:first] = known
         self._named = first
 
@@ -216,33 +224,6 @@ class DuplicateFilter:
             if done == len(numbers):
                 return fresh
             self.grow()
-
-    def _blocks(self) -> AnyArray:
-        """The blocks in use."""
-        blocks = self.table[:-1]
-        found: AnyArray = blocks[blocks["bits"] != 0]
-        return found
-
-    def _fill(self, blocks: AnyArray) -> None:
-        """Take a table that has room, with just these blocks in it."""
-        self.table = _table(_length(len(blocks)))
-        move(blocks, self.table)
-
-    def _explicit(self) -> AnyArray:
-        """The explicit numbers, in no order."""
-        held = self._held[:-1]
-        found: AnyArray = held[held["contents"] != NOT_KEPT]
-        return found
-
-    def _hold(self, held: AnyArray, count: int, since: int = TIME_MIN) -> None:
-        """Have a table that has room for so many, with the explicit numbers of events from
-        ``since`` on in it.
-        """
-        least, target = _length(count), self._spare
-        if not least <= len(target) - 1 <= KEPT * least:
-            target = _table(least, HELD)
-        move_held(held, since, target)
-        self._held, self._spare = target, self._held
 
     def _judge(self, sources: Int64s, batch: EventBatch) -> _Judged:
         """What events are, by ids that are compared where they are explicit."""
@@ -258,9 +239,7 @@ class DuplicateFilter:
         if len(in_conflict):
             self.conflicts += len(in_conflict)
             place = int(in_conflict[0])
-            one, before = batch.event(place), int(judged.before[place])
-            found = Conflict(one.source, one.id, one.type, one.time, before)
-            self._conflict = self._conflict or found
+            self.note_conflict(batch.event(place), int(judged.before[place]))
 
     def _judge_texts(self, events: _Events, texts: Sequence[str]) -> _Judged:
         """Judge events by printed ids; a decimal text is a number."""
@@ -290,8 +269,10 @@ class DuplicateFilter:
         judged, done = _Judged.empty(len(numbers)), 0
         sources, times, contents = events
         while True:
-            table, held = self.table, self._held
-            done = accept_explicit(table, held, sources, numbers, contents, times, *judged, done)
+            held, known = self.explicit.held, self.explicit.known
+            done = accept_explicit(
+                self.table, held, known, sources, numbers, contents, times, *judged, done
+            )
             if done == len(numbers):
                 return judged
             self.grow()
@@ -378,13 +359,3 @@ def _own(column: Int64s) -> Int64s:
     """A column as kernels are compiled for: what came in a message may not be written to."""
     is_plain = column.flags.writeable and column.flags.c_contiguous
     return column if is_plain else column.copy()
-
-
-def _table(length: int, dtype: np.dtype[Any] = BLOCK) -> AnyArray:
-    """An empty table of so many records, a power of two."""
-    return np.zeros(length + 1, dtype)
-
-
-def _length(records: int) -> int:
-    """How long a table is that has room for so many records, and as many again."""
-    return max(BLOCKS_MIN, 1 << (4 * records).bit_length())

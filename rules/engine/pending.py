@@ -10,6 +10,7 @@ calls cost more than what is done with them.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, cast
@@ -26,7 +27,7 @@ from matcher.model import (
     Kind,
     Value,
 )
-from matcher.single import Row
+from matcher.single import Row, Single
 from rules.engine.columns import ColumnTables
 from rules.engine.duplicates import DuplicateFilter, Remembered
 from rules.engine.kernels import layout
@@ -34,6 +35,8 @@ from rules.engine.kernels.arrays import Arrays
 from rules.engine.kernels.intake import repack, take_in, take_in_staged
 from rules.engine.rows import RowWriter
 
+_LASTING = (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.CONFLICTS, layout.ENTERED)
+"""Counters that go along into other arrays."""
 KEPT_MAX = 1 << 20
 """So many words stay reserved for what waits when nothing does."""
 
@@ -75,7 +78,7 @@ class Pending:
     def _use(self, arrays: Arrays) -> None:
         self._arrays = arrays
         arrays["asked"] = self._writer.asked
-        self._shown: tuple[AnyArray | None, ...] = (None,) * 4
+        self._shown: tuple[object, ...] = (None,) * 5
         self._counters = arrays.counters
         self._counters[layout.LEAST], self._counters[layout.GREATEST] = TIME_MAX, TIME_MIN
         self._counters[layout.FLOOR], self._counters[layout.UNTIL] = TIME_MIN, TIME_MAX
@@ -85,7 +88,7 @@ class Pending:
         """Go on in other arrays, where nothing waits."""
         old, self._types, self._types_fitted = self._counters, set(), 0
         self._use(arrays)
-        for place in (layout.LEAST, layout.GREATEST, layout.DROPPED, layout.ENTERED):
+        for place in _LASTING:
             arrays.counters[place] = old[place]
 
     def fit(self) -> None:
@@ -128,7 +131,7 @@ class Pending:
     @property
     def conflicts(self) -> int:
         """How many of these were in conflict with what bears their ids."""
-        return self.repeats.conflicts
+        return self.repeats.conflicts + self._counters[layout.CONFLICTS]
 
     @property
     def times(self) -> tuple[int, int] | None:
@@ -205,8 +208,10 @@ class Pending:
         self.settle()
         seen = None
         if not (is_new or self._is_trusting):
-            if not batch.ids.are_explicit and batch.ids.digest is None:
-                seen = self.repeats.numbers(batch.ids.source)
+            ids = batch.ids
+            if ids.text is None and ids.digest is None and not isinstance(batch, Single):
+                seen = self.repeats.numbers(ids.source)
+                self._arrays.grow("digests", len(batch) if ids.are_explicit else 0)
             else:
                 came, batch = batch, self.repeats.accept(batch)
                 if batch is not came:  # else the kernel notes all of them
@@ -215,6 +220,9 @@ class Pending:
         struct.pack_into(f"{len(words)}q", self._parcel, 0, *words)
         self._types.add(type_number)
         self._run(take_in)
+        if (place := self._arrays["parcel"].item(layout.PARCEL_CONFLICT)) >= 0:
+            before = self._arrays["parcel"].item(layout.PARCEL_BEFORE)
+            self.repeats.note_conflict(batch.event(place), before)
         struct.pack_into("q", self._parcel, 8 * layout.PARCEL_COUNT, 0)
         self._held = ()
 
@@ -282,14 +290,16 @@ class Pending:
     def show(self) -> None:
         """Let the kernels see what may have been replaced since."""
         writer, shown = self._writer, self._shown
-        hashes, seen = writer.sources.hashes, self.repeats.table
+        hashes, seen, explicit = writer.sources.hashes, self.repeats.table, self.repeats.explicit
         extents, data = writer.strings.extents, writer.strings.data
-        if shown[0] is hashes and shown[1] is seen and shown[2] is extents and shown[3] is data:
+        showing = hashes, seen, explicit, extents, data
+        if all(map(operator.is_, shown, showing)):
             return
         arrays = self._arrays
         arrays["source_hashes"], arrays["source_ranks"] = hashes, writer.sources.ranks
         arrays["seen"], arrays["strings"], arrays["string_bytes"] = seen, extents, data
-        self._shown = hashes, seen, extents, data
+        arrays["held"], arrays["known"] = explicit.held, explicit.known
+        self._shown = showing
 
     def let_arrive(
         self, floor: int, mark_of: Callable[[int], int] | None, until: int = TIME_MAX

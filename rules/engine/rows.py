@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from matcher.contents import start_of, text_hashes
 from matcher.identity import source_hash
 from matcher.model import AnyArray, EventBatch, EventIds, Int64s, StringColumn
 from matcher.single import Row, Single
@@ -21,6 +22,7 @@ from rules.engine.interner import Interner, Texts
 from rules.engine.kernels.layout import (
     COLUMN_IS_BYTES,
     COLUMN_IS_CODES,
+    COLUMN_IS_FLOATS,
     COLUMN_IS_WORDS,
     HEADER,
     ID_IS_DIGEST,
@@ -152,8 +154,10 @@ class RowWriter:
     def parcel(self, type_number: int, batch: EventBatch, seen: Int64s | None) -> Parcel:
         """The events of a batch, none of which repeats any known by ``seen``: the numbers by which
         their sources, the column's dictionary, are known there; None to look for no repeats.
+        Repeats of explicit numbers are told from conflicts by digests of what events hold.
         """
         ids, held = batch.ids, []
+        is_digested = seen is not None and ids.are_explicit
 
         def address(array: AnyArray) -> int:
             array = np.ascontiguousarray(array)
@@ -175,17 +179,23 @@ class RowWriter:
             form,
             0 if texts is None else address(texts),
             0 if keys is None else address(keys),
+            start_of(batch.type) or 1 if is_digested else 0,
+            -1,
+            0,
         ]
         for column in batch.columns:
             if isinstance(column, StringColumn):
                 if 2 * len(column.values) > len(column) + 16:
                     column = column.compact()  # a slice may carry a dictionary much larger than it
                 codes = self.strings.codes(column.values)
-                words += COLUMN_IS_CODES, address(column.codes), address(codes)
+                hashes = address(text_hashes(column.values)) if is_digested else 0
+                words += COLUMN_IS_CODES, address(column.codes), address(codes), hashes
             elif column.dtype == np.bool_:
-                words += COLUMN_IS_BYTES, address(column), 0
+                words += COLUMN_IS_BYTES, address(column), 0, 0
+            elif column.dtype == np.float64:
+                words += COLUMN_IS_FLOATS, address(column), 0, 0
             else:
-                words += COLUMN_IS_WORDS, address(column), 0
+                words += COLUMN_IS_WORDS, address(column), 0, 0
         return Parcel(words, held)
 
     def _ids(self, ids: EventIds) -> tuple[int, Int64s | None, Int64s | None]:

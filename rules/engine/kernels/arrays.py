@@ -51,7 +51,10 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     # What comes from outside, and waits for the marks of its types.
     "parcel": _I,  # a batch, see layout.PARCEL_HEADER
     "staged": _I,  # an event alone, see layout.STAGED_ROW
-    "seen": layout.BLOCK,  # see ``seen``
+    "seen": layout.BLOCK,  # see ``seen``,
+    "held": layout.HELD,  # of explicit numbers,
+    "known": layout.KNOWN,  # and what their events hold
+    "digests": np.dtype(np.uint64),  # scratch: of the events of a parcel
     "waiting": layout.ARRIVING,
     "inbox": _I,  # the words of rows
     "type_marks": _I,  # by type, where it is not the floor
@@ -260,6 +263,9 @@ dispatched = _accessor("dispatched")
 parcel = _accessor("parcel")
 staged = _accessor("staged")
 seen = _accessor("seen")
+held = _accessor("held")
+known = _accessor("known")
+digests = _accessor("digests")
 waiting = _accessor("waiting")
 inbox = _accessor("inbox")
 type_marks = _accessor("type_marks")

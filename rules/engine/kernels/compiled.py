@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from matcher import contents
 from matcher.compiling import Function, KernelCache, compiled, stamp_of
 
 __all__ = ["STAMP", "KernelCache", "kernel", "part"]
 
 _FOLDER = Path(__file__).parent
 _PLANNING = _FOLDER.parent.parent / "planning"
-STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), _PLANNING / "plan.py", _PLANNING / "program.py"])
+_OTHERS = [_PLANNING / "plan.py", _PLANNING / "program.py", Path(contents.__file__)]
+STAMP = stamp_of([*sorted(_FOLDER.glob("*.py")), *_OTHERS])
 """Changes whenever any source of the kernels does."""
 
 

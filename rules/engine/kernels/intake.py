@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from matcher.contents import absorb, finished
 from rules.engine.kernels import arrays
 from rules.engine.kernels.compiled import kernel, part
 from rules.engine.kernels.layout import (
     COLUMN_IS_BYTES,
+    COLUMN_IS_CODES,
+    COLUMN_IS_FLOATS,
     COLUMN_IS_WORDS,
+    CONFLICTS,
     DONE,
     DROPPED,
     GREATEST,
@@ -25,8 +29,11 @@ from rules.engine.kernels.layout import (
     HEADER,
     INBOX_TOP,
     LEAST,
+    PARCEL_BEFORE,
     PARCEL_COLUMN,
+    PARCEL_CONFLICT,
     PARCEL_COUNT,
+    PARCEL_DIGEST,
     PARCEL_DONE,
     PARCEL_HEADER,
     PARCEL_ID,
@@ -52,7 +59,15 @@ from rules.engine.kernels.layout import (
     WAITING_FIRST,
     WAITING_TOP,
 )
-from rules.engine.kernels.seen import enter_block, enter_number
+from rules.engine.kernels.seen import (
+    CONFLICT,
+    NEW,
+    enter_block,
+    enter_number,
+    is_full,
+    judge,
+    place_of,
+)
 
 
 @kernel
@@ -65,7 +80,11 @@ def take_in(state: int) -> int:
     if counters[INBOX_TOP] + count * width > len(arrays.inbox(state)):
         return GROW_INBOX
     first = counters[WAITING_TOP]
-    status = note_new(state)
+    if parcel[PARCEL_DIGEST] != 0:
+        digest(state)
+        status = note_new_explicit(state)
+    else:
+        status = note_new(state)
     write_headers(state, first)
     for attribute in range(width - HEADER):
         write_column(state, first, attribute)
@@ -114,6 +133,83 @@ def note_new(state: int) -> int:
 
 
 @kernel
+def note_new_explicit(state: int) -> int:
+    """The same of events whose ids are explicit numbers, by digests of what they hold."""
+    counters, parcel, waiting = arrays.counters(state), arrays.parcel(state), arrays.waiting(state)
+    count, type_number = parcel[PARCEL_COUNT], parcel[PARCEL_TYPE]
+    times = arrays.words_at(parcel[PARCEL_TIMES], count)
+    sequences = arrays.words_at(parcel[PARCEL_SEQUENCES], count)
+    codes = arrays.codes_at(parcel[PARCEL_SOURCES], count)
+    numbers = arrays.words_at(parcel[PARCEL_SEEN], count)
+    blocks, held, known = arrays.seen(state), arrays.held(state), arrays.known(state)
+    digests, is_one_source = arrays.digests(state), parcel[PARCEL_SOURCES] == 0
+    least, greatest = counters[LEAST], counters[GREATEST]
+    top, event = counters[WAITING_TOP], parcel[PARCEL_DONE]
+    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
+    status = DONE
+    while event < count:
+        time, number = times[event], sequences[event]
+        source = numbers[0] if is_one_source else numbers[codes[event]]
+        if source != last_source or number >> 3 != last_block:
+            place = (
+                np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
+            )
+            if place < 0:
+                status = GROW_SEEN
+                break
+            last_source, last_block = source, number >> 3
+            own = place_of(held, source, last_block)
+        verdict = judge(blocks, held, known, place, own, source, number, time, digests[event])
+        if verdict == CONFLICT:
+            if parcel[PARCEL_CONFLICT] < 0:
+                parcel[PARCEL_CONFLICT] = event
+                parcel[PARCEL_BEFORE] = known[held[own].place + (number & 7)].time
+            counters[CONFLICTS] += 1
+        least, greatest = min(least, time), max(greatest, time)
+        waiting[top].time = time
+        waiting[top].type = type_number
+        waiting[top].offset = event
+        top += verdict == NEW
+        event += 1
+    counters[LEAST], counters[GREATEST] = least, greatest
+    counters[DROPPED] += event - parcel[PARCEL_DONE] - (top - counters[WAITING_TOP])
+    counters[WAITING_TOP] = top
+    parcel[PARCEL_DONE] = event
+    return status
+
+
+@kernel
+def digest(state: int) -> None:
+    """Write the digests of what the events of the parcel hold (matcher.contents)."""
+    parcel, digests = arrays.parcel(state), arrays.digests(state)
+    count, width = parcel[PARCEL_COUNT], parcel[PARCEL_WIDTH]
+    times = arrays.words_at(parcel[PARCEL_TIMES], count)
+    for event in range(count):
+        digests[event] = absorb(np.uint64(parcel[PARCEL_DIGEST]), times[event])
+    for attribute in range(width - HEADER):
+        column = PARCEL_HEADER + PARCEL_COLUMN * attribute
+        form, address = parcel[column], parcel[column + 1]
+        if form == COLUMN_IS_BYTES:
+            flags = arrays.bytes_at(address, count)
+            for event in range(count):
+                digests[event] = absorb(digests[event], flags[event])
+        elif form == COLUMN_IS_CODES:
+            codes = arrays.codes_at(address, count)
+            hashes = arrays.words_at(parcel[column + 3], count)
+            for event in range(count):
+                digests[event] = absorb(digests[event], hashes[codes[event]])
+        else:
+            words, zero = arrays.words_at(address, count), np.int64(0)
+            if form == COLUMN_IS_FLOATS:
+                zero = np.int64(-(2**63))  # the bits of -0.0, which is 0.0
+            for event in range(count):
+                word = words[event]
+                digests[event] = absorb(digests[event], np.int64(0) if word == zero else word)
+    for event in range(count):
+        digests[event] = finished(digests[event])
+
+
+@kernel
 def write_headers(state: int, first: int) -> None:
     """Write when each event that waits from ``first`` on was, and who it is."""
     counters, parcel = arrays.counters(state), arrays.parcel(state)
@@ -148,7 +244,7 @@ def write_column(state: int, first: int, attribute: int) -> None:
     column = PARCEL_HEADER + PARCEL_COLUMN * attribute
     form, address = parcel[column], parcel[column + 1]
     start, end = counters[INBOX_TOP] + HEADER + attribute, counters[WAITING_TOP]
-    if form == COLUMN_IS_WORDS:
+    if form in (COLUMN_IS_WORDS, COLUMN_IS_FLOATS):
         words = arrays.words_at(address, count)
         for place in range(first, end):
             inbox[start] = words[waiting[place].offset]

@@ -3,8 +3,8 @@
 The table is open-addressed and never more than half full. A block without a bit is an empty place.
 The last record is no block: its ``source`` says how many of the others are in use.
 
-Explicit numbers are in a second table too, of the same kind, with what their events hold: each in a
-record of its own, those of a block next to one another.
+Explicit numbers are in a second table too, whose blocks are of eight numbers each. What their
+events hold stands beside it, block after block as they came.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ REPEAT, NEW, CONFLICT = 0, 1, 2
 
 @part
 def hash_of(source: int, block: int) -> np.uint64:
-    """The hash of a block: where it is looked for, and from where on the table of explicit numbers
-    has those of the block, next to one another.
+    """The hash by which a block is looked for; eight blocks that follow one another have hashes
+    that do: they share what the processor's cache fetches.
     """
-    mixed = np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = np.uint64(block >> 3) * np.uint64(0x9E3779B97F4A7C15)
     mixed = ((mixed ^ (mixed >> np.uint64(32))) + np.uint64(source)) * np.uint64(0xC2B2AE3D27D4EB4F)
-    return mixed ^ (mixed >> np.uint64(29))
+    return (mixed ^ (mixed >> np.uint64(29))) + np.uint64(block & 7)
 
 
 @part
@@ -40,14 +40,20 @@ def place_of(blocks, source: int, block: int) -> np.int64:  # type: ignore[no-un
 
 
 @part
+def is_full(blocks) -> bool:  # type: ignore[no-untyped-def]
+    """Whether the table must grow before another block is entered."""
+    last = len(blocks) - 1
+    return 2 * (blocks[last].source + 1) > last
+
+
+@part
 def enter_block(blocks, source: int, block: int, time: int) -> np.int64:  # type: ignore[no-untyped-def]
     """The place of a block that is about to get a bit; -1 when the table must grow for it."""
     place = place_of(blocks, source, block)
     if blocks[place].bits == 0:
-        last = len(blocks) - 1
-        if 2 * (blocks[last].source + 1) > last:
+        if is_full(blocks):
             return np.int64(-1)
-        blocks[last].source += 1
+        blocks[len(blocks) - 1].source += 1
         blocks[place].source = source
         blocks[place].block = block
         blocks[place].newest = time
@@ -85,84 +91,69 @@ def accept(blocks, sources, numbers, times, fresh, first: int) -> int:  # type: 
 
 @kernel
 def move(blocks, target) -> None:  # type: ignore[no-untyped-def]
-    """Enter blocks into another table, which is empty and has room."""
+    """Enter blocks, of either kind, into another table, which is empty and has room."""
     for number in range(len(blocks)):
         place = place_of(target, blocks[number].source, blocks[number].block)
-        target[place].source = blocks[number].source
-        target[place].block = blocks[number].block
-        target[place].bits = blocks[number].bits
-        target[place].newest = blocks[number].newest
+        target[place] = blocks[number]
     target[len(target) - 1].source = len(blocks)
 
 
 @part
-def place_of_held(held, start, source: int, number: int) -> np.int64:  # type: ignore[no-untyped-def]
-    """Where the table has, or would have, an explicit number of the block that starts there."""
-    mask = np.uint64(len(held) - 2)
-    place = (start + np.uint64(number & 63)) & mask
-    while held[place].contents != 0 and (
-        held[place].source != source or held[place].number != number
-    ):
-        place = (place + np.uint64(1)) & mask
-    return np.int64(place)
+def begin_held(held, place: int, known, source: int, block: int, time: int) -> None:  # type: ignore[no-untyped-def]
+    """Begin a block of explicit numbers, of which nothing is known yet."""
+    enter_block(held, source, block, time)
+    held[place].place = 8 * (held[len(held) - 1].source - 1)
+    for slot in range(8):
+        known[held[place].place + slot].contents = np.uint64(0)
+
+
+@part
+def judge(  # type: ignore[no-untyped-def]
+    blocks, held, known, place: int, own: int, source: int, number: int, time: int, digest
+) -> int:
+    """Enter an explicit number, whose block of numbers is at ``place`` and of explicit ones is, or
+    is to be, at ``own``: NEW, REPEAT or CONFLICT.
+
+    Of two that bear one id and of which one has no digest, but 0, the second is a REPEAT.
+    """
+    if enter_number(blocks, place, number, time):
+        if digest != 0:
+            if held[own].bits == 0:
+                begin_held(held, own, known, source, number >> 3, time)
+            enter_number(held, own, number, time)
+            slot = held[own].place + (number & 7)
+            known[slot].contents = digest
+            known[slot].time = time
+        return NEW
+    if digest == 0 or held[own].bits == 0:
+        return REPEAT
+    other = known[held[own].place + (number & 7)].contents
+    return REPEAT if other == 0 or other == digest else CONFLICT
 
 
 @kernel
 def accept_explicit(  # type: ignore[no-untyped-def]
-    blocks, held, sources, numbers, contents, times, verdicts, before, first: int
+    blocks, held, known, sources, numbers, contents, times, verdicts, before, first: int
 ) -> int:
     """Enter events from the ``first`` on, as ``accept`` does, and write what each is into
     ``verdicts``, int8[n]; of a CONFLICT, into ``before``, when the other event was.
 
-    ``contents`` are the digests, uint64[n], none of them 0. Of one that came before without a
-    digest nothing is known: it is a REPEAT.
+    ``contents`` are the digests, uint64[n], or 0. ``known`` has eight records for each block that
+    ``held`` can have.
     """
-    last, count = len(held) - 1, held[len(held) - 1].source
-    last_source, last_block = np.int64(-1), np.int64(0)
-    block_place, start = np.int64(0), np.uint64(0)
+    last_source, last_block, place, own = np.int64(-1), np.int64(0), np.int64(0), np.int64(0)
     for event in range(first, len(numbers)):
-        source, number = sources[event], numbers[event]
-        if 2 * (count + 1) > last:
-            return event
-        block = number >> 6
-        if source != last_source or block != last_block:
-            block_place = enter_block(blocks, source, block, times[event])
-            if block_place < 0:
+        source, number, time = sources[event], numbers[event], times[event]
+        if source != last_source or number >> 3 != last_block:
+            place = (
+                np.int64(-1) if is_full(held) else enter_block(blocks, source, number >> 6, time)
+            )
+            if place < 0:
                 return event
-            last_source, last_block = source, block
-            start = hash_of(source, block)
-        is_new = enter_number(blocks, block_place, number, times[event])
-        place = place_of_held(held, start, source, number)
-        verdicts[event] = REPEAT
-        if is_new:
-            verdicts[event] = NEW
-            count += 1
-            held[last].source = count
-            held[place].source = source
-            held[place].number = number
-            held[place].contents = contents[event]
-            held[place].time = times[event]
-        elif held[place].contents != 0 and held[place].contents != contents[event]:
-            verdicts[event] = CONFLICT
-            before[event] = held[place].time
+            last_source, last_block = source, number >> 3
+            own = place_of(held, source, last_block)
+        verdict = judge(blocks, held, known, place, own, source, number, time, contents[event])
+        verdicts[event] = verdict
+        if verdict == CONFLICT:
+            before[event] = known[held[own].place + (number & 7)].time
     return len(numbers)
-
-
-@kernel
-def move_held(held, since: int, target) -> None:  # type: ignore[no-untyped-def]
-    """Enter the explicit numbers of events from ``since`` on into another table, which has room and
-    is emptied first.
-    """
-    for place in range(len(target)):
-        target[place].contents = np.uint64(0)
-    count = 0
-    for number in range(len(held)):
-        if held[number].contents != 0 and held[number].time >= since:
-            start = hash_of(held[number].source, held[number].number >> 6)
-            place = place_of_held(target, start, held[number].source, held[number].number)
-            target[place].source = held[number].source
-            target[place].number = held[number].number
-            target[place].contents = held[number].contents
-            target[place].time = held[number].time
-            count += 1
-    target[len(target) - 1].source = count

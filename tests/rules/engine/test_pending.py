@@ -9,7 +9,7 @@ import pytest
 import rules
 from matcher.identity import RULE_SOURCE
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventIds, EventType, StringColumn
-from matcher.single import Row
+from matcher.single import Row, Single
 from rules.engine.cdp import CdpEngine
 from rules.engine.kernels import layout
 from rules.engine.kernels.instants import let_arrive
@@ -129,3 +129,48 @@ def test_room_that_only_a_great_many_events_needed_is_given_back(monkeypatch: py
     assert len(pushed.engine._arrays["inbox"]) == 0
     pushed.push(0, [(7000, "s", 7000, 1)], alone=False)
     assert pushed.take(TIME_MAX, [TIME_MAX] * 3, TIME_MAX) == [1]
+
+
+# --- explicit numbers ----------------------------------------------------------------------------
+
+MIXED = EventType.of("M", i="int", f="float", b="bool", s="string")
+
+
+def given(rows: list[tuple[int, str, int, tuple[int, float, bool, str]]], form: str) -> EventBatch:
+    """Events of explicit numbers: as row numbers that are explicit, as texts, or one alone."""
+    times, sources, numbers, values = zip(*rows, strict=True)
+    texts = list(map(str, numbers))
+    if form == "alone":
+        return Single(MIXED, Row(times[0], sources[0], 0, texts[0], values[0]))
+    i, f, b, s = zip(*values, strict=True)
+    column = StringColumn.from_strings
+    ids = EventIds(
+        column(list(sources)),
+        np.array(numbers),
+        column(texts) if form == "texts" else None,
+        given=form == "rows",
+    )
+    columns = (np.array(i), np.array(f, float), np.array(b), column(list(s)))
+    return EventBatch(MIXED, np.array(times), ids, columns)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_contents_are_told_apart_alike_however_events_come(seed: int):
+    """Kernels that take a batch in digest its columns; other ids are judged outside of them."""
+    rng, engine = random.Random(seed), CdpEngine()
+    text = "event M(i: int, f: float, b: bool, s: string) rule m: define Y() from M()"
+    engine.deploy(rules.load(text))
+    known, dropped, conflicts = dict[tuple[str, int], tuple[object, ...]](), 0, 0
+    for _ in range(60):
+        form = rng.choice(["rows", "rows", "texts", "alone"])
+        rows = []
+        for _ in range(1 if form == "alone" else rng.randint(1, 40)):
+            source, number = rng.choice("ab"), rng.randint(-40, 2_000)
+            values = (rng.randint(-1, 0), rng.choice([-0.0, 0.0, 1.5]), rng.random() < 0.1, "x")
+            rows.append((rng.randint(0, 1), source, number, values))
+        for time, source, number, values in rows:
+            dropped += (source, number) in known
+            conflicts += known.setdefault((source, number), (time, *values)) != (time, *values)
+        engine.push(given(rows, form))
+    assert 0 < conflicts < dropped
+    assert (engine.duplicates, engine.conflicts) == (dropped, conflicts)
