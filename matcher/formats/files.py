@@ -24,7 +24,7 @@ from matcher.errors import EventError
 from matcher.formats.inputs import again, copied, copy_of, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Glance, Intake, Place
 from matcher.formats.outputs import replaced
-from matcher.formats.printing import json_lines
+from matcher.formats.printing import json_lines, pieces
 from matcher.model import EventBatch, EventType, Int64s
 
 FORMS: Mapping[str, str] = {
@@ -153,8 +153,9 @@ class LinesOutput:
 
     def write(self, batches: Sequence[EventBatch], order: Int64s | None = None) -> None:
         """Write the events."""
-        text = json_lines(batches, order, full_cause=self._full_cause, seconds=self._seconds)
-        self._sink.write(text)
+        for some, places in pieces(batches, order):
+            text = json_lines(some, places, full_cause=self._full_cause, seconds=self._seconds)
+            self._sink.write(text)
 
     def close(self) -> None:
         """Let what is buffered go; the sink is its owner's to close."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -21,6 +21,9 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from matcher.model import MICROSECONDS, EventBatch, EventType, Int64s
 from matcher.times import SECONDS_EXACT_IN_FLOAT, rfc3339, seconds_text
+
+PIECE = 16_384
+"""Lines that are made at a time: an instant may have millions of composite events."""
 
 
 class _Line(Struct, gc=False):
@@ -56,6 +59,30 @@ def json_lines(
     if order is not None:
         lines = [lines[place] for place in order.tolist()]
     return _ENCODER.encode_lines(lines)
+
+
+def pieces(
+    batches: Sequence[EventBatch], order: Int64s | None = None, length: int = PIECE
+) -> Iterator[tuple[Sequence[EventBatch], Int64s]]:
+    """The events of ``batches`` in ``order``, as ``json_lines`` takes them, at most ``length`` at a
+    time.
+    """
+    starts = np.cumsum([0, *map(len, batches)])
+    order = np.arange(starts[-1]) if order is None else order
+    if len(order) <= length:
+        yield batches, order
+        return
+    for begin in range(0, len(order), length):
+        wanted = order[begin : begin + length]
+        places = np.sort(wanted)  # which are those of the first batch, then of the second ...
+        cuts = np.searchsorted(places, starts).tolist()
+        some = [
+            batch.take(places[low:high] - start)
+            for batch, start, (low, high) in zip(
+                batches, starts.tolist(), itertools.pairwise(cuts), strict=False
+            )
+        ]
+        yield some, np.searchsorted(places, wanted)
 
 
 def _lines(batch: EventBatch, full_cause: bool, seconds: bool) -> list[_Line]:

@@ -10,7 +10,7 @@ import pytest
 from matcher.errors import BadEvent
 from matcher.formats import jsonlines
 from matcher.formats.intake import Intake, Place
-from matcher.formats.printing import json_lines
+from matcher.formats.printing import json_lines, pieces
 from matcher.model import EventBatch, EventType
 
 TEMP = EventType.of("Temp", area="string", value="float")
@@ -320,3 +320,21 @@ def test_what_is_printed_is_read_back() -> None:
         again = jsonlines.read_text(printed, "other", Intake({"T": event_type}))
         assert rows(again) == rows(batches)
         assert json_lines(again, seconds=seconds) == printed
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pieces_of_lines_are_the_lines_of_the_whole(seed: int) -> None:
+    rng = random.Random(seed)
+    batches = [
+        jsonlines.read_text(
+            "\n".join(f'{{"type": "{name}", "time": {n}, "id": "{n}"}}' for n in range(count)),
+            intake=Intake({name: EventType.of(name)}),
+        )[0]
+        for name, count in (("A", rng.randint(1, 9)), ("B", 3), ("C", rng.randint(1, 30)))
+    ]
+    order = np.arange(sum(map(len, batches)))
+    rng.shuffle(order)
+    for places in (order, None):
+        cut = list(pieces(batches, places, 4))
+        assert max(len(some) for _, some in cut) == 4
+        assert b"".join(json_lines(*piece) for piece in cut) == json_lines(batches, places)
