@@ -14,15 +14,21 @@ one source (E4) whatever the id is. An id is *explicit* where the event came wit
 with ``given``, a number; other numbers are given by whoever counts the events.
 
 Rule 4: batches are values. Their arrays are never written to after construction.
+
+Rule 5: an optional attribute (``value: float?``) is two columns: its values, and its *presence*, a
+bool attribute ``value?`` behind all that are declared, false where the value is null (tesla.md S9).
+There the value is its kind's blank (``BLANKS``), so that equal events have equal columns. Rules and
+filters are checked into conditions on both, so whatever stores, sends, sorts or matches events
+knows of no nulls; where events are read, made or shown, nulls come and go.
 """
 
 from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +41,8 @@ UInt64s: TypeAlias = npt.NDArray[np.uint64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 AnyArray: TypeAlias = npt.NDArray[Any]
 Value: TypeAlias = int | float | bool | str
+Datum: TypeAlias = Value | None
+"""What an attribute has where events are rows: a value, or null."""
 
 TIME_MIN = -(2**63)
 """Before every event: the mark of a source that has promised nothing."""
@@ -70,6 +78,17 @@ DTYPES: Mapping[Kind, npt.DTypeLike] = {
 }
 
 
+BLANKS: Mapping[Kind, Value] = {
+    Kind.INT: 0,
+    Kind.FLOAT: 0.0,
+    Kind.BOOL: False,
+    Kind.STRING: "",
+}
+"""What stands in a column where the value is null (Rule 5)."""
+OPTIONAL = "?"
+"""What follows the kind of an optional attribute, and in the name of its presence its own name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attribute:
     """A named, typed place in an event type."""
@@ -85,13 +104,16 @@ class Attribute:
 class EventType:
     """A schema: a name and its attributes in their fixed order (tesla.md E1).
 
-    Raises SchemaError when two attributes share a name.
+    ``attributes`` are those of the columns: the declared ones, then the presences of those that
+    are optional (Rule 5). Raises SchemaError when two attributes share a name.
     """
 
     name: str
     attributes: tuple[Attribute, ...] = ()
     names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The attributes' names, in order."""
+    presences: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """For each declared attribute the place of its presence, -1 where it is never null."""
 
     def __post_init__(self) -> None:
         names = tuple(attribute.name for attribute in self.attributes)
@@ -99,6 +121,7 @@ class EventType:
             if names.count(name) > 1:
                 raise SchemaError(f"event {self.name}: attribute {name} is declared twice")
         object.__setattr__(self, "names", names)
+        object.__setattr__(self, "presences", _presences(self.attributes))
 
     def __hash__(self) -> int:
         # Schemas are keys of much that is remembered; equal ones have equal names.
@@ -106,8 +129,34 @@ class EventType:
 
     @classmethod
     def of(cls, name: str, /, **kinds: str) -> EventType:
-        """``EventType.of("Temp", area="string", value="float")``."""
-        return cls(name, tuple(Attribute(key, Kind(kind)) for key, kind in kinds.items()))
+        """``EventType.of("Temp", area="string", value="float?")``."""
+        declared = [Attribute(key, Kind(kind.rstrip(OPTIONAL))) for key, kind in kinds.items()]
+        nullable = [key for key, kind in kinds.items() if kind.endswith(OPTIONAL)]
+        return cls(name, with_presences(declared, nullable))
+
+    @property
+    def declared(self) -> tuple[Attribute, ...]:
+        """The attributes without presences, as they were declared."""
+        return self.attributes[: len(self.presences)]
+
+    @property
+    def has_optional(self) -> bool:
+        """Whether an attribute may be null."""
+        return len(self.presences) < len(self.attributes)
+
+    def kind_text(self, place: int) -> str:
+        """The kind of a declared attribute as it is written: ``float``, or ``float?``."""
+        kind = self.attributes[place].kind.value
+        return kind if self.presences[place] < 0 else kind + OPTIONAL
+
+    def data(self, values: Sequence[Value]) -> dict[str, Datum]:
+        """One event's attributes by name, as declared, from the values of its columns."""
+        if not self.has_optional:
+            return dict(zip(self.names, values, strict=True))
+        return {
+            self.names[place]: values[place] if presence < 0 or values[presence] else None
+            for place, presence in enumerate(self.presences)
+        }
 
     def index(self, name: str) -> int | None:
         """The place of attribute ``name``, or None."""
@@ -117,7 +166,34 @@ class EventType:
         return None
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join(map(str, self.attributes))})"
+        said = (f"{one.name}: {self.kind_text(place)}" for place, one in enumerate(self.declared))
+        return f"{self.name}({', '.join(said)})"
+
+
+def with_presences(
+    declared: Sequence[Attribute], nullable: Collection[str]
+) -> tuple[Attribute, ...]:
+    """The attributes of the columns of a type: those declared, and the presences of the optional
+    ones, which ``nullable`` names.
+    """
+    optional = [one.name for one in declared if one.name in nullable]
+    return (*declared, *(Attribute(name + OPTIONAL, Kind.BOOL) for name in optional))
+
+
+def _presences(attributes: tuple[Attribute, ...]) -> tuple[int, ...]:
+    """The presence of each attribute that is none itself: see :func:`with_presences`."""
+    places = {one.name: place for place, one in enumerate(attributes)}
+    count, before = len(attributes), len(attributes)
+    found: dict[int, int] = {}
+    while count:
+        last = attributes[count - 1]
+        own = places.get(last.name[:-1]) if last.name.endswith(OPTIONAL) else None
+        if own is None or last.kind is not Kind.BOOL or own >= before:
+            break
+        count, before = count - 1, own
+        found[own] = count
+    # Only those in front of all presences can have one.
+    return tuple(found.get(place, -1) for place in range(count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,15 +387,15 @@ class Causes:
 class Event:
     """One event as a row: for the borders, never for hot paths (Rule 1).
 
-    ``time`` is in microseconds since the epoch; ``data`` maps attribute names to values in the
-    schema's order; ``cause`` holds printed ids, and is empty for primitive events.
+    ``time`` is in microseconds since the epoch; ``data`` maps attribute names to values, None for
+    null, in the schema's order; ``cause`` holds printed ids, and is empty for primitive events.
     """
 
     type: str
     time: int
     source: str
     id: str
-    data: Mapping[str, Value]
+    data: Mapping[str, Datum]
     sequence: int = 0
     cause: tuple[str, ...] = ()
     cause_full: tuple[str, ...] = field(default=(), compare=False)
@@ -376,11 +452,28 @@ class EventBatch:
         """One event as a row."""
         return next(self.take(slice(place, place + 1)).events())
 
+    def presence(self, place: int) -> Bools | None:
+        """bool[n]: which events have a declared attribute; None where it is never null."""
+        presence = self.type.presences[place]
+        return None if presence < 0 else cast(Bools, self.columns[presence])
+
+    def lists(self) -> list[list[Any]]:
+        """The values of each declared attribute, None where they are null."""
+        lists = []
+        for place in range(len(self.type.presences)):
+            values: list[Any] = self.columns[place].tolist()
+            presence = self.presence(place)
+            if presence is not None:
+                for row in np.flatnonzero(~presence).tolist():
+                    values[row] = None
+            lists.append(values)
+        return lists
+
     def events(self) -> Iterator[Event]:
         """The events as rows, in the batch's order."""
         sources, ids = self.ids.source.tolist(), self.ids.printed()
-        columns = [column.tolist() for column in self.columns]
-        names = self.type.names
+        columns = self.lists()
+        names = self.type.names[: len(columns)]
         for place, (time, sequence) in enumerate(
             zip(self.time.tolist(), self.ids.sequence.tolist(), strict=True)
         ):

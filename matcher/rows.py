@@ -2,7 +2,8 @@
 
 A row fits its schema or is refused with what was expected and found (tesla.md E1, E5): every
 attribute is there, of its kind, numbers within 64 bits and finite, an int standing for a float
-where one is declared. Names that the schema lacks are left out.
+where one is declared. One that is optional may be null (None) or left out. Names that the schema
+lacks are left out.
 
 Columns are checked as columns; only when one of them does not fit are its values looked at one
 by one, for the message.
@@ -18,6 +19,7 @@ import numpy as np
 
 from matcher.errors import BadEvent
 from matcher.model import (
+    BLANKS,
     DTYPES,
     Attribute,
     Column,
@@ -75,10 +77,56 @@ def values_of(event_type: EventType, data: Mapping[str, object]) -> tuple[Value,
     """One event's values in the schema's order; BadEvent names the first that does not fit."""
     if not isinstance(data, Mapping):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
-    for name in event_type.names:
-        if name not in data:
-            raise BadEvent(f"attribute {name} is missing")
-    return tuple(value_of(attribute, data[attribute.name]) for attribute in event_type.attributes)
+    declared = event_type.declared
+    for place, attribute in enumerate(declared):
+        if attribute.name not in data and event_type.presences[place] < 0:
+            raise BadEvent(f"attribute {attribute.name} is missing")
+    if not event_type.has_optional:
+        return tuple([value_of(attribute, data[attribute.name]) for attribute in declared])
+    values: list[Value] = []
+    present: list[Value] = []
+    for attribute, presence in zip(declared, event_type.presences, strict=True):
+        value = data.get(attribute.name)
+        is_null = value is None and presence >= 0
+        values.append(BLANKS[attribute.kind] if is_null else value_of(attribute, value))
+        if presence >= 0:
+            present.append(not is_null)
+    return (*values, *present)
+
+
+def columns_of(event_type: EventType, lists: Sequence[Sequence[Any]]) -> tuple[Column, ...]:
+    """The columns of a type from the values of each declared attribute, None where it may be null.
+
+    BadEvent names the first value that does not fit.
+    """
+    columns: list[Column] = []
+    present: list[Column] = []
+    for place, (attribute, values) in enumerate(zip(event_type.declared, lists, strict=True)):
+        if event_type.presences[place] >= 0:
+            given = [value is not None for value in values]
+            present.append(np.array(given, np.bool_))
+            if not all(given):
+                blank = BLANKS[attribute.kind]
+                values = [blank if value is None else value for value in values]
+        columns.append(column_of(attribute, values))
+    return (*columns, *present)
+
+
+def filled(event_type: EventType, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One event's attributes with blanks and presences in place of nulls, unchecked.
+
+    ``data`` itself where the type has no optional attribute.
+    """
+    if not event_type.has_optional:
+        return data
+    whole = dict(data)
+    for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
+        if presence >= 0:
+            is_null = data.get(attribute.name) is None
+            whole[event_type.names[presence]] = not is_null
+            if is_null:
+                whole[attribute.name] = BLANKS[attribute.kind]
+    return whole
 
 
 def refuse_taken(
@@ -89,7 +137,8 @@ def refuse_taken(
     ``taken``: these names, and what they are of the event there.
     """
     for name, what in taken.items():
-        if name in event_type.names and name not in data:
+        place = event_type.index(name)
+        if place is not None and name not in data and event_type.presences[place] < 0:
             raise BadEvent(
                 f"attribute {name} is missing: {name}=... was taken for the event's {what}; "
                 f"attributes of that name are given in a dict: "
@@ -203,10 +252,13 @@ def _row_times(rows: Sequence[Mapping[str, Any]], unit: str) -> Int64s:
 
 def _row_columns(event_type: EventType, rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
     try:
-        return tuple(
-            column_of(attribute, [row[attribute.name] for row in rows])
-            for attribute in event_type.attributes
+        lists = (
+            [row[attribute.name] for row in rows]
+            if presence < 0
+            else [row.get(attribute.name) for row in rows]
+            for attribute, presence in zip(event_type.declared, event_type.presences, strict=True)
         )
+        return columns_of(event_type, list(lists))
     except (KeyError, BadEvent):
         for place, row in enumerate(rows):
             _at_row(place, values_of, event_type, row)

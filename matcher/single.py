@@ -35,7 +35,7 @@ from matcher.model import (
 class Row(Struct, frozen=True, gc=False):
     """One primitive event: ``time`` in microseconds since the epoch, ``text`` an id from outside.
 
-    ``values`` has one value for each attribute of the type.
+    ``values`` has one value for each attribute of the type, presences included.
     """
 
     time: int
@@ -78,7 +78,7 @@ class Single(EventBatch):
     def events(self) -> Iterator[Event]:
         """The event as a row of the event model."""
         row = self.row
-        data = dict(zip(self.type.names, row.values, strict=True))
+        data = self.type.data(row.values)
         own_id = str(row.sequence) if row.text is None else row.text
         yield Event(self.type.name, row.time, row.source, own_id, data, row.sequence)
 

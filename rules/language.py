@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from matcher.model import Attribute, EventType
+from matcher.model import EventType
 from rules.checking.checker import check_reading
+from rules.checking.schemas import Said, made
 from rules.pattern import RuleSet
 from rules.syntax import ast
 from rules.syntax.parser import read
@@ -30,9 +31,9 @@ def declared_in(file: ast.File) -> Mapping[str, EventType]:
     """The schemas that a rules file spells out, in ``event`` or, with every type, in ``define``."""
     declared: dict[str, EventType] = {}
     for statement in file.statements:
-        kinds = {item.name.text: item.kind for item in statement.attributes}
-        attributes = [Attribute(name, kind) for name, kind in kinds.items() if kind is not None]
-        if len(attributes) == len(statement.attributes):  # the checker speaks of the others
+        said = {item.name.text: Said(item.kind, item.optional) for item in statement.attributes}
+        known = all(one.kind is not None for one in said.values())
+        if known and len(said) == len(statement.attributes):  # the checker speaks of the others
             name = statement.type.text
-            declared.setdefault(name, EventType(name, tuple(attributes)))
+            declared.setdefault(name, made(name, said.items()))
     return declared

@@ -21,6 +21,8 @@ CANDIDATE = -1
 """The number of a negated or aggregated event inside its own conditions."""
 TIME = -1
 """The place of an event's time among its attributes: an int, in microseconds (X3)."""
+IS_PRESENCE = -2
+"""In place of the number of an attribute's presence: it is one."""
 TIME_NAME = "time"
 """What an event's time is called; an attribute of that name comes first."""
 
@@ -74,11 +76,17 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class AttributeOf:
-    """Attribute number ``attribute``, or TIME, of event number ``event`` (CANDIDATE included)."""
+    """Attribute number ``attribute``, or TIME, of event number ``event`` (CANDIDATE included).
+
+    ``presence`` is the number of the attribute that tells whether this one is there, -1 where it
+    is never null, and IS_PRESENCE where it tells this of another itself (matcher.model, Rule 5).
+    The checker looks at it, and who puts a rule into words.
+    """
 
     event: int
     attribute: int
     kind: Kind
+    presence: int = field(default=-1, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +178,22 @@ class Or:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """``value`` where ``condition`` is true, else ``otherwise``; what is not chosen does not
+    matter, defined or not. Undefined where the condition is.
+    """
+
+    condition: Expression
+    value: Expression
+    otherwise: Literal
+
+    @property
+    def kind(self) -> Kind:
+        """That of the value."""
+        return self.value.kind
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
     """``function`` of an attribute of all events of ``type`` in ``window`` that fit (S8).
 
@@ -197,6 +221,7 @@ Expression: TypeAlias = (
     | Not
     | And
     | Or
+    | Choice
     | Aggregate
 )
 
@@ -250,6 +275,8 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return replace(node, operand=change(node.operand))
         case And() | Or():
             return replace(node, operands=tuple(change(item) for item in node.operands))
+        case Choice():
+            return replace(node, condition=change(node.condition), value=change(node.value))
         case _:
             return node
 
@@ -273,6 +300,7 @@ _OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Not: lambda node: (node.operand,),
     And: attrgetter("operands"),
     Or: attrgetter("operands"),
+    Choice: attrgetter("condition", "value"),
 }
 """By type of expression, what takes the expressions right below it; leaves are not among them."""
 

@@ -4,17 +4,19 @@ A case is a list of steps that any engine can be taken through by :func:`run`. T
 of seconds and so do windows, so that ties and windows hit exactly at their ends are common.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from rule_texts import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, RuleText, RuleWriter
+from rule_texts import COMPOSITE, OPTIONAL, PRIMITIVE, SCHEMAS, STRINGS, RuleText, RuleWriter
 from timeline import batches
 
 import rules
-from matcher.model import MICROSECONDS, TIME_MAX, Event, Kind, Value
+from matcher.model import MICROSECONDS, TIME_MAX, Event, EventType, Kind, Value
 from rules.engine.engine import Detector
+from simulator.fuzzing.nulls import asking_for_nulls, with_nulls
 from simulator.fuzzing.shrinking import reduced, smaller_rules, without_some
 
 
@@ -56,6 +58,12 @@ class Case:
     seed: int
     steps: tuple[Step, ...]
     is_orderly: bool
+    has_nulls: bool = False
+
+    @property
+    def schemas(self) -> Mapping[str, EventType]:
+        """The types of its events."""
+        return OPTIONAL if self.has_nulls else SCHEMAS
 
     def at_once(self) -> "Case":
         """The same rules and events in three steps."""
@@ -95,12 +103,12 @@ def run(case: Case, engine: Detector) -> Outcome:
         match step:
             case Deploy():
                 text = "\n\n".join(map(str, step.rules))
-                ruleset = rules.load(text, known=SCHEMAS)
+                ruleset = rules.load(text, known=case.schemas)
                 engine.deploy(ruleset, since=step.since, version=step.version)
             case Remove():
                 engine.remove(step.name)
             case Push():
-                for batch in batches(step.events, SCHEMAS.values()):
+                for batch in batches(step.events, case.schemas.values()):
                     engine.push(batch)
             case Advance():
                 outcome.advances.append(list(engine.advance(step.marks).events()))
@@ -109,6 +117,22 @@ def run(case: Case, engine: Detector) -> Outcome:
                 engine.forget_marks()
     outcome.duplicates, outcome.conflicts = engine.duplicates, engine.conflicts
     return outcome
+
+
+def nullable(case: Case) -> Case:
+    """The same case where every attribute is optional, some are null, and rules ask for it."""
+    random, steps = Random(case.seed), list[Step]()
+    pushed = [event for step in case.steps if isinstance(step, Push) for event in step.events]
+    events = iter(with_nulls(random, pushed))
+    for step in case.steps:
+        match step:
+            case Push():
+                step = Push(tuple(itertools.islice(events, len(step.events))))
+            case Deploy():
+                asking = tuple(asking_for_nulls(random, rule) for rule in step.rules)
+                step = replace(step, rules=asking)
+        steps.append(step)
+    return replace(case, steps=tuple(steps), has_nulls=True)
 
 
 def with_conflicts(case: Case) -> Case:

@@ -1,6 +1,23 @@
 """The random rules of the simulator's campaigns, for other tests too."""
 
-from simulator.fuzzing.world import COMPOSITE, PRIMITIVE, SCHEMAS, STRINGS, Piece, RuleText
+from simulator.fuzzing.world import (
+    COMPOSITE,
+    OPTIONAL,
+    PRIMITIVE,
+    SCHEMAS,
+    STRINGS,
+    Piece,
+    RuleText,
+)
 from simulator.fuzzing.writer import RuleWriter
 
-__all__ = ["COMPOSITE", "PRIMITIVE", "SCHEMAS", "STRINGS", "Piece", "RuleText", "RuleWriter"]
+__all__ = [
+    "COMPOSITE",
+    "OPTIONAL",
+    "PRIMITIVE",
+    "SCHEMAS",
+    "STRINGS",
+    "Piece",
+    "RuleText",
+    "RuleWriter",
+]

@@ -28,7 +28,8 @@ def history(text: str, ruleset: RuleSet, *, unit: float = 1) -> list[Event]:
     for place, found in enumerate(_EVENT.finditer(text), start=1):
         name, kind, time, values = found.groups()
         schema = ruleset.schemas[kind]
-        data = dict(zip(schema.names, json.loads(f"[{values or ''}]"), strict=True))
+        names = [one.name for one in schema.declared]
+        data = dict(zip(names, json.loads(f"[{values or ''}]"), strict=True))
         moment = round(float(time) * unit * MICROSECONDS)
         events.append(Event(kind, moment, SOURCE, name or str(place), data, place))
     return events

@@ -27,7 +27,7 @@ from matcher.model import (
     StringColumn,
     Value,
 )
-from matcher.rows import INT_MAX, INT_MIN, values_of
+from matcher.rows import INT_MAX, INT_MIN, filled, values_of
 from matcher.single import Row, Single
 
 _TYPES: Mapping[Kind, type] = {
@@ -153,6 +153,9 @@ def _column(kind: Kind, values: Sequence[Any]) -> Column:
 
 def _picker(event_type: EventType) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
     names = event_type.names
+    if event_type.has_optional:
+        pick = itemgetter(*names)  # of two at least
+        return lambda data: pick(filled(event_type, data))
     if not names:
         return lambda data: ()
     if len(names) == 1:

@@ -18,9 +18,11 @@ import pyarrow.compute as pc
 
 from matcher.errors import BadEvent
 from matcher.model import (
+    BLANKS,
     Attribute,
     Bools,
     Column,
+    EventType,
     Int64s,
     Kind,
     StringColumn,
@@ -48,11 +50,50 @@ def kind_of(arrow_type: pa.DataType) -> Kind | None:
     return Kind.STRING if any(test(arrow_type) for test in is_text) else None
 
 
+def columns_of_table(
+    event_type: EventType, columns: Mapping[str, pa.Array], rows: int, bad: BadRows
+) -> tuple[Column, ...]:
+    """The columns of a type; rows that do not fit are added to ``bad`` and hold anything.
+
+    An optional attribute is null where its column is, or has none.
+    """
+    values: list[Column] = []
+    present: list[Column] = []
+    for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
+        column = columns.get(attribute.name)
+        if presence < 0:
+            values.append(values_of_column(attribute, column, columns, rows, bad))
+        elif column is None or pa.types.is_null(column.type):
+            values.append(_blank(attribute.kind, rows))
+            present.append(np.zeros(rows, np.bool_))
+        else:
+            present.append(_mask(column.is_valid()))
+            values.append(values_of_column(attribute, _without_nulls(column), columns, rows, bad))
+    return (*values, *present)
+
+
+def _without_nulls(column: pa.Array) -> pa.Array:
+    """The column with the blank of its kind in place of nulls (matcher.model, Rule 5)."""
+    kind = kind_of(column.type)
+    if kind is None or not column.null_count:
+        return column
+    if kind is Kind.STRING:
+        column = column.cast(pa.string())
+    return column.fill_null(pa.scalar(BLANKS[kind]).cast(column.type))
+
+
 def values_of_column(
-    attribute: Attribute, columns: Mapping[str, pa.Array], rows: int, bad: BadRows
+    attribute: Attribute,
+    column: pa.Array | None,
+    columns: Iterable[str],
+    rows: int,
+    bad: BadRows,
 ) -> Column:
-    """The values of an attribute; rows that do not fit are added to ``bad`` and hold anything."""
-    everywhere, column = np.arange(rows), columns.get(attribute.name)
+    """The values of an attribute; rows that do not fit are added to ``bad`` and hold anything.
+
+    ``columns`` are the names that there are, for a message.
+    """
+    everywhere = np.arange(rows)
     if column is None:
         bad.append((everywhere, _missing(attribute.name, columns)))
         return _blank(attribute.kind, rows)

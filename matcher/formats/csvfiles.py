@@ -3,7 +3,7 @@
 The columns are those of any table of events. Everything is text here, so a type's schema, where
 none is declared, is read from the texts of its first event: ``true`` and ``false`` are bools,
 ``46`` an int, ``46.5`` and ``4e1`` floats, anything else a string. An empty text is a value of a
-string attribute and nothing at all for the others.
+string attribute and nothing at all for the others; of an optional attribute it is null.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from matcher.formats.tabular import (
     named_type,
     to_arrow,
 )
-from matcher.model import Attribute, EventBatch, EventType, Kind
+from matcher.model import BLANKS, Attribute, Datum, EventBatch, EventType, Kind
 from matcher.rows import INT_MAX, INT_MIN
 from matcher.times import rfc3339
 
@@ -112,7 +112,7 @@ class Writer:
 def _written(column: pa.Array) -> list[object]:
     values: list[object] = column.to_pylist()
     if pa.types.is_boolean(column.type):
-        return ["true" if value else "false" for value in values]
+        return ["" if value is None else "true" if value else "false" for value in values]
     if pa.types.is_list(column.type):
         return [" ".join(causes) for causes in column.to_pylist()]
     return values
@@ -153,7 +153,10 @@ def _batch(
         first = {key: column[0].as_py() for key, column in columns.items() if key not in reserved}
         attributes = (Attribute(key, _kind_of_text(text)) for key, text in first.items())
         event_type = intake.learn(EventType(name, tuple(attributes)))
-    for attribute in (*event_type.attributes, Attribute(SEQUENCE, Kind.INT)):
+    for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
+        if presence >= 0 and attribute.name in columns:
+            columns[attribute.name] = _emptied(columns[attribute.name])
+    for attribute in (*event_type.declared, Attribute(SEQUENCE, Kind.INT)):
         if attribute.name in columns and attribute.kind is not Kind.STRING:
             columns[attribute.name] = _typed(attribute, columns[attribute.name], bad)
     return from_arrow(pa.table(columns), place, intake, type_name, first_row=first_row, bad=bad)
@@ -185,6 +188,11 @@ def _text_array(name: str, texts: Sequence[str], bad: BadRows) -> pa.Array:
         return pa.array(legible, pa.string())
 
 
+def _emptied(texts: pa.Array) -> pa.Array:
+    """The texts of an optional attribute: those that are empty are null."""
+    return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
+
+
 def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
     """The column as its attribute's kind; rows that do not fit are bad, and hold a zero."""
     kind = attribute.kind
@@ -193,14 +201,15 @@ def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
             return texts.cast(_ARROW_TYPES[kind])
         except pa.ArrowInvalid:
             pass  # beyond 64 bits, somewhere
-    values = []
+    values: list[Datum] = []
     for row, text in enumerate(texts.to_pylist()):
-        value = _value(kind, text)
-        if value is None:
+        value: Datum = None if text is None else _value(kind, text)
+        if value is None and text is not None:
             reason = f"attribute {attribute.name}: expected {kind.value}, found {text[:40]!r}"
             bad.append((np.array([row]), reason))
+            value = BLANKS[kind]
         values.append(value)
-    return pc.fill_null(pa.array(values, _ARROW_TYPES[kind]), False if kind is Kind.BOOL else 0)
+    return pa.array(values, _ARROW_TYPES[kind])
 
 
 def _value(kind: Kind, text: str) -> int | float | bool | None:

@@ -39,31 +39,41 @@ def rows_of(event_type: EventType, envelopes: Sequence[Any]) -> tuple[list[Any],
         return exact.decode(text), 0
     with contextlib.suppress(*REFUSED):
         rows = lenient.decode(text)
-        values = sum(map(len, counting.decode(text)))
-        return rows, values - len(rows) * len(event_type.attributes)
+        names = frozenset(one.name for one in event_type.declared)
+        return rows, sum(len(data.keys() - names) for data in counting.decode(text))
     return None
 
 
 @functools.lru_cache(maxsize=1024)
 def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
-    """Decoders of lists of a type's data: exact, lenient about surplus names, counting names.
+    """Decoders of lists of a type's data: exact, lenient about surplus names, counting names. What
+    is optional may be null or lack, and is None then.
 
     None when an attribute has a name that such a decoder cannot have.
     """
-    kinds: dict[Kind, type] = {
+    kinds: dict[Kind, Any] = {
         Kind.INT: int,
         Kind.FLOAT: float,
         Kind.BOOL: bool,
         Kind.STRING: str,
     }
-    fields = [
-        (f"value_{place}", kinds[attribute.kind])
-        for place, attribute in enumerate(event_type.attributes)
-    ]
-    rename = {field[0]: name for field, name in zip(fields, event_type.names, strict=True)}
+    fields: list[Any] = []
+    for place, attribute in enumerate(event_type.declared):
+        field, kind = f"value_{place}", kinds[attribute.kind]
+        optional = event_type.presences[place] >= 0
+        fields.append((field, kind | None, None) if optional else (field, kind))
+    names = (attribute.name for attribute in event_type.declared)
+    rename = {field[0]: name for field, name in zip(fields, names, strict=True)}
     try:
         exact, lenient = (
-            msgspec.defstruct("Data", fields, rename=rename, gc=False, forbid_unknown_fields=strict)
+            msgspec.defstruct(
+                "Data",
+                fields,
+                rename=rename,
+                gc=False,
+                kw_only=True,
+                forbid_unknown_fields=strict,
+            )
             for strict in (True, False)
         )
     except ValueError:

@@ -37,7 +37,7 @@ from matcher.model import (
     Int64s,
     StringColumn,
 )
-from matcher.rows import INT_MAX, INT_MIN, column_of, id_texts, values_of
+from matcher.rows import INT_MAX, INT_MIN, column_of, columns_of, id_texts, values_of
 from matcher.times import decimal_of, time_of, times_of
 
 CHUNK_BYTES = 2**19
@@ -197,10 +197,9 @@ class _Reader:
             return None
         rows, surplus = decoded
         try:
-            columns = tuple(
-                column_of(attribute, list(map(attrgetter(f"value_{place}"), rows)))
-                for place, attribute in enumerate(event_type.attributes)
-            )
+            places = range(len(event_type.declared))
+            lists = [list(map(attrgetter(f"value_{place}"), rows)) for place in places]
+            columns = columns_of(event_type, lists)
         except BadEvent:
             return None
         self._intake.surplus += surplus
@@ -220,7 +219,7 @@ class _Reader:
                 self._refuse(error.reason + hint, int(lines[place]), event_type.name)
             else:
                 good.append(place)
-                self._intake.surplus += len(data) - len(event_type.attributes)
+                self._intake.surplus += len(data.keys() - set(event_type.names))
         columns = tuple(
             column_of(attribute, [row[place] for row in rows])
             for place, attribute in enumerate(event_type.attributes)

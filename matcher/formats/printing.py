@@ -106,7 +106,7 @@ def _lines(batch: EventBatch, full_cause: bool, seconds: bool) -> list[_Line]:
 
 
 def _data(batch: EventBatch) -> list[Any]:
-    columns = [column.tolist() for column in batch.columns]
+    columns = batch.lists()
     if not columns:
         return [{}] * len(batch)
     return list(map(_data_maker(batch.type), *columns))
@@ -114,7 +114,7 @@ def _data(batch: EventBatch) -> list[Any]:
 
 @functools.lru_cache(maxsize=1024)
 def _data_maker(event_type: EventType) -> Callable[..., Any]:
-    names = event_type.names
+    names = [attribute.name for attribute in event_type.declared]
     fields = [(f"value_{place}", Any) for place in range(len(names))]
     rename = {field: name for (field, _), name in zip(fields, names, strict=True)}
     try:

@@ -22,16 +22,17 @@ import pyarrow.compute as pc
 from matcher.errors import SchemaError
 from matcher.formats.arrowcolumns import (
     BadRows,
+    columns_of_table,
     ints_of,
     kind_of,
     strings_of,
     times_of_column,
-    values_of_column,
 )
 from matcher.formats.intake import Intake, Place
 from matcher.formats.printed import printed_causes, printed_ids
 from matcher.model import (
     Attribute,
+    Bools,
     EventBatch,
     EventIds,
     EventType,
@@ -75,11 +76,20 @@ def to_arrow(
         trailing.append([[]] * len(batch))
     else:
         trailing.append(printed_causes(batch.causes, full=full_cause))
-    columns = [*leading, printed_ids(ids), *batch.columns, *trailing]
+    nulls = [None if there is None else ~there for there in _presences(batch)]
+    columns = [*leading, printed_ids(ids), *batch.columns[: len(nulls)], *trailing]
+    masks = [*(None for _ in leading), None, *nulls, *(None for _ in trailing)]
     return pa.record_batch(
-        [_arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        [
+            _arrow_array(column, field.type, mask)
+            for column, field, mask in zip(columns, schema, masks, strict=True)
+        ],
         schema=schema,
     )
+
+
+def _presences(batch: EventBatch) -> list[Bools | None]:
+    return list(map(batch.presence, range(len(batch.type.declared))))
 
 
 def arrow_schema(
@@ -103,19 +113,19 @@ def arrow_schema(
     if not composite:
         fields.append((SEQUENCE, pa.int64()))
     fields.append((ID, pa.string()))
-    fields += [(attribute.name, kinds[attribute.kind]) for attribute in event_type.attributes]
+    fields += [(attribute.name, kinds[attribute.kind]) for attribute in event_type.declared]
     if composite:
         fields.append((CAUSE, pa.list_(pa.string())))
     return pa.schema(fields)
 
 
-def _arrow_array(column: Any, wanted: pa.DataType) -> pa.Array:
+def _arrow_array(column: Any, wanted: pa.DataType, nulls: Bools | None) -> pa.Array:
     if isinstance(column, pa.Array):
         return column
     if not isinstance(column, StringColumn):
-        return pa.array(column, wanted)
+        return pa.array(column, wanted, mask=nulls)
     array = pa.DictionaryArray.from_arrays(
-        pa.array(column.codes), pa.array(column.values, pa.string())
+        pa.array(column.codes, mask=nulls), pa.array(column.values, pa.string())
     )
     return array if pa.types.is_dictionary(wanted) else array.cast(wanted)
 
@@ -162,10 +172,7 @@ def from_arrow(
         for name in event_type.names
         if name in reserved and name in columns
     )
-    values = tuple(
-        values_of_column(attribute, attributes, table.num_rows, bad)
-        for attribute in event_type.attributes
-    )
+    values = columns_of_table(event_type, attributes, table.num_rows, bad)
     numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
     ids = _ids(columns, numbers, place, bad)
     batch = _good_rows(EventBatch(event_type, time, ids, values), numbers, bad, place.file, intake)

@@ -26,14 +26,15 @@ WAYS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """An event that has been read: its type and conditions, None where they are wrong, and all
-    parameters that are bound behind it.
+    """An event that has been read: its type and conditions, None where they are wrong, all
+    parameters that are bound behind it, and what is known to be there (scope).
     """
 
     event: ast.Event
     type: EventType | None
     conditions: tuple[Expression, ...] | None
     parameters: dict[str, Expression | None]
+    there: frozenset[Expression]
 
 
 def ways(rule: ast.Rule, report: Report) -> Iterator[tuple[int, ...]]:

@@ -140,7 +140,7 @@ class _Rules:
             if self.schemas.is_open(rule.type.text):
                 kinds = self.schemas.drafted(rule.type.text)
                 for declared in rule.attributes:
-                    if kinds.get(declared.name.text) is None:
+                    if kinds[declared.name.text].kind is None:
                         self._ask_for(declared.name)
                 self.schemas.lost.add(rule.type.text)
         self.ready.extend(self.waiting)

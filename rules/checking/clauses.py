@@ -16,16 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import EventType, Kind
 from rules.checking.alternatives import Read, agree, ways
 from rules.checking.expressions import Enclosing, Expressions, as_declared, conjuncts
+from rules.checking.nulls import conjuncts_of, given, plain, worth
+from rules.checking.schemas import Said, made
 from rules.checking.scope import LOST, Report, Scope, Types
 from rules.errors import did_you_mean
 from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
 from rules.syntax import ast
 from rules.syntax.printer import print_rule
 from rules.syntax.tokens import NESTING_MAX
-from rules.terms import TERMINATOR, And, AttributeOf, Comparison, Expression, Literal, Slot, Within
+from rules.terms import TERMINATOR, AttributeOf, Comparison, Expression, Literal, Slot, Within
 
 _ALONE = "its events are the whole pattern; let another rule use what this one defines"
 RANK_MAX = 2**31 - 1
@@ -35,7 +37,7 @@ TOGETHER_MAX = 64
 
 
 def check_rule(
-    rule: ast.Rule, name: str, kinds: Mapping[str, Kind | None], types: Types, report: Report
+    rule: ast.Rule, name: str, kinds: Mapping[str, Said], types: Types, report: Report
 ) -> tuple[Rule | None, EventType | None]:
     """The checked rule, and the type that it defines.
 
@@ -75,16 +77,14 @@ class _RuleCheck:
         self.slots: list[Kind] = []
         self.clauses: list[Clause] = []
 
-    def run(
-        self, name: str, kinds: Mapping[str, Kind | None]
-    ) -> tuple[Rule | None, EventType | None]:
+    def run(self, name: str, kinds: Mapping[str, Said]) -> tuple[Rule | None, EventType | None]:
         before, opening = len(self.report.problems), self.rule.terminator
         terminator, conditions = self._opening(self.rule.terminator)
         for clause in self.rule.clauses:
             self._clause(clause)
         values = self._values()
         consuming = self._consuming()
-        defines = _defined(self.rule.type.text, kinds, values)
+        defines = _defined(self.rule.type.text, kinds, values, self.scope.there)
         checked = self._declared_values(defines, values)
         if len(self.report.problems) > before or not (terminator and defines):
             return None, defines
@@ -190,15 +190,15 @@ class _RuleCheck:
         The one that is taken to occur is the first; ``role`` is what a Timer may not be.
         """
         is_either = isinstance(event, ast.Either)
-        bound = self.scope.parameters
+        bound, there = self.scope.parameters, self.scope.there
         read = []
         for one in ast.alternatives_of(event):
-            self.scope.parameters = dict(bound)
+            self.scope.parameters, self.scope.there = dict(bound), there
             read.append(self._alternative(one, "one of several" if is_either else role))
         if is_either:
             agree(read, event.span, bound, self.report)
         read.insert(0, read.pop(self.way[self.scope.next]))
-        self.scope.parameters = read[0].parameters
+        self.scope.parameters, self.scope.there = read[0].parameters, read[0].there
         self.scope.introduce(event, read[0].event, [one.type for one in read], anchor)
         return read
 
@@ -217,32 +217,40 @@ class _RuleCheck:
             for checked in self._item(item, enclosing)
         )
         sound = len(self.report.problems) == before
-        return Read(event, type_, conditions if sound else None, self.scope.parameters)
+        given = conditions if sound else None
+        return Read(event, type_, given, self.scope.parameters, self.scope.there)
 
     def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
         """What must be true for an item to hold, once its bindings are made (Rule 1)."""
-        if not isinstance(item, ast.Compared):
-            checked = self.expressions.condition(item, enclosing)
-            if checked is None:
-                return ()
-            return checked.operands if isinstance(checked, And) else (checked,)
-        return self._chain(item, enclosing)
+        if isinstance(item, ast.Compared):
+            return self._chain(item, enclosing)
+        checked = self.expressions.condition(item, enclosing)
+        return () if checked is None else self._required(checked)
+
+    def _required(self, condition: Expression) -> Sequence[Expression]:
+        """What a condition asks for that has not been asked for yet."""
+        required = conjuncts_of(condition, self.scope.there)
+        self.scope.asked(required)
+        return required
 
     def _chain(self, chain: ast.Compared, enclosing: Enclosing | None) -> Sequence[Expression]:
         if len(chain.operators) > NESTING_MAX:
             self.report(f"more than {NESTING_MAX} comparisons in one chain", chain.span)
             return ()
         checked: dict[int, Expression | None] = {}
-        bound = self._bind(chain, enclosing, checked)
+        required: list[Expression] = []
+        bound = self._bind(chain, enclosing, checked, required)
         for place, operand in enumerate(chain.operands):
             if place not in checked:
                 checked[place] = self.expressions.check(operand, enclosing)
-        links = (
-            self.expressions.compare(operator, checked[place], checked[place + 1], chain, place)
-            for place, operator in enumerate(chain.operators)
-            if place not in bound
-        )
-        return tuple(link for link in links if link is not None)
+        for place, operator in enumerate(chain.operators):
+            left, right = checked[place], checked[place + 1]
+            link = None
+            if place not in bound:
+                link = self.expressions.compare(operator, left, right, chain, place)
+            if link is not None:
+                required += self._required(link)
+        return required
 
     # --- parameters --------------------------------------------------------------------------
 
@@ -251,8 +259,11 @@ class _RuleCheck:
         chain: ast.Compared,
         enclosing: Enclosing | None,
         checked: dict[int, Expression | None],
+        required: list[Expression],
     ) -> set[int]:
-        """Make every binding of a chain; gives the links that did, and what they checked."""
+        """Make every binding of a chain; gives the links that did, what they checked, and what is
+        required for them: no parameter is equal to a null.
+        """
         bound: set[int] = set()
         found = True
         while found:  # one binding may make another possible: $a = $b = Avg(...)
@@ -266,7 +277,7 @@ class _RuleCheck:
                         continue
                     if value not in checked:
                         checked[value] = self.expressions.check(operand, enclosing)
-                    checked[name] = self._bound(checked[value], parameter.name)
+                    checked[name] = self._bound(checked[value], parameter.name, required)
                     self.scope.parameters[parameter.name] = checked[name]
                     bound.add(link)
                     found = True
@@ -289,10 +300,18 @@ class _RuleCheck:
                 nodes.extend(ast.children(node))
         return True
 
-    def _bound(self, value: Expression | None, parameter: str) -> Expression | None:
+    def _bound(
+        self, value: Expression | None, parameter: str, required: list[Expression]
+    ) -> Expression | None:
         """What a parameter stands for (Rule 2)."""
-        if value is None or isinstance(value, AttributeOf | Literal | Slot):
+        if value is None:
             return value
+        conditions, value = given(value, self.scope.there), plain(value, self.scope.there)
+        self.scope.asked(conditions)
+        if isinstance(value, AttributeOf | Literal | Slot):
+            required += conditions
+            return value
+        self.clauses.extend(map(Constraint, conditions))
         slot = Slot(len(self.slots), value.kind)
         self.slots.append(value.kind)
         self.clauses.append(Let(slot.index, value, parameter))
@@ -331,8 +350,9 @@ class _RuleCheck:
     ) -> tuple[Expression, ...]:
         """The values in the order of the type, each of its declared kind."""
         spans = {assignment.name.text: assignment.value.span for assignment in self.rule.where}
-        result = []
-        for attribute in () if defines is None else defines.attributes:
+        result: list[Expression] = []
+        present: list[Expression] = []
+        for place, attribute in enumerate(() if defines is None else defines.declared):
             value = values.get(attribute.name)
             if value is None:
                 continue
@@ -343,9 +363,19 @@ class _RuleCheck:
                     f"and its value is {value.kind.value}",
                     spans[attribute.name],
                 )
-            else:
-                result.append(converted)
-        return tuple(result)
+                continue
+            value, is_there = worth(converted, self.scope.there)
+            result.append(value)
+            if defines is not None and defines.presences[place] >= 0:
+                present.append(is_there)
+            elif not isinstance(is_there, Literal):
+                self.report(
+                    f"{attribute.name} is declared {attribute.kind.value}, "
+                    "and its value may be null",
+                    spans[attribute.name],
+                    f"declare it {attribute.kind.value}?, or let the rule ask: ... is not null",
+                )
+        return (*result, *present)
 
     def _consuming(self) -> tuple[int, ...]:
         numbers: set[int] = set()
@@ -368,14 +398,18 @@ class _RuleCheck:
 
 
 def _defined(
-    name: str, kinds: Mapping[str, Kind | None], values: Mapping[str, Expression | None]
+    name: str,
+    kinds: Mapping[str, Said],
+    values: Mapping[str, Expression | None],
+    there: frozenset[Expression],
 ) -> EventType | None:
     """The type that a rule defines: kinds that are not declared are those of its values."""
     attributes = []
     for attribute, declared in kinds.items():
         value = values.get(attribute)
-        kind = declared or (None if value is None else value.kind)
-        if kind is None:
+        if declared.kind is None and value is None:
             return None
-        attributes.append(Attribute(attribute, kind))
-    return EventType(name, tuple(attributes))
+        if declared.kind is None and value is not None:
+            declared = Said(value.kind, bool(given(value, there)))
+        attributes.append((attribute, declared))
+    return made(name, attributes)

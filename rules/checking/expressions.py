@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matcher.model import EventType, Kind
+from rules.checking.nulls import conjuncts_of, given, is_compound, presences
 from rules.checking.scope import Report, Scope, Types
 from rules.errors import Span, did_you_mean
 from rules.pattern import TIMER, WEEKDAYS
@@ -70,7 +71,7 @@ class Expressions:
         return _METHODS[type(node)](self, node, enclosing)
 
     def condition(self, node: ast.Expression, enclosing: Enclosing | None) -> Expression | None:
-        """An expression that must be a truth value."""
+        """An expression that must be a truth value; nulls are still in it (:mod:`nulls`)."""
         return self._of_kind(node, enclosing, Kind.BOOL, "a condition")
 
     def _of_kind(
@@ -142,13 +143,16 @@ class Expressions:
             return AttributeOf(number, TIME, Kind.INT)  # X3
         if place is None:
             words = (*type_.names, *WEEKDAYS) if type_ is TIMER else type_.names
+            asked = "null is asked for by: is null, is not null"
             self.report(
                 f"{type_.name} has no attribute {name.text}",
                 name.span,
-                did_you_mean(name.text, words) or f"it is {type_}",
+                asked
+                if name.text.lower() == "null"
+                else did_you_mean(name.text, words) or f"it is {type_}",
             )
             return None
-        return AttributeOf(number, place, type_.attributes[place].kind)
+        return attribute_of(number, type_, place)
 
     def _is_common(self, found: AttributeOf, name: ast.Name) -> bool:
         """Whether all types that an event may have have the attribute, of one kind (X2)."""
@@ -156,12 +160,16 @@ class Expressions:
             again = self._attribute_of(found.event, other, name)
             if again is None:
                 return False
-            if again.kind is not found.kind:
+            is_null = (found.presence >= 0, again.presence >= 0)
+            if again.kind is not found.kind or len(set(is_null)) > 1:
                 type_ = self.scope.types[found.event]
                 assert type_ is not None  # it has the attribute
+                kinds = [
+                    f"{_NAMES[one.kind]}{' that may be null' if may else ''}"
+                    for one, may in zip((found, again), is_null, strict=True)
+                ]
                 self.report(
-                    f"{name.text} is {_NAMES[found.kind]} in {type_.name} and "
-                    f"{_NAMES[again.kind]} in {other.name}",
+                    f"{name.text} is {kinds[0]} in {type_.name} and {kinds[1]} in {other.name}",
                     name.span,
                     "an event of either type is known by attributes of one type",
                 )
@@ -231,9 +239,39 @@ class Expressions:
         if comparison in _ORDERING and any(one.kind is Kind.BOOL for one in sound):
             self.report(f"bools have no order for {comparison.value}", span, "use = or !=")
             return None
-        return None if left is None or right is None else Compare(comparison, left, right)
+        if left is None or right is None:
+            return None
+        if any(is_compound(one) and presences(one) for one in sound):
+            self.report(
+                "a comparison of a truth value that may be null",
+                span,
+                "say it by and, or and not: (a > 1 and b > 2 or not a > 1 and not b > 2)",
+            )
+            return None
+        return Compare(comparison, left, right)
+
+    def _is_null(self, node: ast.IsNull, enclosing: Enclosing | None) -> Expression | None:
+        found = self._not_null(node, enclosing)
+        return None if found is None else Not(found)
+
+    def _not_null(self, node: ast.IsNull, enclosing: Enclosing | None) -> Expression | None:
+        """Whether the operand of ``is null`` has a value (S9)."""
+        operand = self.check(node.operand, enclosing)
+        if operand is None:
+            return None
+        conditions = given(operand)
+        if conditions:
+            return conditions[0] if len(conditions) == 1 else And(conditions)
+        declare = "an optional attribute is declared with ? behind its type"
+        hint = f"{declare}: value: {operand.kind.value}?"
+        if isinstance(node.operand, ast.Parameter):
+            hint = "ask it of the attribute: a parameter is equal to none that is null"
+        self.report("this is never null", node.operand.span, hint)
+        return None
 
     def _not(self, node: ast.Not, enclosing: Enclosing | None) -> Expression | None:
+        if isinstance(node.operand, ast.IsNull):
+            return self._not_null(node.operand, enclosing)
         operand = self._of_kind(node.operand, enclosing, Kind.BOOL, "the operand of not")
         return None if operand is None else Not(operand)
 
@@ -262,6 +300,10 @@ class Expressions:
         attribute, sound = self._aggregated(node, type_)
         if type_ is None or conditions is None or window is None or not sound:
             return None
+        if attribute is not None:  # events where it is null are left out (S8)
+            conditions = (*conditions, *presences(attribute, conditions))
+        if node.function is Function.COUNT:
+            attribute = None
         kind = Kind.INT if attribute is None else _result(node.function, attribute.kind)
         place = None if attribute is None else attribute.attribute
         return Aggregate(node.function, type_, conditions, place, window, False, kind)
@@ -269,7 +311,7 @@ class Expressions:
     def _aggregated(
         self, node: ast.Aggregate, type_: EventType | None
     ) -> tuple[AttributeOf | None, bool]:
-        """The attribute that is aggregated, and whether all is well. Count reads none (S8)."""
+        """The attribute that is aggregated, and whether all is well."""
         function = node.function
         if node.attribute is None:
             if function is not Function.COUNT:
@@ -282,7 +324,7 @@ class Expressions:
             return None, function is Function.COUNT
         attribute = self._attribute_of(CANDIDATE, type_, node.attribute)
         if attribute is None or function is Function.COUNT:
-            return None, attribute is not None
+            return attribute, attribute is not None
         ordered = function in (Function.MIN, Function.MAX) and attribute.kind is Kind.STRING
         if not attribute.kind.is_number and not ordered:
             self.report(
@@ -318,9 +360,10 @@ class Expressions:
         sound = [item for item in checked if item is not None]
         if len(sound) < len(checked):
             return None
-        return tuple(
-            part for item in sound for part in (item.operands if isinstance(item, And) else (item,))
-        )
+        parts: list[Expression] = []
+        for item in sound:
+            parts += conjuncts_of(item, (*self.scope.there, *parts))
+        return tuple(parts)
 
     def written_out(self, event: ast.Event, type_: EventType | None) -> tuple[ast.Expression, ...]:
         """The conditions with positional parameters written as ``attribute = $p``."""
@@ -332,7 +375,7 @@ class Expressions:
                 conditions.append(item)
             elif not leading:
                 self.report("positional parameters come before all other conditions", item.span)
-            elif type_ is not None and place >= len(type_.attributes):
+            elif type_ is not None and place >= len(type_.declared):
                 self.report(
                     f"{type_.name} has no attribute number {place + 1}", item.span, f"it is {type_}"
                 )
@@ -349,6 +392,12 @@ def conjuncts(node: ast.Expression) -> tuple[ast.Expression, ...]:
     if not isinstance(node, ast.And):
         return (node,)
     return tuple(part for operand in node.operands for part in conjuncts(operand))
+
+
+def attribute_of(number: int, type_: EventType, place: int) -> AttributeOf:
+    """An attribute of event ``number``, of that type."""
+    presence = type_.presences[place] if place < len(type_.presences) else -1
+    return AttributeOf(number, place, type_.attributes[place].kind, presence)
 
 
 def as_declared(value: Expression, kind: Kind) -> Expression | None:
@@ -376,6 +425,7 @@ _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expressio
     ast.Arithmetic: Expressions._arithmetic,
     ast.Negative: Expressions._negative,
     ast.Compared: Expressions._compared,
+    ast.IsNull: Expressions._is_null,
     ast.Not: Expressions._not,
     ast.And: Expressions._and,
     ast.Or: Expressions._or,

@@ -8,13 +8,21 @@ without them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from matcher.model import ATTRIBUTES_MAX, Attribute, EventType, Kind
+from matcher.model import ATTRIBUTES_MAX, OPTIONAL, Attribute, EventType, Kind, with_presences
 from rules.checking.scope import Report
 from rules.pattern import TIMER
 from rules.syntax import ast
+
+
+class Said(NamedTuple):
+    """What is known of an attribute: its kind, with whether it is optional, or nothing (None)."""
+
+    kind: Kind | None
+    is_optional: bool = False
 
 
 @dataclass(slots=True)
@@ -22,15 +30,14 @@ class _Draft:
     """What has been said of one type: attributes with the kinds that are known, and by whom."""
 
     origin: str
-    attributes: list[tuple[str, Kind | None]]
+    attributes: list[tuple[str, Said]]
 
     @property
     def complete(self) -> bool:
-        return all(kind is not None for _, kind in self.attributes)
+        return all(said.kind is not None for _, said in self.attributes)
 
     def __str__(self) -> str:
-        said = (name if kind is None else f"{name}: {kind.value}" for name, kind in self.attributes)
-        return f"({', '.join(said)})"
+        return f"({', '.join(_shown(name, *said) for name, said in self.attributes)})"
 
 
 class Schemas:
@@ -44,14 +51,13 @@ class Schemas:
         given = {name: type_ for name, type_ in given.items() if name != TIMER.name}
         self.known: dict[str, EventType] = dict(given)
         self._drafts = {
-            name: _Draft(f"{type_} is given", [(item.name, item.kind) for item in type_.attributes])
-            for name, type_ in given.items()
+            name: _Draft(f"{type_} is given", _said_by(type_)) for name, type_ in given.items()
         }
         for statement in file.statements:
             self._declare(statement, file)
         for name, draft in self._drafts.items():
             if draft.complete and name not in self.known:
-                self.settle(EventType(name, tuple(_attributes(draft))))
+                self.settle(made(name, draft.attributes))
 
     def settle(self, type_: EventType) -> None:
         """A type is known from here on."""
@@ -66,13 +72,13 @@ class Schemas:
         """Whether the attributes of a type are not all known yet."""
         return name in self._drafts and name not in self.known and name not in self.lost
 
-    def drafted(self, name: str) -> Mapping[str, Kind | None]:
+    def drafted(self, name: str) -> Mapping[str, Said]:
         """What is known of a type's attributes, in their order; once a rule has settled them, that
         is the same for all rules of the type.
         """
         settled = self.known.get(name)
         if settled is not None:
-            return {one.name: one.kind for one in settled.attributes}
+            return dict(_said_by(settled))
         draft = self._drafts.get(name)
         return {} if draft is None else dict(draft.attributes)
 
@@ -82,7 +88,9 @@ class Schemas:
         if name.text == TIMER.name:
             self.report(f"{TIMER.name} is built in and cannot be declared", name.span)
             return
-        if len(statement.attributes) > ATTRIBUTES_MAX:
+        if len(statement.attributes) + sum(one.optional for one in statement.attributes) > (
+            ATTRIBUTES_MAX
+        ):
             self.report(f"{name.text} has more than {ATTRIBUTES_MAX} attributes", name.span)
             self.lost.add(name.text)
             return
@@ -91,7 +99,7 @@ class Schemas:
             return
         said = _Draft(
             f"{file.line_of(name.span)} has {word} {name.text}",
-            [(item.name.text, item.kind) for item in statement.attributes],
+            [(item.name.text, Said(item.kind, item.optional)) for item in statement.attributes],
         )
         draft = self._drafts.setdefault(name.text, said)
         if draft is not said and not _merge(draft, said):
@@ -116,14 +124,27 @@ def _merge(draft: _Draft, said: _Draft) -> bool:
     """Add what is said to what is known; False, and nothing added, when they disagree."""
     if len(draft.attributes) != len(said.attributes):
         return False
-    merged: list[tuple[str, Kind | None]] = []
-    for (name, kind), (other, other_kind) in zip(draft.attributes, said.attributes, strict=True):
-        if name != other or (kind and other_kind and kind is not other_kind):
+    merged: list[tuple[str, Said]] = []
+    for (name, known), (other, also) in zip(draft.attributes, said.attributes, strict=True):
+        if name != other or (known.kind and also.kind and known != also):
             return False
-        merged.append((name, kind or other_kind))
+        merged.append((name, known if known.kind else also))
     draft.attributes = merged
     return True
 
 
-def _attributes(draft: _Draft) -> list[Attribute]:
-    return [Attribute(name, kind) for name, kind in draft.attributes if kind is not None]
+def made(name: str, attributes: Iterable[tuple[str, Said]]) -> EventType:
+    """The type with these attributes, of which all is known."""
+    said = list(attributes)
+    declared = [Attribute(own, kind) for own, (kind, _) in said if kind is not None]
+    optional = [own for own, (_, is_optional) in said if is_optional]
+    return EventType(name, with_presences(declared, optional))
+
+
+def _said_by(type_: EventType) -> list[tuple[str, Said]]:
+    pairs = zip(type_.declared, type_.presences, strict=True)
+    return [(one.name, Said(one.kind, presence >= 0)) for one, presence in pairs]
+
+
+def _shown(name: str, kind: Kind | None, is_optional: bool) -> str:
+    return name if kind is None else f"{name}: {kind.value}{OPTIONAL if is_optional else ''}"

@@ -15,14 +15,14 @@ None is passed on in silence, so that one mistake makes one message.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matcher.model import EventType
 from rules.errors import Problem, Span, did_you_mean
 from rules.pattern import TIMER
 from rules.syntax import ast
-from rules.terms import Between, Expression, Window, Within
+from rules.terms import AttributeOf, Between, Expression, Window, Within
 
 LOST = -1
 """The anchor of a selected event whose own anchor could not be found."""
@@ -76,11 +76,17 @@ class Scope:
         """By event, the other types that it may have (X2)."""
         self.names: list[str] = []
         self.parameters: dict[str, Expression | None] = {}
+        self.there: frozenset[Expression] = frozenset()
+        """What events have, as far as every match has been asked for it (nulls, Law 3)."""
         self._numbers: dict[str, int] = {}
         self._anchors: list[int | None] = []
         self._events = rule.named
         types = [one.type.text for event in self._events for one in ast.alternatives_of(event)]
         self._occurrences = Counter(types)
+
+    def asked(self, conditions: Iterable[Expression]) -> None:
+        """Conditions that every match satisfies: what they say is there, is there from here on."""
+        self.there |= {one for one in conditions if isinstance(one, AttributeOf)}
 
     # --- events ------------------------------------------------------------------------------
 

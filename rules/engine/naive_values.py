@@ -1,7 +1,7 @@
 """What an expression is worth within a match: the oracle's arithmetic (tesla.md S8 to S10).
 
-Law 1 (S9): a value that does not exist is ``None``. Arithmetic and comparisons on it give None;
-``and``, ``or`` and ``not`` follow three-valued logic.
+Law 1 (S9): a value that does not exist, or is null, is ``None``. Arithmetic and comparisons on it
+give None; ``and``, ``or`` and ``not`` follow three-valued logic.
 
 Law 2 (S10): values are exact. Integers are Python's, checked to 64 bits; floats must be finite;
 int and float compare by value, as Python compares them; sums, averages and deviations are computed
@@ -28,6 +28,7 @@ from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
+    Choice,
     Compare,
     Comparison,
     Convert,
@@ -140,13 +141,23 @@ def value_of(expression: Expression, scope: Scope) -> Value | None:
             if deciding in operands:
                 return deciding
             return None if None in operands else not deciding
+        case Choice():
+            chosen = value_of(expression.condition, scope)
+            if chosen is None:
+                return None
+            return value_of(expression.value if chosen else expression.otherwise, scope)
         case Aggregate():
             return _aggregate(expression, scope)
 
 
-def attribute_of(event: Occurrence, attribute: int) -> Value:
-    """An attribute of an event by its number, or its time (X3)."""
-    return event.time if attribute == TIME else event.values[attribute]
+def attribute_of(event: Occurrence, attribute: int) -> Value | None:
+    """An attribute of an event by its number, None where it is null, or its time (X3)."""
+    if attribute == TIME:
+        return event.time
+    presences = event.type.presences
+    if attribute < len(presences) and presences[attribute] >= 0:
+        return event.values[attribute] if event.values[presences[attribute]] else None
+    return event.values[attribute]
 
 
 def _apply(expression: Negative | Convert | Not, operand: Any) -> Value | None:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from matcher.model import EventType
+from rules import terms
 from rules.engine.naive_values import Scope, fitting, value_of
-from rules.explaining.explanation import Check, Considered, Term
+from rules.explaining.explanation import NULL, Check, Considered, Term
 from rules.explaining.rewording import NOBODY, Rewording
 from rules.terms import (
     Aggregate,
@@ -63,6 +64,8 @@ class Appraisal:
         """A value, or why there is none."""
         value = value_of(part, scope)
         because = self.undefined(part, scope, enclosing) if value is None else ""
+        if value is None and isinstance(part, AttributeOf):
+            because = NULL
         is_told = isinstance(part, Aggregate) and self._consider is not None
         considered = self._consider(part, scope) if is_told else None  # type: ignore[arg-type, misc]
         return Term(self.text(part, enclosing), value, because, considered)
@@ -84,6 +87,8 @@ class Appraisal:
                 return self.undefined(operand, scope, enclosing)
         text = self.text(expression, enclosing)
         match expression:
+            case AttributeOf():
+                return f"{text} is null"
             case Aggregate() if not fitting(expression, scope):
                 return f"{expression.function.value} of no events"
             case Arithmetic(Operator.DIVIDE | Operator.MODULO, _, right):
@@ -106,8 +111,8 @@ def speaks_of_others(expression: Expression, number: int) -> bool:
 def _parts(condition: Expression) -> Iterator[Expression]:
     """What a reader wants to know the value of: compared operands, and what they are made of."""
     match condition:
-        case Literal():
-            return
+        case Literal() | AttributeOf(presence=terms.IS_PRESENCE):
+            return  # the condition says it
         case AttributeOf() | Slot() | Aggregate():
             yield condition
         case Arithmetic() | Negative():

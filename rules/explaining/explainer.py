@@ -17,13 +17,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from matcher.model import Event, EventBatch, Value
+from matcher.model import Event, EventBatch
 from matcher.times import time_text
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, in_window, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing
 from rules.explaining.consideration import Consideration, Ruling, ends
-from rules.explaining.explanation import Branch, Check, Explanation, Fate, Match, Step
+from rules.explaining.explanation import NULL, Branch, Check, Explanation, Fate, Match, Step, Term
 from rules.explaining.recording import Recording, Since
 from rules.explaining.rewording import Rewording, elapsed_text
 from rules.explaining.sight import Moment, Sight
@@ -306,20 +306,26 @@ class Explainer:
     def _where(self, scope: Scope) -> tuple[Step, Match | None]:
         """The values of the composite event, or why there are none (S9)."""
         rule = self._rule
-        texts = [self._words.value(place) for place in range(len(rule.values))]
+        # What is behind the declared attributes says which of them are null, and is always known
+        # where these are.
+        texts = [self._words.value(place) for place in range(len(rule.defines.presences))]
+        worth = [value_of(value, scope) for value in rule.values]
         values = tuple(
-            replace(self._appraisal.term(value, scope), text=text)
-            for text, value in zip(texts, rule.values, strict=True)
+            Term(text, None, NULL)
+            if presence >= 0 and worth[presence] is False
+            else replace(self._appraisal.term(value, scope), text=text)
+            for text, value, presence in zip(
+                texts, rule.values, rule.defines.presences, strict=False
+            )
         )
-        missing = [term.text for term in values if term.value is None]
+        missing = [term.text for term in values if term.value is None and term.because != NULL]
         because = f"{missing[0]} is undefined" if missing else "the rule fires"
         step = Step(len(rule.clauses) + 1, "where", not missing, because, values=values)
         if missing:
             return step, None
-        data: dict[str, Value] = {
-            name: term.value
-            for name, term in zip(rule.defines.names, values, strict=True)
-            if term.value is not None
+        data = {
+            attribute.name: term.value
+            for attribute, term in zip(rule.defines.declared, values, strict=True)
         }
         # In the order of the text, where the terminator of a variant stands elsewhere (X1).
         order = sorted(range(len(scope.events)), key=partial(in_the_text, rule.latest))

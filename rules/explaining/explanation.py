@@ -14,7 +14,10 @@ import enum
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from matcher.model import Event, Value
+from matcher.model import Datum, Event, Value
+
+NULL = "null"
+"""Why an attribute that is null has no value."""
 
 
 class Fate(enum.Enum):
@@ -46,7 +49,8 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A part of a condition with its value; ``because`` says why it is undefined (S9), or "".
+    """A part of a condition with its value; ``because`` says why it is undefined (S9), or "", and
+    is NULL for a null.
 
     ``considered`` holds the events that an aggregate ranges over.
     """
@@ -124,7 +128,7 @@ class Match:
 
     names: tuple[str, ...]
     events: tuple[Event, ...]
-    data: Mapping[str, Value]
+    data: Mapping[str, Datum]
 
     @property
     def cause(self) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from matcher.model import Value
+from matcher.model import Datum
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, attribute_of, value_of
 from rules.explaining.appraisal import Appraisal, Enclosing
@@ -57,9 +57,9 @@ class Finder:
         ]
         self._kept = Timeline.ordered(kept)
         self._key = next(filter(None, map(self._as_key, self._others)), None)
-        self._bins: dict[Value, Timeline] = {}
+        self._bins: dict[Datum, Timeline] = {}
         if self._key is not None:
-            bins: dict[Value, list[Occurrence]] = {}
+            bins: dict[Datum, list[Occurrence]] = {}
             for event in kept:
                 bins.setdefault(attribute_of(event, self._key[0]), []).append(event)
             self._bins = {value: Timeline.ordered(events) for value, events in bins.items()}

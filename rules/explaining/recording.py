@@ -172,7 +172,7 @@ class Recording:
 
     def row(self, event: Occurrence) -> Event:
         """An event to be shown."""
-        data = dict(zip(event.type.names, event.values, strict=True))
+        data = event.type.data(event.values)
         return Event(event.type.name, event.time, event.source, event.id, data, event.sequence)
 
     def _all(self) -> Sequence[EventBatch]:

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from matcher.model import EventType
+from matcher.model import OPTIONAL, EventType
 from matcher.times import seconds_text
+from rules import terms
 from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed
 from rules.syntax import ast
 from rules.syntax.printer import print_clause, print_event, print_expression, print_together
@@ -24,6 +25,7 @@ from rules.terms import (
     Arithmetic,
     AttributeOf,
     Between,
+    Choice,
     Compare,
     Comparison,
     Convert,
@@ -146,6 +148,8 @@ class Rewording:
         match expression:
             case Literal(value, kind, is_duration):
                 return ast.Duration(int(value)) if is_duration else ast.Literal(value, kind)
+            case AttributeOf(presence=terms.IS_PRESENCE):
+                return ast.Not(ast.IsNull(self._attribute(expression, inner, type_)))
             case AttributeOf():
                 return self._attribute(expression, inner, type_)
             case Slot(index):
@@ -158,8 +162,12 @@ class Rewording:
                 return ast.Negative(again(operand))
             case Convert(operand):
                 return again(operand)
+            case Not(AttributeOf(presence=terms.IS_PRESENCE) as operand):
+                return ast.IsNull(self._attribute(operand, inner, type_))
             case Not(operand):
                 return ast.Not(again(operand))
+            case Choice(_, value):
+                return again(value)
             case And(operands):
                 return ast.And(tuple(map(again, operands)))
             case Or(operands):
@@ -174,7 +182,10 @@ class Rewording:
         known = type_ if number == CANDIDATE else self._types[number]
         assert known is not None  # a candidate has parentheses around it
         event = None if number in (inner, CANDIDATE) else self._name(number)
-        return ast.Attribute(event, ast.Name(name_of(known, attribute.attribute)))
+        name = name_of(known, attribute.attribute)
+        if attribute.presence == terms.IS_PRESENCE:
+            name = name.removesuffix(OPTIONAL)
+        return ast.Attribute(event, ast.Name(name))
 
     def _aggregate(self, aggregate: Aggregate) -> ast.Aggregate:
         attribute = aggregate.attribute

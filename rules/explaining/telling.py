@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from matcher.model import Event, Value
+from matcher.model import Datum, Event, Value
 from matcher.times import time_text
 from rules.explaining.explanation import (
+    NULL,
     Branch,
     Candidate,
     Check,
@@ -201,6 +202,8 @@ def _checked(check: Check) -> str:
 
 
 def _valued(term: Term) -> str:
+    if term.because == NULL:
+        return f"= {NULL}"
     return (
         f"= {value_text(term.value)}"
         if term.value is not None
@@ -246,5 +249,7 @@ def _name(event: Event) -> str:
     return f"{event.source}#{event.id}"
 
 
-def _data(data: Mapping[str, Value]) -> str:
-    return ", ".join(f"{name} = {value_text(value)}" for name, value in data.items())
+def _data(data: Mapping[str, Datum]) -> str:
+    return ", ".join(
+        f"{name} = {NULL if value is None else value_text(value)}" for name, value in data.items()
+    )

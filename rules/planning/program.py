@@ -17,6 +17,7 @@ from rules.terms import (
     And,
     Arithmetic,
     AttributeOf,
+    Choice,
     Compare,
     Comparison,
     Convert,
@@ -58,6 +59,7 @@ class Op(enum.IntEnum):
     NOT = 22
     AND = 23  # of the top ``offset`` values
     OR = 24
+    CHOOSE = 25  # of the top three: the second where the first is true, else the third
 
 
 COMPARISONS: dict[Comparison, int] = {comparison: n for n, comparison in enumerate(Comparison)}
@@ -175,6 +177,11 @@ def _emit(node: Expression, code: list[Instruction]) -> int:
             depths = [place + _emit(item, code) for place, item in enumerate(node.operands)]
             op = Op.AND if isinstance(node, And) else Op.OR
             code.append(Instruction(op, offset=len(node.operands)))
+            return max(depths)
+        case Choice():
+            parts = (node.condition, node.value, node.otherwise)
+            depths = [place + _emit(part, code) for place, part in enumerate(parts)]
+            code.append(Instruction(Op.CHOOSE))
             return max(depths)
         case Aggregate():
             raise AssertionError("aggregates are hoisted before programs are made")

@@ -95,6 +95,14 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
+class IsNull:
+    """``operand is null``; ``is not null`` is its Not."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Not:
     """``not operand``."""
 
@@ -137,6 +145,7 @@ Expression: TypeAlias = (
     | Arithmetic
     | Negative
     | Compared
+    | IsNull
     | Not
     | And
     | Or
@@ -242,10 +251,11 @@ Clause: TypeAlias = Selected | Negated | Timed | Constraint
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """``name: kind``; None where ``define`` leaves the kind out."""
+    """``name: kind``; None where ``define`` leaves the kind out. ``optional``: ``name: kind?``."""
 
     name: Name
     kind: Kind | None
+    optional: bool = False
     span: Span = field(default=NOWHERE, compare=False)
 
 
@@ -378,6 +388,7 @@ _PLAIN = frozenset(
         "Span",
         "str",
         "int",
+        "bool",
         "Value",
         "Kind",
         "Kind | None",

@@ -48,8 +48,10 @@ class Builder:
 
     def declared(self, parts: Sequence[Any]) -> ast.Declared:
         name, kind = parts
-        span = name.span if kind is None else name.span.to(kind.span)
-        return ast.Declared(_name(name), None if kind is None else kind.value, span)
+        if kind is None:
+            return ast.Declared(_name(name), None, span=name.span)
+        which, is_optional = kind.value
+        return ast.Declared(_name(name), which, is_optional, name.span.to(kind.span))
 
     def assignment(self, parts: Sequence[Any]) -> ast.Assignment:
         name, _, value = parts
@@ -139,6 +141,14 @@ class Builder:
     def comparison(self, parts: Sequence[Any]) -> ast.Compared:
         operators = tuple(COMPARISONS[token.value.lower()] for token in parts[1::2])
         return ast.Compared(tuple(parts[::2]), operators, parts[0].span.to(parts[-1].span))
+
+    def is_null(self, parts: Sequence[Any]) -> ast.IsNull:
+        operand, *_, word = parts
+        return ast.IsNull(operand, operand.span.to(word.span))
+
+    def is_not_null(self, parts: Sequence[Any]) -> ast.Not:
+        found = self.is_null(parts)
+        return ast.Not(found, found.span)
 
     def arithmetic(self, parts: Sequence[Any]) -> ast.Arithmetic:
         left, operator, right = parts

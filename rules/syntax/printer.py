@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from matcher.model import OPTIONAL
 from rules.pattern import Policy
 from rules.syntax import ast
 from rules.terms import Operator
@@ -128,7 +129,9 @@ def print_expression(node: ast.Expression) -> str:
 
 def _declared(attributes: tuple[ast.Declared, ...]) -> str:
     return ", ".join(
-        item.name.text if item.kind is None else f"{item.name.text}: {item.kind.value}"
+        item.name.text
+        if item.kind is None
+        else f"{item.name.text}: {item.kind.value}{OPTIONAL if item.optional else ''}"
         for item in attributes
     )
 
@@ -186,7 +189,13 @@ def _compared(node: ast.Compared) -> tuple[int, str]:
     return _COMPARED, first + "".join(f" {operator.value} {other}" for operator, other in links)
 
 
+def _is_null(node: ast.IsNull) -> tuple[int, str]:
+    return _COMPARED, f"{_expression(node.operand, _SUM)} is null"
+
+
 def _not(node: ast.Not) -> tuple[int, str]:
+    if isinstance(node.operand, ast.IsNull):
+        return _COMPARED, f"{_expression(node.operand.operand, _SUM)} is not null"
     return _NOT, f"not {_expression(node.operand, _NOT)}"
 
 
@@ -212,6 +221,7 @@ _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
     ast.Arithmetic: _arithmetic,
     ast.Negative: _negative,
     ast.Compared: _compared,
+    ast.IsNull: _is_null,
     ast.Not: _not,
     ast.And: _and,
     ast.Or: _or,

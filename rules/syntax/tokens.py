@@ -5,7 +5,8 @@ is recognised by its neighbours and is a name elsewhere: ``each`` only between `
 ``TYPE (``, ``all`` only between ``from`` and ``TYPE (``, a function only before ``(`` where no
 event type can stand, ``prefix`` only after an operand, ``event`` only before ``NAME (`` outside
 parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number,
-a type of an attribute only after ``NAME :``. So the grammar proper is LALR(1) and has no words to
+a type of an attribute only after ``NAME :``, ``is`` only before ``null`` or ``not null``, and these
+only there. So the grammar proper is LALR(1) and has no words to
 disentangle. A mistake right behind such a word must be told where it is, not at the word: so where
 no name could stand anyway, a word of the language is one whatever follows. In ``event a.b(x: int)``
 at the beginning of a text ``event`` is the word, and the dot is what is wrong.
@@ -173,6 +174,9 @@ class _Recognition:
                 self.depth = 0
             elif kind == "_DOT" and self._dot_of_unit(token):
                 continue
+            elif kind == "QUESTION":
+                self._optional(token)
+                continue
             result.append(token)
         return result
 
@@ -244,7 +248,17 @@ class _Recognition:
                     did_you_mean(token.text, KINDS) or "types are int, float, bool and string",
                 )
             )
-        self.result.append(Token("KIND", token.text, kind or Kind.INT, token.span))
+        self.result.append(Token("KIND", token.text, (kind or Kind.INT, False), token.span))
+
+    def _optional(self, token: Token) -> None:
+        """The sign behind the type of an optional attribute becomes one with it."""
+        last = self.result[-1] if self.result else _END
+        if last.type == "KIND" and not last.value[1]:
+            kind = last.value[0], True
+            self.result[-1] = Token("KIND", f"{last.text}?", kind, last.span.to(token.span))
+            return
+        self.problems.append(Problem(f"unexpected character {token.text}", token.span))
+        self.result.append(token._replace(type="BAD"))
 
     def _select(self, place: int, word: str) -> str:
         if self.depth or not self._selects(place):
@@ -295,6 +309,17 @@ class _Recognition:
         previous = self.result[-1].type if self.result else ""
         return "COMPARISON" if previous in _OPERAND_ENDS else "NAME"
 
+    def _is(self, place: int, word: str) -> str:
+        negated = self._ahead(place + 1).type == "NOT"
+        asked = self._ahead(place + 1 + negated)
+        is_null = asked.type == "NAME" and asked.text.lower() == "null"
+        previous = self.result[-1].type if self.result else ""
+        return "IS" if is_null and previous in _OPERAND_ENDS else "NAME"
+
+    def _null(self, place: int, word: str) -> str:
+        before = [token.type for token in self.result[-2:]]
+        return "NULL" if before[-1:] == ["IS"] or before == ["IS", "NOT"] else "NAME"
+
     def _event(self, place: int, word: str) -> str:
         declares = not self.depth and self._opens_event(place + 1)
         return "EVENT" if declares or self._begins(place) else "NAME"
@@ -315,6 +340,8 @@ _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     "all": _Recognition._all,
     **dict.fromkeys(FUNCTIONS, _Recognition._function),
     **dict.fromkeys(_TEXTUAL, _Recognition._operator),
+    "is": _Recognition._is,
+    "null": _Recognition._null,
     "event": _Recognition._event,
     "rule": _Recognition._rule,
     "as": _Recognition._as,

@@ -66,6 +66,7 @@ _SYMBOLS: Mapping[str, str] = {
     ">": "COMPARISON",
     ">=": "COMPARISON",
     "≥": "COMPARISON",
+    "?": "QUESTION",
 }
 SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 """Operators that are written in more than one way, and the canonical one."""
@@ -73,7 +74,7 @@ SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=",
 _BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
 _PATTERNS: Mapping[str, str] = {
     "name": r"[^\W\d]\w*",
-    "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥]",
+    "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥?]",
     "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
     "parameter": r"\$[^\W\d]\w*",
     "string": r""" "[^"\\\n]*(?:\\.[^"\\\n]*)*" | '[^'\\\n]*(?:\\.[^'\\\n]*)*' """,

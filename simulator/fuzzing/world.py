@@ -30,6 +30,11 @@ COMPOSITE: Mapping[str, EventType] = {
     )
 }
 SCHEMAS: Mapping[str, EventType] = {**PRIMITIVE, **COMPOSITE}
+OPTIONAL: Mapping[str, EventType] = {
+    name: EventType.of(name, **{one.name: f"{one.kind.value}?" for one in schema.attributes})
+    for name, schema in SCHEMAS.items()
+}
+"""The same types, each attribute of which may be null."""
 STRINGS = ("", "a", "b", "ab", "abc", "bc")
 
 
@@ -53,7 +58,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """A rule in parts that can be left out one by one."""
+    """A rule in parts that can be left out one by one; ``optional``: over those of OPTIONAL."""
 
     name: str
     defines: str
@@ -61,10 +66,15 @@ class RuleText:
     where: tuple[str, ...]
     consuming: tuple[str, ...]
     together: str = ""
+    optional: bool = False
+
+    @property
+    def schemas(self) -> Mapping[str, EventType]:
+        """The types that the rule speaks of."""
+        return OPTIONAL if self.optional else SCHEMAS
 
     def __str__(self) -> str:
-        kinds = ", ".join(map(str, SCHEMAS[self.defines].attributes))
-        lines = [f"rule {self.name}:", f"define {self.defines}({kinds})"]
+        lines = [f"rule {self.name}:", f"define {self.schemas[self.defines]}"]
         pieces = [str(piece) for piece in self.pieces if not piece.opens]
         if self.together:
             opening = ", ".join(str(piece) for piece in self.pieces if piece.opens)

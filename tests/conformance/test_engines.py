@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 from agreement import row
-from cases import Case, Outcome, random_case, run, shrink, with_conflicts
+from cases import Case, Outcome, nullable, random_case, run, shrink, with_conflicts
 from engines import NAMES, make
 from sequence_cases import sequence_case
 
@@ -122,6 +122,20 @@ def test_the_schedule_does_not_matter(name: str, part: int):
 def test_engines_agree_with_the_oracle(part: int):
     for seed in seeds(part):
         check_against_the_oracle(random_case(seed))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.timeout(3600)
+def test_engines_agree_with_the_oracle_on_nulls(part: int):
+    for seed in seeds(part, COUNT // 4):
+        check_against_the_oracle(nullable(random_case(seed, long=seed % 20 == 4)))
+
+
+def test_many_cases_detect_something_with_nulls_and_many_of_what_they_detect_is_null():
+    outcomes = [run(nullable(random_case(seed)), make("cdp")) for seed in range(200)]
+    assert sum(any(one.advances) for one in outcomes) > 200 * 0.35
+    data = [event.data for one in outcomes for event in one.events()]
+    assert sum(None in one.values() for one in data) > len(data) * 0.1
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -26,7 +26,7 @@ from rules.terms import Comparison, Function, Operator
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (
     *("all", "each", "first", "last", "event", "rule", "as", "prefix", "suffix", "contains", "int"),
-    *("avg", "Count", "MIN", "us", "s", "min", "day", "string", "double"),
+    *("avg", "Count", "MIN", "us", "s", "min", "day", "string", "double", "is", "null"),
     *("A", "B", "Temp", "area", "x1", "_", "Straße"),
 )
 
@@ -76,6 +76,7 @@ def larger(operands: Any) -> some.SearchStrategy[Any]:
         some.builds(ast.Negative, operands.filter(no_negative_literal)),
         some.composite(compared)(operands),
         some.builds(ast.Not, operands),
+        some.builds(ast.IsNull, operands),
         several(ast.And, operands),
         several(ast.Or, operands),
         some.builds(
@@ -135,7 +136,7 @@ CLAUSES = some.one_of(
     some.builds(ast.Timed, named(), within()),
     some.builds(ast.Constraint, EXPRESSIONS),
 )
-DECLARED = some.builds(ast.Declared, named(), some.sampled_from(Kind))
+DECLARED = some.builds(ast.Declared, named(), some.sampled_from(Kind), some.booleans())
 TOGETHER = some.builds(
     ast.Together,
     some.lists(events(EXPRESSIONS), min_size=2, max_size=3).map(tuple),

@@ -30,7 +30,7 @@ ADD_F, SUBTRACT_F, MULTIPLY_F = int(Op.ADD_F), int(Op.SUBTRACT_F), int(Op.MULTIP
 DIVIDE_F, MODULO_F = int(Op.DIVIDE_F), int(Op.MODULO_F)
 COMPARE_I, COMPARE_F, COMPARE_IF = int(Op.COMPARE_I), int(Op.COMPARE_F), int(Op.COMPARE_IF)
 COMPARE_FI, COMPARE_S = int(Op.COMPARE_FI), int(Op.COMPARE_S)
-NOT, AND, OR = int(Op.NOT), int(Op.AND), int(Op.OR)
+NOT, AND, OR, CHOOSE = int(Op.NOT), int(Op.AND), int(Op.OR), int(Op.CHOOSE)
 
 EQUAL = COMPARISONS[Comparison.EQUAL]
 UNEQUAL = COMPARISONS[Comparison.UNEQUAL]
@@ -256,6 +256,11 @@ def run_rare(state: int, op: int, offset: int, top: int) -> int:
         defined[top] = defined[top] and defined[top + 1] and np.isfinite(number)
     elif op == NOT:
         stack[top] = 1 - stack[top]
+    elif op == CHOOSE:
+        top -= 2
+        chosen = top + 1 if stack[top] != 0 else top + 2
+        stack[top] = stack[chosen]
+        defined[top] = defined[top] and defined[chosen]
     else:
         top = connect(stack, defined, top - offset + 1, offset, op == OR)
     return top
