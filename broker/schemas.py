@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import OPTIONAL, Attribute, EventType, Kind, with_presences
 
 # Names of attributes may hold commas, blanks and parentheses, so a kind is what ends one.
-_ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(?:, |\)$)")
+_ATTRIBUTE = re.compile(rf"(.+?): ({'|'.join(kind.value for kind in Kind)})(\??)(?:, |\)$)")
 
 
 def type_of(schema: str) -> EventType:
     """The event type whose text, as ``str`` gives it and status shows it, this is."""
     name, _, rest = schema.partition("(")
     attributes = _ATTRIBUTE.findall(rest)
-    return EventType(name, tuple(Attribute(key, Kind(kind)) for key, kind in attributes))
+    declared = [Attribute(key, Kind(kind)) for key, kind, _ in attributes]
+    optional = [key for key, _, sign in attributes if sign == OPTIONAL]
+    return EventType(name, with_presences(declared, optional))

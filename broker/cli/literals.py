@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from broker.cli.outcome import UsageError
 from matcher.errors import BadEvent
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import OPTIONAL, Attribute, EventType, Kind, with_presences
 from matcher.rows import values_of
 from rules.errors import RuleErrors
 from rules.subscription import parse_subscription
@@ -40,11 +40,20 @@ _ANY: Mapping[Kind, str] = {
 """A value of each kind, as filters write it."""
 
 
+class _Kind(NamedTuple):
+    """The type of an attribute, and whether it may be null."""
+
+    kind: Kind
+    is_optional: bool
+
+
 class _Word(NamedTuple):
-    """One attribute as it was typed; ``kind`` None where the word does not say it."""
+    """One attribute as it was typed; ``kind``, and whether it is optional, where the word says it,
+    else None.
+    """
 
     name: str
-    kind: Kind | None
+    kind: _Kind | None
     text: str
 
 
@@ -58,7 +67,7 @@ def event_of(
     a value that does not fit, or may be meant in two ways, and for a name that no filter can say.
     """
     words = _words(pairs)
-    kinds = {one.name: one.kind for one in known.attributes} if known is not None else {}
+    kinds = _kinds_of(known) if known is not None else {}
     if known is None or any(one.kind not in (None, kinds.get(one.name)) for one in words):
         return _declared(type_name, words, kinds)
     try:
@@ -69,6 +78,13 @@ def event_of(
     return known, data
 
 
+def _kinds_of(known: EventType) -> dict[str, _Kind]:
+    return {
+        one.name: _Kind(one.kind, presence >= 0)
+        for one, presence in zip(known.declared, known.presences, strict=True)
+    }
+
+
 def _words(pairs: Sequence[str]) -> list[_Word]:
     words: dict[str, _Word] = {}
     for pair in pairs:
@@ -76,16 +92,18 @@ def _words(pairs: Sequence[str]) -> list[_Word]:
         name, colon, kind = said.rpartition(":") if ":" in said else (said, "", "")
         if not equals or not name:
             raise UsageError(f"pub: expected ATTR=VALUE, found {pair!r}")
-        if colon and kind not in _KINDS:
+        optional = kind.endswith(OPTIONAL)
+        if colon and kind.removesuffix(OPTIONAL) not in _KINDS:
             expected = ", ".join(_KINDS)
             raise UsageError(f"pub: {pair!r}: expected one of {expected} after ':', found {kind!r}")
         if name in words:
             raise UsageError(f"pub: attribute {name} is given twice")
-        words[name] = _Word(name, _KINDS[kind] if colon else None, text)
+        typed = _Kind(_KINDS[kind.removesuffix(OPTIONAL)], optional) if colon else None
+        words[name] = _Word(name, typed, text)
     return list(words.values())
 
 
-def _known_kind(word: _Word, kinds: Mapping[str, Kind]) -> Kind:
+def _known_kind(word: _Word, kinds: Mapping[str, _Kind]) -> _Kind:
     """The kind of an attribute; BadEvent for one that its type lacks."""
     if word.name not in kinds:
         raise BadEvent(f"attribute {word.name}: the type has none of that name")
@@ -93,16 +111,17 @@ def _known_kind(word: _Word, kinds: Mapping[str, Kind]) -> Kind:
 
 
 def _declared(
-    type_name: str, words: Sequence[_Word], kinds: Mapping[str, Kind]
+    type_name: str, words: Sequence[_Word], kinds: Mapping[str, _Kind]
 ) -> tuple[EventType, Mapping[str, Any]]:
     """A type that the words make, with the attributes of known ``kinds`` in their order first."""
     order = {name: place for place, name in enumerate(kinds)}
-    attributes, data = [], {}
+    attributes, optional, data = [], [], {}
     for one in sorted(words, key=lambda one: order.get(one.name, len(order))):
-        kind = one.kind or kinds.get(one.name) or _guessed(one)
-        attributes.append(Attribute(one.name, kind))
+        kind = one.kind or kinds.get(one.name) or _Kind(_guessed(one), is_optional=False)
+        attributes.append(Attribute(one.name, kind.kind))
+        optional += [one.name] if kind.is_optional else []
         data[one.name] = _read(one, kind)
-    event_type = EventType(type_name, tuple(attributes))
+    event_type = EventType(type_name, with_presences(attributes, optional))
     _check_names(event_type)
     values_of(event_type, data)
     return event_type, data
@@ -113,7 +132,7 @@ def _check_names(event_type: EventType) -> None:
     type_name, schemas = event_type.name, {event_type.name: event_type}
     filters = [("event type", type_name, type_name)] + [
         ("attribute", one.name, f"{type_name}({one.name} = {_ANY[one.kind]})")
-        for one in event_type.attributes
+        for one in event_type.declared
     ]
     for what, name, text in filters:
         reason = "expected a letter or '_', then letters, digits and '_'"
@@ -137,7 +156,7 @@ def _guessed(word: _Word) -> Kind:
     if _is_not_finite(text):
         raise BadEvent(f"{_not_finite(word)}; {_as_text(word)}")
     if text.casefold() == "null":
-        reason = "an attribute has no null; leave the event out, or"
+        reason = f"has no null unless it is optional: {name}:float?=null (or int?, ...);"
         raise BadEvent(f"attribute {name}: {reason} {_as_text(word)}")
     if _DECIMAL_COMMA.fullmatch(text):
         point = text.replace(",", ".")
@@ -147,12 +166,14 @@ def _guessed(word: _Word) -> Kind:
     return Kind.FLOAT if _LOOKS_LIKE_FLOAT.fullmatch(text) else Kind.STRING
 
 
-def _read(word: _Word, kind: Kind) -> Any:
+def _read(word: _Word, kind: _Kind) -> Any:
     """The value, or the text itself where it is none of that kind."""
     text = word.text
     if text.startswith('"'):
         return _quoted(word)
-    match kind:
+    if kind.is_optional and text.casefold() == "null":
+        return None
+    match kind.kind:
         case Kind.STRING:
             return text
         case Kind.BOOL:

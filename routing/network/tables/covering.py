@@ -17,7 +17,7 @@ from functools import lru_cache
 from matcher.filters.constraint import SPELLING, Constraint, Filter
 from matcher.filters.covering import Numbers, covers, values_of
 from matcher.filters.merging import merged
-from matcher.model import EventType
+from matcher.model import OPTIONAL, EventType
 from routing.network.tables.filters import known_interest, type_of
 from rules.planning.sketch import Sketch, sketch_of
 
@@ -115,15 +115,21 @@ def _merge_run(run: list[str], filters: dict[str, Filter], schema: EventType) ->
 
 def _text_of(filter_: Filter, schema: EventType) -> str | None:
     """A filter as a text of just its meaning; None where none can be found."""
-    conditions = [
-        f"{one.name} {SPELLING[one.operator]} {_literal(one.operand)}"
-        for one in filter_.constraints
-    ]
+    conditions = [_condition(one, schema) for one in filter_.constraints]
     text = f"{schema.name}({' and '.join(conditions)})"
     read = _sketch_of(text, schema)
     if read is None or not read.is_whole:
         return None  # such as one that has an infinite number
     return text if covers(read.filter, filter_) and covers(filter_, read.filter) else None
+
+
+def _condition(constraint: Constraint, schema: EventType) -> str:
+    """A constraint as a filter says it, of the presence of an attribute in its own words."""
+    name, place = constraint.name, schema.index(constraint.name)
+    if place is not None and place >= len(schema.presences):
+        asked = "is not null" if constraint.holds(True) else "is null"
+        return f"{name.removesuffix(OPTIONAL)} {asked}"
+    return f"{name} {SPELLING[constraint.operator]} {_literal(constraint.operand)}"
 
 
 def _literal(value: object) -> str:
