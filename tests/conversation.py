@@ -18,12 +18,10 @@ from datadriven import Case
 import rules.engine
 from matcher.model import (
     MICROSECONDS,
-    Attribute,
     Event,
     EventBatch,
     EventIds,
     EventType,
-    Kind,
     StringColumn,
 )
 from matcher.rows import batch_of_events
@@ -62,7 +60,7 @@ def schema_of(text: str) -> EventType:
     found = SCHEMA.fullmatch(text.strip())
     assert found, f"not a schema: {text}"
     pairs = [part.split(":") for part in found[2].split(",") if part.strip()]
-    return EventType(found[1], tuple(Attribute(n.strip(), Kind(k.strip())) for n, k in pairs))
+    return EventType.of(found[1], **{name.strip(): kind.strip() for name, kind in pairs})
 
 
 def batches_of(text: str, schemas: Mapping[str, EventType]) -> list[EventBatch]:

@@ -259,12 +259,13 @@ class Expressions:
         operand = self.check(node.operand, enclosing)
         if operand is None:
             return None
-        conditions = given(operand)
+        is_parameter = isinstance(node.operand, ast.Parameter)
+        conditions = () if is_parameter else given(operand)
         if conditions:
             return conditions[0] if len(conditions) == 1 else And(conditions)
         declare = "an optional attribute is declared with ? behind its type"
         hint = f"{declare}: value: {operand.kind.value}?"
-        if isinstance(node.operand, ast.Parameter):
+        if is_parameter:
             hint = "ask it of the attribute: a parameter is equal to none that is null"
         self.report("this is never null", node.operand.span, hint)
         return None

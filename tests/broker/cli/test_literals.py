@@ -4,6 +4,7 @@ import pytest
 
 from broker.cli.literals import event_of
 from broker.cli.outcome import UsageError
+from broker.schemas import type_of
 from matcher.errors import BadEvent
 from matcher.model import EventType
 
@@ -51,6 +52,19 @@ def test_a_value_is_what_it_looks_like_or_is_said_to_be(word, kind, value):
     schema, data = event_of("Heat", [word], None)
     assert (schema, data) == (EventType.of("Heat", **{name: kind}), {name: value})
     assert type(data[name]) is type(value)
+
+
+def test_an_attribute_that_is_optional_may_be_null_or_left_out():
+    known = EventType.of("Heat", room="string", v="float?")
+    assert event_of("Heat", ["room=a", "v=null"], known) == (known, {"room": "a", "v": None})
+    assert event_of("Heat", ["room=a"], known) == (known, {"room": "a"})
+    assert event_of("Heat", ["room=null"], known)[1] == {"room": "null"}
+    with pytest.raises(BadEvent, match=r"room is missing; the broker knows .*v: float\?\)"):
+        event_of("Heat", ["v=1"], known)
+    made = EventType.of("Heat", v="int?")
+    assert event_of("Heat", ["v:int?=NULL"], None) == (made, {"v": None})
+    assert event_of("Heat", ["v:int?=7"], None) == (made, {"v": 7})
+    assert type_of(str(known)) == known
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-Inf", "Infinity", "1e999", "-1e999"])

@@ -102,6 +102,60 @@ def events() -> EventBatch:
     return batch_of(TEMP, [{"time": 0, **row} for row in rows], source="s")
 
 
+LEAKY = schema_of("Leaky(room: string?, n: int?, ok: bool?)")
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        (["Leaky(n > 3)", "Leaky(n is not null)"], ("Leaky(n is not null)",)),
+        (["Leaky(n > 3)", "Leaky(n is null)"], None),
+        (["Leaky(n is null and ok)", "Leaky(n is null)"], ("Leaky(n is null)",)),
+        (["Leaky(ok)", "Leaky(ok is not null)", "Leaky(not ok)"], ("Leaky(ok is not null)",)),
+        (
+            ["Leaky(n >= 5 and n <= 7)", "Leaky(n >= 7 and n <= 9)"],
+            ("Leaky(n is not null and n >= 5 and n <= 9)",),
+        ),
+        (
+            [
+                "Leaky(n >= 5 and n <= 7 and room is null)",
+                "Leaky(n >= 7 and n <= 9 and room is null)",
+            ],
+            ("Leaky(n is not null and room is null and n >= 5 and n <= 9)",),
+        ),
+    ],
+)
+def test_nulls_are_covered_by_what_asks_for_them(filters: list[str], told: tuple[str, ...]) -> None:
+    assert maximal(filters, {"Leaky": LEAKY}) == (told or tuple(sorted(filters)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_of_nulls_too_all_is_told_that_was_asked_for(seed: int) -> None:
+    random = Random(seed)
+    rows = [
+        {"time": 0, "room": room, "n": n, "ok": ok}
+        for room in (None, "", "a")
+        for n in (None, 0, 1, 2)
+        for ok in (None, False, True)
+    ]
+    batch = batch_of(LEAKY, rows, source="s")
+    conditions = (
+        *("room is null", "room is not null", "room = ''", "n is null", "n is not null"),
+        *("n >= 0 and n <= 1", "n >= 1 and n <= 2", "n = 0", "ok", "not ok", "ok is null"),
+    )
+    filters = [
+        f"Leaky({' and '.join(random.sample(conditions, random.randint(0, 3)))})"
+        for _ in range(random.randint(2, 8))
+    ]
+
+    def matched(texts: list[str]) -> list[bool]:
+        masks = [parse_subscription(text, {"Leaky": LEAKY}).mask(batch) for text in texts]
+        return [any(row) for row in zip(*masks, strict=True)]
+
+    told = maximal(filters, {"Leaky": LEAKY})
+    assert matched(list(told)) == matched(filters), f"seed {seed}: {filters} told as {told}"
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_what_is_told_asks_for_all_that_was_asked_for(seed: int) -> None:
     random = Random(seed)
