@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from matcher.model import MICROSECONDS, Event
-from simulator.fuzzing.world import SCHEMAS, RuleText
+from simulator.fuzzing.world import OPTIONAL, SCHEMAS, RuleText
 
 HEARTBEAT_S = 20.0
 """So long that no fault makes a neighbour seem lost; but for cuts of torn networks."""
@@ -191,7 +191,8 @@ class Case:
 
 
 def _tesla(rules: Sequence[RuleText]) -> str:
-    declared = "".join(f"event {schema}\n" for schema in SCHEMAS.values())
+    schemas = OPTIONAL if any(rule.optional for rule in rules) else SCHEMAS
+    declared = "".join(f"event {schema}\n" for schema in schemas.values())
     return declared + "\n\n".join(map(str, rules)) + "\n"
 
 

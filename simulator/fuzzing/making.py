@@ -9,7 +9,8 @@ come in mid-stream, and sinks go. In moving ones sources close, and go on at oth
 their names. In fickle ones sinks turn to other filters, and sources un-advertise their types for a
 while. In narrow ones sources may not run far ahead of one another, and little fits on a link; in
 some others sources lose their links, and are closed. In some brokers know most rules in outline
-alone. Some networks are torn, or fall into parts that go on without each other (tearing).
+alone. Some networks are torn, or fall into parts that go on without each other (tearing). In some
+every attribute is optional, and often null (nulls).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from random import Random
 from routing.config import RuleTexts
 from simulator.fuzzing.case import LEAD_S, Case, Change, Fault, Move, Sink, Then
 from simulator.fuzzing.maker import FILTERS, Maker, changed, moment_s, seconds_of
+from simulator.fuzzing.nulls import ASKING, asking_for_nulls, with_nulls
 from simulator.fuzzing.tearing import made_parting, made_storeless, torn
 
 AHEAD_MAX_S = 30.0
@@ -52,6 +54,8 @@ STORELESS = 0.03
 order by arrival."""
 
 
+NULLABLE = 0.2
+"""The share of networks where every attribute is optional."""
 PARTING = 0.04
 """The share of networks whose parts forget each other, and go on so."""
 
@@ -62,6 +66,9 @@ def random_case(seed: int, strategy: str) -> Case:
     made = _random_case(seed, strategy)
     if random.random() < NARROW and made.forget_s is None:
         made = made_narrow(made, random)
+    random = Random(f"{seed}/nulls")
+    if random.random() < NULLABLE:
+        made = made_nullable(made, random)
     is_on_demand = Random(f"{seed}/texts").random() < ON_DEMAND
     return replace(made, rule_texts=RuleTexts.ON_DEMAND.value) if is_on_demand else made
 
@@ -111,6 +118,39 @@ def made_narrow(case: Case, random: Random) -> Case:
         window_max=random.choice((4, 8, 16)),
         delivery_events_max=random.choice((1, 2, 5)),
         buffer_max=random.choice((24, 48, 96, 400)),
+    )
+
+
+def made_nullable(case: Case, random: Random) -> Case:
+    """The case with optional attributes; what is asked of sinks' events is often whether they are
+    null.
+    """
+    said = {text: asked for text, asked in ASKING.items() if random.random() < 0.5}
+
+    def asking(filters: Sequence[str]) -> tuple[str, ...]:
+        return tuple(said.get(text, text) for text in filters)
+
+    return replace(
+        case,
+        rules=tuple(asking_for_nulls(random, rule) for rule in case.rules),
+        events=with_nulls(random, case.events),
+        changes=tuple(
+            replace(one, rules=tuple(asking_for_nulls(random, rule) for rule in one.rules))
+            for one in case.changes
+        ),
+        sinks=tuple(
+            replace(
+                sink,
+                filters=asking(sink.filters),
+                then=tuple(
+                    replace(
+                        one, subscribe=asking(one.subscribe), unsubscribe=asking(one.unsubscribe)
+                    )
+                    for one in sink.then
+                ),
+            )
+            for sink in case.sinks
+        ),
     )
 
 

@@ -6,7 +6,7 @@ They are made from cases of the small world, so that what a seed stands for with
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from random import Random
 
@@ -17,6 +17,13 @@ NULLS = 0.2
 """How often an attribute is null."""
 ASKED = 0.12
 """How often an event is asked whether an attribute is null."""
+ASKING: Mapping[str, str] = {
+    "A(v > 1)": "A(v is null)",
+    "B(p = 1, f)": "B(p is not null, f)",
+    "D(q > 0)": "D((q > 0 or q is null))",
+    "X(n > 1)": "X(n is null)",
+}
+"""Filters of sinks, and what asks for nulls in their places."""
 _EVENT = re.compile(r"(\w+)$")
 
 
