@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -42,7 +43,7 @@ def spark_schema(types: Sequence[EventType]) -> spark.StructType:
     )
     for event_type in types:
         struct = spark.StructType()
-        for attribute in event_type.attributes:
+        for attribute in event_type.declared:
             struct.add(attribute.name, SPARK_TYPES[attribute.kind])
         schema.add(event_type.name, struct)
     return schema
@@ -66,10 +67,7 @@ def rows(batch: EventBatch, types: Sequence[EventType], *, full_cause: bool) -> 
         if event_type.name != batch.type.name:
             columns[event_type.name] = pa.nulls(count, _struct(event_type))
         elif event_type.attributes:
-            arrays = [
-                strings(column) if isinstance(column, StringColumn) else pa.array(column)
-                for column in batch.columns
-            ]
+            arrays = [_array(batch, place) for place in range(len(event_type.declared))]
             columns[event_type.name] = pa.StructArray.from_arrays(
                 arrays, fields=list(_struct(event_type))
             )
@@ -114,4 +112,13 @@ def write_by_type(composites: DataFrame, folder: str | Path) -> dict[str, int]:
 
 @functools.cache
 def _struct(event_type: EventType) -> pa.DataType:
-    return pa.struct([(one.name, _ARROW[one.kind]) for one in event_type.attributes])
+    return pa.struct([(one.name, _ARROW[one.kind]) for one in event_type.declared])
+
+
+def _array(batch: EventBatch, place: int) -> pa.Array:
+    """The values of a declared attribute."""
+    column, presence = batch.columns[place], batch.presence(place)
+    if isinstance(column, StringColumn):
+        texts = strings(column)
+        return texts if presence is None else pc.if_else(pa.array(presence), texts, None)
+    return pa.array(column, mask=None if presence is None else ~presence)

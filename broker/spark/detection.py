@@ -185,7 +185,9 @@ def rejected(
         f.struct(
             *(
                 f.col(form.column(attribute)).alias(f"{attribute.name}")
-                for attribute in {one.name: one for one in form.attributes}.values()
+                for attribute in {
+                    one.name: one for type_ in form.types for one in type_.declared
+                }.values()
             )
         )
     )

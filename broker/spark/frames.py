@@ -3,7 +3,8 @@
 A frame is *wide*: a row an event, of whatever type, in the columns ``type``, ``time`` (int64,
 microseconds), ``source``, ``sequence``, ``id`` and one column for each attribute of the types, two
 types sharing it where name and kind are the same. ``bad`` says of a row that is no event why; a
-row's other types' attributes are null and mean nothing.
+row's other types' attributes are null and mean nothing. An optional attribute that is null is there
+as in columns of events: a blank, and a presence that is false (matcher.model, Rule 5).
 
 Law: what is wrong with a column is said before anything runs, with its name, and none is cast to
 a kind that it may not fit; what is wrong with a row is said in the row. Rows of types that were not
@@ -23,7 +24,7 @@ from pyspark.sql import types as spark
 
 from broker.spark.instants import bad_time, check_time, check_zone, microseconds
 from matcher.errors import SchemaError
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import BLANKS, OPTIONAL, Attribute, EventType, Kind
 
 Frames: TypeAlias = "DataFrame | Mapping[str, DataFrame]"
 """Events: one frame, or one a type."""
@@ -169,6 +170,7 @@ def wide_parts(
     """The same, each given frame by itself in the one form of all."""
     if not isinstance(frames, Mapping):
         types = [one for one in types if one.name not in optional or _fits(frames, one)]
+    frames = _without_nulls(frames, types)
     given = list(frames.values()) if isinstance(frames, Mapping) else [frames]
     for frame in given:
         _check_reserved(frame, time, time_zone, names_type=not isinstance(frames, Mapping))
@@ -286,7 +288,47 @@ def _check_reserved(
 
 
 def _fits(frame: DataFrame, event_type: EventType) -> bool:
-    return all(name in frame.columns for name in event_type.names)
+    return all(one.name in frame.columns for one in event_type.declared)
+
+
+def _without_nulls(frames: Frames, types: Sequence[EventType]) -> Frames:
+    """The frames with a blank where an optional attribute is null, or its column lacks, and with
+    columns of presences.
+    """
+    if not isinstance(frames, Mapping):
+        return _filled(frames, types, names_type=True)
+    known = {type_.name: type_ for type_ in types}
+    return {
+        name: _filled(frame, [known[name]] if name in known else [], names_type=False)
+        for name, frame in frames.items()
+    }
+
+
+def _filled(frame: DataFrame, types: Sequence[EventType], *, names_type: bool) -> DataFrame:
+    by_attribute: dict[Attribute, list[str]] = {}
+    for event_type in types:
+        for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
+            if presence >= 0:
+                by_attribute.setdefault(attribute, []).append(event_type.name)
+    columns: dict[str, Column] = {}
+    for attribute, names in by_attribute.items():
+        value, is_there = _given(frame, attribute), f.lit(False)
+        if attribute.name in frame.columns:
+            is_there = _quoted(attribute.name).isNotNull()
+        blank = f.lit(BLANKS[attribute.kind])
+        if names_type and TYPE in frame.columns:
+            blank = f.when(f.col(TYPE).isin(names), blank)
+        columns[attribute.name] = f.coalesce(value, blank)
+        columns[attribute.name + OPTIONAL] = is_there
+    return frame.withColumns(columns) if columns else frame
+
+
+def _given(frame: DataFrame, attribute: Attribute) -> Column:
+    """The column of an attribute, of nulls where there is none, or nothing in it."""
+    held = frame.schema[attribute.name].dataType if attribute.name in frame.columns else None
+    if held is not None and not isinstance(held, spark.NullType):
+        return _quoted(attribute.name)
+    return f.lit(None).cast(SPARK_TYPES[attribute.kind])
 
 
 def _bad_values(frame: DataFrame, attributes: Sequence[Attribute]) -> Column:

@@ -78,7 +78,8 @@ class PlainRows:
         texts = self._texts(batch)
         first, self._rows = self._rows + 1, self._rows + batch.num_rows
         chosen = {TIME: batch.column(self.time)}
-        chosen |= {name: batch.column(name) for name in self.type.names}
+        own = (one.name for one in self.type.declared)
+        chosen |= {name: batch.column(name) for name in own if name in batch.schema.names}
         events = from_arrow(
             pa.record_batch(chosen), _place(), self._intake, self.type.name, first_row=first
         )

@@ -52,7 +52,7 @@ def schema_of(types: Sequence[EventType]) -> spark.StructType:
         return spark_schema(types)
     schema = spark_schema(())
     causes = schema.fields.pop()
-    for attribute in types[0].attributes:
+    for attribute in types[0].declared:
         schema.add(attribute.name, SPARK_TYPES[attribute.kind])
     return schema.add(causes)
 
@@ -93,7 +93,8 @@ class Reader(DataSourceReader):
         if len(self.types) > 1:
             return rows(batch, self.types, full_cause=False)
         table = to_arrow(batch, dictionaries=False)
-        columns = {name: table.column(name) for name in (*_COMMON, *batch.type.names)}
+        own = (attribute.name for attribute in batch.type.declared)
+        columns = {name: table.column(name) for name in (*_COMMON, *own)}
         columns["cause"] = (
             table.column("cause")
             if "cause" in table.schema.names

@@ -137,6 +137,9 @@ def _rows(
     """How the columns follow from those of the frame, which holds what ``frames`` has checked."""
     if not form.has_sequence:
         raise _NoScan("its rows have no sequence numbers and are named after what they hold")
+    for one in form.types:
+        if one.has_optional and row_type in (None, one.name):
+            raise _NoScan(f"event {one.name} has optional attributes")
     schema, fields = frame.schema, {name: name for name in (SOURCE, SEQUENCE, ID)}
     fields |= {TIME: time} if row_type is not None else {TIME: time, TYPE: TYPE}
     fields = {name: given for name, given in fields.items() if given in frame.columns}

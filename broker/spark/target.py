@@ -39,6 +39,7 @@ _NAMING = (
     spark.NullType,
 )
 """Types of columns that ids can be made of."""
+_NOTHING = spark.NullType().simpleString()
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,9 @@ def known_types(brokers: Sequence[str], timeout_s: float) -> dict[str, EventType
 
 def check_columns(event_type: EventType, kinds: Mapping[str, tuple[Kind | None, str]]) -> None:
     """SchemaError, naming the column, unless the columns hold the type's attributes."""
-    for attribute in event_type.attributes:
+    for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
+        if presence >= 0 and kinds.get(attribute.name, (None, _NOTHING)) == (None, _NOTHING):
+            continue  # null in every row
         if attribute.name not in kinds:
             raise SchemaError(
                 f"no column {attribute.name} ({attribute.kind.value}), which event "
