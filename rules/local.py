@@ -27,7 +27,7 @@ from datetime import datetime
 from typing import Any
 
 from matcher.errors import BadEvent
-from matcher.model import TIME_MAX, TIME_MIN, Event, EventBatch, EventType, Value
+from matcher.model import TIME_MAX, TIME_MIN, Datum, Event, EventBatch, EventType
 from matcher.rows import batch_of, refuse_taken
 from matcher.times import time_of, verify_range
 from rules.checking.dependencies import arrange
@@ -110,13 +110,13 @@ class Engine:
     def publish(
         self,
         type: str,  # noqa: A002 - the word for it
-        data: Mapping[str, Value] | None = None,
+        data: Mapping[str, Datum] | None = None,
         /,
         *,
         time: float | str | datetime,
         source: str = SOURCE,
         id: str | None = None,  # noqa: A002
-        **attributes: Value,
+        **attributes: Datum,
     ) -> list[Event]:
         """Take one event, and give the composite events of all earlier instants.
 

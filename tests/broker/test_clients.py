@@ -54,6 +54,38 @@ def test_an_event_goes_from_a_publisher_to_a_subscriber(endpoint, temp):
     )
 
 
+def test_nulls_go_from_publishers_through_rules_to_subscribers(endpoint, temp):
+    name = temp.name
+    leaky = EventType.of(f"{name}Leaky", area="string?", value="float?", n="int")
+    text = f"""define {name}Lost(n: int) from {leaky.name}(value is null) as e where n = e.n
+    define {name}Twice(twice: float?) from {leaky.name}() as e where twice = e.value * 2"""
+    with (
+        Publisher(endpoint, name="one", types=[leaky]) as publisher,
+        RuleManager(endpoint) as manager,
+    ):
+        manager.add(text)
+        with (
+            Subscriber(endpoint, f"{leaky.name}(value > -1)") as there,
+            Subscriber(endpoint, f"{leaky.name}(value is null and area is not null)") as lost,
+            Subscriber(endpoint, f"{name}Lost") as found,
+            Subscriber(endpoint, f"{name}Twice") as twice,
+        ):
+            publisher.publish(leaky.name, area="a", value=None, n=1, at=SECOND)
+            publisher.publish(leaky.name, area="b", value=0.5, n=2, at=2 * SECOND)
+            publisher.publish(leaky.name, n=3, at=3 * SECOND)
+            rows = [{"time": 4 + n, "area": "c", "value": None, "n": n} for n in range(4, 24)]
+            publisher.publish_batch(rows, type=leaky.name)
+            with pytest.raises(BadEvent, match="attribute n: expected int, found null"):
+                publisher.publish(leaky.name, n=None)
+            publisher.promise(60 * SECOND)
+            assert there.receive(timeout_s=10).data == {"area": "b", "value": 0.5, "n": 2}
+            assert lost.receive(timeout_s=10).data == {"area": "a", "value": None, "n": 1}
+            assert [one.data["n"] for one in received(found, 22)] == [1, 3, *range(4, 24)]
+            assert [one.data["twice"] for one in received(twice, 3)] == [None, 1.0, None]
+        manager.remove(f"{name}Lost")
+        manager.remove(f"{name}Twice")
+
+
 BAD_WHATEVER_THE_TYPE = [
     ("Unheard(value > $a)", ":1:17: a subscription has no parameters"),
     ("Unheard(value > Wind.speed)", ":1:17: a subscription knows one event"),
