@@ -2,6 +2,7 @@
 
 from random import Random
 
+import pyarrow as pa
 import pytest
 from cases import Push, nullable, random_case
 from engines import make
@@ -12,8 +13,13 @@ from timeline import batches
 
 import rules
 from broker.spark import detect, rejected
-from matcher.errors import BadEvent
-from matcher.model import TIME_MAX
+from broker.spark.options import ReadOptions
+from broker.spark.outgoing import PlainRows
+from broker.spark.reading import Reader, schema_of
+from broker.spark.target import check_columns
+from matcher.errors import BadEvent, SchemaError
+from matcher.model import TIME_MAX, EventType, Kind
+from matcher.rows import batch_of
 
 RULE = """
 event Temp(area: string?, value: float?, n: int)
@@ -86,3 +92,38 @@ def test_random_rules_find_the_same_with_nulls(spark):
 
 def _row(event) -> str:
     return repr((event.time, event.type, event.id, sorted(event.data.items())))
+
+
+LEAKY = EventType.of("Leaky", area="string?", value="float?", n="int")
+
+
+@pytest.mark.parametrize("columns", [("area", "value", "n"), ("value", "n"), ("n",)])
+def test_rows_that_are_written_may_lack_what_is_optional(columns: tuple[str, ...]):
+    table = pa.record_batch(
+        {
+            "time": pa.array([1.0, 2.0]),
+            "area": pa.array([None, "a"]),
+            "value": pa.array([0.5, None]),
+            "n": pa.array([1, 2]),
+        }
+    ).select(["time", *columns])
+    kinds = {"area": Kind.STRING, "value": Kind.FLOAT, "n": Kind.INT}
+    check_columns(LEAKY, {name: (kinds[name], kinds[name].value) for name in columns})
+    (batch,) = PlainRows(LEAKY, "time", (), skip_bad=False).read(table)
+    expected = [{"area": None, "value": 0.5, "n": 1}, {"area": "a", "value": None, "n": 2}]
+    for row in expected:
+        row.update({name: None for name in ("area", "value") if name not in columns})
+    assert [event.data for event in batch.events()] == expected
+    with pytest.raises(SchemaError, match=r"no column n .int., which event Leaky has"):
+        check_columns(LEAKY, {})
+    with pytest.raises(SchemaError, match=r"event Leaky has value: float"):
+        check_columns(LEAKY, {"n": (Kind.INT, "bigint"), "value": (Kind.STRING, "string")})
+
+
+def test_events_that_are_read_have_null_in_their_columns():
+    rows = [{"time": 1, "area": None, "value": 2.0, "n": 1}, {"time": 2, "area": "a", "n": 2}]
+    batch = batch_of(LEAKY, rows, source="s")
+    one = Reader(ReadOptions(("tcp://h:1",), ("Leaky",), 1.0, 1.0), (LEAKY,))._rows(batch)
+    assert one.column("area").to_pylist() == [None, "a"]
+    assert one.column("value").to_pylist() == [2.0, None]
+    assert one.schema.names == [field.name for field in schema_of([LEAKY]).fields]
