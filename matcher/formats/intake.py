@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matcher.errors import BadEvent
-from matcher.model import EventBatch, EventType, Int64s
+from matcher.errors import BadEvent, SchemaError
+from matcher.model import OPTIONAL, EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 
 REASONS_MAX = 100
@@ -87,6 +87,12 @@ class Intake:
 
     def learn(self, event_type: EventType) -> EventType:
         """Add an inferred schema; returns it."""
+        if event_type.has_optional:  # by a column such as "ok?" beside "ok"
+            raise SchemaError(
+                f"event {event_type.name}: attribute {event_type.names[-1]} would say whether "
+                f"{event_type.names[-1].removesuffix(OPTIONAL)} is null; declare the event, "
+                f"without it or otherwise"
+            )
         self._schemas[event_type.name] = event_type
         self._inferred.add(event_type.name)
         return event_type
@@ -99,7 +105,9 @@ class Intake:
         """Count a bad event, or raise it (BadEvent) when they are not to be skipped."""
         if not self._skip_bad:
             hint = ""
-            if type_name is not None and self.is_inferred(type_name):
+            if reason.endswith("found null"):
+                hint = " (declared optional, by ? behind its type, it may be null)"
+            elif type_name is not None and self.is_inferred(type_name):
                 hint = f" (inferred from the first event: {self._schemas[type_name]})"
             raise BadEvent(reason + hint, place)
         known = reason in self.bad or len(self.bad) < REASONS_MAX

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from matcher.contents import contents_of
-from matcher.errors import BadEvent
+from matcher.errors import BadEvent, SchemaError
 from matcher.formats.files import EventFile, output_to
 from matcher.formats.intake import Intake, Place
 from matcher.formats.tabular import from_arrow, to_arrow
@@ -125,3 +125,18 @@ def test_csv_takes_an_empty_field_for_null_and_names_what_does_not_fit(tmp_path:
     path.write_text("time,i,n,f,b,s\n1,x,1,,,\n2,5,2,2.5,true,x\n")
     with pytest.raises(BadEvent, match="attribute i: expected int, found 'x'"):
         list(EventFile.of(path, "T").read(Intake({"T": SCHEMA})))
+
+
+def test_a_schema_that_is_inferred_has_no_optional_attributes(tmp_path: Path):
+    path = tmp_path / "T.csv"
+    path.write_text("time,ok,ok?\n1,true,false\n")
+    with pytest.raises(SchemaError, match=r"attribute ok\? would say whether ok is null"):
+        next(EventFile.of(path, "T").read(Intake()))
+    path.write_text("time,n,ok?\n1,true,false\n")
+    (chunk,) = EventFile.of(path, "T").read(Intake())
+    assert chunk.batches[0].type.names == ("n", "ok?")
+    line = tmp_path / "e.jsonl"
+    line.write_text('{"type": "T", "time": 1, "data": {"n": null}}\n')
+    chunks = EventFile.of(line).read(Intake({"T": EventType.of("T", n="int")}))
+    with pytest.raises(BadEvent, match=r"found null \(declared optional, by \? behind its type"):
+        list(chunks)

@@ -206,3 +206,26 @@ def test_filters_find_what_three_valued_logic_says(part: int):
             for number in numbers:
                 matched[number, slice(None) if rows is None else rows] = True
     assert matched.tolist() == masks
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("define Out() from A(x is 5)", "write is null, or is not null"),
+        ("define Out() from A(x ? 5)", "unexpected character ?"),
+        ("event C(x: int??)", "unexpected character ?"),
+        ("define Out() from A(x is null = true)", "expected"),
+    ],
+)
+def test_what_is_no_question_is_told(text: str, told: str):
+    with pytest.raises(RuleErrors) as refused:
+        rules.load(TYPES + text)
+    assert told in str(refused.value)
+
+
+def test_the_words_are_names_elsewhere():
+    checked = rules.load(
+        "event is(null: int?, is: int) define Out(is) from is(is = 1) as null "
+        "where is = null.is + null.null"
+    )
+    assert str(checked.schemas["Out"]) == "Out(is: int?)"
