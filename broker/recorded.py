@@ -62,9 +62,10 @@ class RecordedEvents:
     """Files of events that are read as one stream.
 
     ``declared`` schemas go before inferred ones; ``type_name`` names the type of tables without
-    a column for it, ``time_unit`` (s, ms, us or ns) what times that are numbers count. Construction
-    takes the first look. Raises EventError (a bad event among them, unless ``skip_bad``) and
-    OSError.
+    a column for it, ``time_unit`` (s, ms, us or ns) what times that are numbers count. Events later
+    than ``until``, in microseconds, are left out, and the last mark is just beyond it: Timers tick
+    up to there. Construction takes the first look. Raises EventError (a bad event among them,
+    unless ``skip_bad``) and OSError.
     """
 
     def __init__(
@@ -75,7 +76,9 @@ class RecordedEvents:
         type_name: str | None = None,
         skip_bad: bool = False,
         time_unit: str = "s",
+        until: int | None = None,
     ) -> None:
+        self.until = until
         self.files = _files(paths, type_name, time_unit)
         self.intake = Intake(declared, skip_bad=skip_bad)
         self._skips_bad = skip_bad
@@ -90,7 +93,19 @@ class RecordedEvents:
         return {file.path: course.setback for file, course in pairs if course.setback}
 
     def steps(self) -> Iterator[Step]:
-        """The events; the last step's mark is TIME_MAX."""
+        """The events; the last step's mark is TIME_MAX, or the microsecond behind ``until``."""
+        until = self.until
+        for step in self._all_steps():
+            if until is None:
+                yield step
+                continue
+            kept = (batch.take(np.flatnonzero(batch.time <= until)) for batch in step.batches)
+            batches = tuple(batch for batch in kept if len(batch))
+            yield Step(batches, min(step.mark, until + 1))
+            if step.mark > until:
+                return
+
+    def _all_steps(self) -> Iterator[Step]:
         chunks = [file.read(self.intake) for file in self.files]
         marks = [course.mark_after(0) for course in self.courses]
         while min(marks, default=TIME_MAX) < TIME_MAX:

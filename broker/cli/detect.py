@@ -62,6 +62,10 @@ def command(
         str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
     ] = "rfc3339",
     time_unit: TimeUnit = "s",
+    until: Annotated[
+        str | None,
+        typer.Option("--until", metavar="TIME", help="Go no further; Timers tick up to there."),
+    ] = None,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -78,7 +82,7 @@ def command(
     from time import perf_counter
 
     from broker import costs
-    from broker.cli.outcome import one_of, report_duplicates, writing
+    from broker.cli.outcome import one_of, report_duplicates, time_given, writing
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
@@ -91,6 +95,7 @@ def command(
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
     check_time_unit(time_unit)
+    last = None if until is None else time_given("--until", until, time_unit)
     form = _format(form, output)
     files = [*events, *(more_events or ())]
     verify_files([*rules, *files], [] if output is None else [output])
@@ -103,6 +108,7 @@ def command(
         type_name=type_name,
         skip_bad=skip_bad,
         time_unit=time_unit,
+        until=last,
     )
     _warn_of_disorder(recorded)
     # The file's own declarations are known to it by their lines, which its errors then name.

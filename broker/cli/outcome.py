@@ -63,6 +63,39 @@ def one_of(flag: str, value: str, choices: Sequence[str]) -> None:
         raise UsageError(f"{flag}: expected {' or '.join(choices)}, found {value!r}")
 
 
+def duration_of(flag: str, text: str) -> float:
+    """The seconds of a length of time such as ``10s`` or ``2 min``; a number alone counts seconds.
+
+    Raises UsageError for what is none.
+    """
+    import re
+
+    from rules.syntax.tokens import UNITS, duration
+
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", text.strip().lower())
+    unit = "" if found is None else found[2] or "s"
+    if found is None or unit not in UNITS:
+        raise UsageError(f"{flag}: expected a duration such as 10s, 500ms or 2min, found {text!r}")
+    microseconds = duration(found[1], unit)
+    if isinstance(microseconds, str):
+        raise UsageError(f"{flag} {text}: {microseconds}")
+    return microseconds / 1_000_000
+
+
+def time_given(flag: str, text: str, unit: str) -> int:
+    """The time, in microseconds, that an option says: RFC 3339, or a number of that unit.
+
+    Raises UsageError for what is none.
+    """
+    from matcher.errors import BadEvent
+    from matcher.times import time_of
+
+    try:
+        return time_of(text, unit)
+    except BadEvent as error:
+        raise UsageError(f"{flag}: {error}") from None
+
+
 def strategy_of(flag: str, name: str) -> None:
     """Raise UsageError unless a strategy is called that."""
     from broker.keys import is_strategy, strategies_expected

@@ -7,7 +7,11 @@ socket of a command started with ``>&-`` would get number 1, and what is printed
 from __future__ import annotations
 
 import os
+import select
 import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _NAMES = ("stdin", "stdout", "stderr")
 
@@ -24,3 +28,27 @@ def occupy() -> None:
         os.set_inheritable(number, True)
         mode = "r" if number == 0 else "w"
         setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+
+
+@contextmanager
+def closing_with_reader(close: Callable[[], None]) -> Iterator[None]:
+    """Have ``close`` called, in a thread of its own, as soon as nobody can read what is printed
+    any more (``| head`` has ended): who waits for events would notice at the next one only.
+    """
+    gone, left = select.poll(), os.pipe()
+    gone.register(sys.stdout.fileno(), 0)  # that nobody reads it is told unasked
+    gone.register(left[0], select.POLLIN)
+
+    def watch() -> None:
+        if left[0] not in [descriptor for descriptor, _ in gone.poll()]:
+            close()
+
+    watcher = threading.Thread(target=watch, name="rexmq reader", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        os.write(left[1], b"\0")
+        watcher.join()
+        for descriptor in left:
+            os.close(descriptor)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from broker.cli.options import CONNECT_TIMEOUT_S, ENDPOINT, ConnectTimeout, Endpoint
 
-EXAMPLE = "rexmq sub 'Temp(value > 20)' --count 10"
+if TYPE_CHECKING:
+    from broker import Subscriber
+    from routing.messages import Delivery
+
+EXAMPLE = "rexmq sub 'Temp(value > 20)' --count 10 --for 1min"
 
 
 def command(
@@ -18,6 +23,10 @@ def command(
     ],
     count: Annotated[
         int | None, typer.Option("--count", min=1, metavar="N", help="End after N events.")
+    ] = None,
+    lasting: Annotated[
+        str | None,
+        typer.Option("--for", metavar="DURATION", help="End after so long: 10s, 500ms, 2min."),
     ] = None,
     when_full: Annotated[
         str,
@@ -45,12 +54,14 @@ def command(
 ) -> None:
     """Print matching events as JSON lines, as they come.
 
-    Until it is interrupted, or N have come. When the broker's queue for this command is full,
+    Until it is interrupted, N have come, the time is over, or its reader has gone. When the
+    broker's queue for this command is full,
     sources wait (block), the oldest events are dropped and counted on standard error (drop-oldest),
     or it is sent away (disconnect).
     """
     from broker import Subscriber
-    from broker.cli.outcome import UsageError, counted, one_of
+    from broker.cli.outcome import UsageError, counted, duration_of, one_of
+    from broker.cli.streams import closing_with_reader
     from broker.client.sink import places
     from broker.log import start_logging
     from matcher.formats.printing import json_lines
@@ -60,16 +71,20 @@ def command(
     one_of("--time", time, ("rfc3339", "seconds"))
     if durable is not None:
         raise UsageError("sub --durable comes later")
+    seconds = None if lasting is None else duration_of("--for", lasting)
     start_logging("warning")
     wanted, dropped = count, 0
-    with Subscriber(
-        broker,
-        *filters,
-        when_full=when_full,  # type: ignore[arg-type]
-        queue=queue,
-        connect_timeout_s=connect_timeout_s,
-    ) as subscriber:
-        for delivery in subscriber.deliveries():
+    with (
+        Subscriber(
+            broker,
+            *filters,
+            when_full=when_full,  # type: ignore[arg-type]
+            queue=queue,
+            connect_timeout_s=connect_timeout_s,
+        ) as subscriber,
+        closing_with_reader(subscriber.close),
+    ):
+        for delivery in _deliveries(subscriber, seconds):
             order = places(delivery)[:wanted]
             wanted = None if wanted is None else wanted - len(order)
             lines = json_lines(
@@ -82,3 +97,19 @@ def command(
                 print(f"rexmq: {counted(dropped, 'event')} dropped so far", file=sys.stderr)
             if wanted == 0:
                 return
+
+
+def _deliveries(subscriber: Subscriber, seconds: float | None) -> Iterator[Delivery]:
+    """What comes until the subscriber is closed, or for so long."""
+    from time import monotonic
+
+    from broker.errors import ClientClosed
+
+    ends_at = None if seconds is None else monotonic() + seconds
+    while True:
+        try:
+            left = None if ends_at is None else max(0.0, ends_at - monotonic())
+            delivery = subscriber.receive_delivery(left)
+        except (ClientClosed, TimeoutError):
+            return
+        yield delivery

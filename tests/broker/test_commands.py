@@ -14,6 +14,7 @@ import pytest
 
 from broker import Publisher, RuleManager, Subscriber
 from broker.cli.application import COMMANDS, LATER, main
+from broker.cli.outcome import UsageError, duration_of
 from broker.process import BrokerProcess
 from matcher.model import EventType
 
@@ -574,6 +575,33 @@ def test_a_reader_that_goes_away_ends_a_subscriber_quietly(endpoint):
     assert sub.wait(10) == 0
     assert is_waiting_alone(sub.stderr.read())
     sub.stderr.close()
+
+
+def test_a_subscriber_ends_at_once_when_its_reader_has_gone_though_nothing_comes(endpoint):
+    sub = start("sub", "Silent()", endpoint=endpoint)
+    wait_for_sinks(endpoint, 1)
+    sub.stdout.close()
+    assert sub.wait(10) == 0
+    assert is_waiting_alone(sub.stderr.read())
+    sub.stderr.close()
+
+
+def test_a_subscriber_ends_when_its_time_is_over(endpoint):
+    timed = EventType.of("Timed", n="int")
+    with Publisher(endpoint, name="timed", types=[timed]) as publisher:
+        sub = start("sub", "Timed()", "--for", "1500ms", endpoint=endpoint)
+        while sub.poll() is None:
+            publisher.publish("Timed", n=7)
+            time.sleep(0.05)
+        output, errors = sub.communicate(timeout=20)
+    assert (sub.returncode, errors) == (0, "")
+    assert {json.loads(line)["data"]["n"] for line in output.splitlines()} == {7}
+
+
+@pytest.mark.parametrize("words", ["soon", "10 weeks", "0s", "-1s"])
+def test_what_is_no_duration_is_wrong_usage(words):
+    with pytest.raises(UsageError, match="--for"):
+        duration_of("--for", words)
 
 
 # --- status ------------------------------------------------------------------------------------

@@ -392,3 +392,27 @@ def test_simultaneous_rows_of_one_source_go_by_their_numbers_and_then_by_their_f
         assert err == ""
         expected = [name for row in range(1, 11) for name in (f"a.jsonl:{row}", f"b.jsonl:{row}")]
         assert [event["cause"] for event in found] == [[name] for name in expected]
+
+
+@pytest.mark.parametrize("engine", ["naive", "cdp", "aip", "auto"])
+def test_detection_goes_until_a_time_and_timers_tick_up_to_there(
+    here, capfdbinary, engine: str
+) -> None:
+    Path("fire.tesla").write_text(
+        "define Hot(v) from Temp(value = $v) where v = $v\n"
+        "define Tick(n) from Timer(S % 5 = 0) and Count(Temp() within 1 min from Timer) > 1\n"
+        "where n = Count(Temp() within 1 min from Timer)\n"
+    )
+
+    def found(*options: str) -> list[tuple[str, str]]:
+        status, out, err = run(capfdbinary, "--engine", engine, *options)
+        assert (status, err) == (0, ""), err
+        return [(one["type"], one["time"][17:22]) for one in map(json.loads, out.splitlines())]
+
+    assert found() == [("Hot", "10Z"), ("Hot", "11.50")]
+    assert found("--until", "11.499999") == [("Hot", "10Z")]
+    until = ("--until", "1970-01-01T00:00:20Z")
+    assert found(*until) == [*found(), ("Tick", "15Z"), ("Tick", "20Z")]
+    status, out, err = run(capfdbinary, "--until", "tomorrow")
+    assert (status, out) == (2, "")
+    assert "--until: time 'tomorrow'" in err
