@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from matcher.errors import SchemaError
+from matcher.spelling import spelled
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Int32s: TypeAlias = npt.NDArray[np.int32]
@@ -97,7 +98,7 @@ class Attribute:
     kind: Kind
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.kind.value}"
+        return f"{spelled(self.name)}: {self.kind.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +167,11 @@ class EventType:
         return None
 
     def __str__(self) -> str:
-        said = (f"{one.name}: {self.kind_text(place)}" for place, one in enumerate(self.declared))
-        return f"{self.name}({', '.join(said)})"
+        said = (
+            f"{spelled(one.name)}: {self.kind_text(place)}"
+            for place, one in enumerate(self.declared)
+        )
+        return f"{spelled(self.name)}({', '.join(said)})"
 
 
 def with_presences(

@@ -154,6 +154,28 @@ class Not:
 
 
 @dataclass(frozen=True, slots=True)
+class TextFunction:
+    """A function of one text: whether ``pattern`` is found in it, or, where that is None, the text
+    in lower case. :mod:`rules.texts` works it out, once for each distinct text.
+    """
+
+    pattern: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfText:
+    """``function`` of a string; undefined when its operand is (S9)."""
+
+    function: TextFunction
+    operand: Expression
+
+    @property
+    def kind(self) -> Kind:
+        """STRING of lower case, else BOOL."""
+        return Kind.STRING if self.function.pattern is None else Kind.BOOL
+
+
+@dataclass(frozen=True, slots=True)
 class And:
     """False when one operand is false, else undefined when one is, else true."""
 
@@ -167,9 +189,14 @@ class And:
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """True when one operand is true (S9), else undefined when one is, else false."""
+    """True when one operand is true (S9), else undefined when one is, else false.
+
+    ``is_list`` tells how it was written, ``x in (a, b)`` for ``x = a or x = b``, which changes
+    nothing.
+    """
 
     operands: tuple[Expression, ...]
+    is_list: bool = field(default=False, compare=False, repr=False)
 
     @property
     def kind(self) -> Kind:
@@ -195,16 +222,17 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``function`` of an attribute of all events of ``type`` in ``window`` that fit (S8).
+    """``function`` of a value of each event of ``type`` in ``window`` that fits (S8).
 
-    ``attribute``, which may be TIME, is None only for COUNT. ``strict``: see Selected. ``kind`` is
-    that of the result.
+    ``value``, of CANDIDATE, has no aggregate in it; events for which it is undefined are left out.
+    It is None only for COUNT, of all events. ``strict``: see Selected. ``kind`` is that of the
+    result.
     """
 
     function: Function
     type: EventType
     conditions: tuple[Expression, ...]
-    attribute: int | None
+    value: Expression | None
     window: Window
     strict: bool
     kind: Kind
@@ -219,6 +247,7 @@ Expression: TypeAlias = (
     | Convert
     | Compare
     | Not
+    | OfText
     | And
     | Or
     | Choice
@@ -271,7 +300,7 @@ def with_operands(node: Expression, change: Callable[[Expression], Expression]) 
             return Compare(node.comparison, change(node.left), change(node.right))
         case Arithmetic():
             return Arithmetic(node.operator, change(node.left), change(node.right), node.kind)
-        case Negative() | Convert() | Not():
+        case Negative() | Convert() | Not() | OfText():
             return replace(node, operand=change(node.operand))
         case And() | Or():
             return replace(node, operands=tuple(change(item) for item in node.operands))
@@ -298,6 +327,7 @@ _OPERANDS: Mapping[type, Callable[[Any], tuple[Expression, ...]]] = {
     Negative: lambda node: (node.operand,),
     Convert: lambda node: (node.operand,),
     Not: lambda node: (node.operand,),
+    OfText: lambda node: (node.operand,),
     And: attrgetter("operands"),
     Or: attrgetter("operands"),
     Choice: attrgetter("condition", "value"),

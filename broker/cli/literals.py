@@ -17,6 +17,7 @@ from broker.cli.outcome import UsageError
 from matcher.errors import BadEvent
 from matcher.model import OPTIONAL, Attribute, EventType, Kind, with_presences
 from matcher.rows import values_of
+from matcher.spelling import QUOTED, spelled, unquoted
 from rules.errors import RuleErrors
 from rules.subscription import parse_subscription
 
@@ -24,7 +25,7 @@ _INT = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _LOOKS_LIKE_INT = re.compile(r"-?(0|[1-9][0-9]*)")
 _LOOKS_LIKE_FLOAT = re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_NAME = re.compile(r"[^\W\d]\w*")
+_QUOTED = re.compile(rf"(?P<name>{QUOTED})(?::(?P<kind>\w*\??))?=")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _NOT_FINITE = frozenset({"nan", "inf", "infinity"})
 _BOOLS: Mapping[str, bool] = {"true": True, "false": False}
@@ -88,8 +89,7 @@ def _kinds_of(known: EventType) -> dict[str, _Kind]:
 def _words(pairs: Sequence[str]) -> list[_Word]:
     words: dict[str, _Word] = {}
     for pair in pairs:
-        said, equals, text = pair.partition("=")
-        name, colon, kind = said.rpartition(":") if ":" in said else (said, "", "")
+        name, colon, kind, equals, text = _split(pair)
         if not equals or not name:
             raise UsageError(f"pub: expected ATTR=VALUE, found {pair!r}")
         optional = kind.endswith(OPTIONAL)
@@ -101,6 +101,17 @@ def _words(pairs: Sequence[str]) -> list[_Word]:
         typed = _Kind(_KINDS[kind.removesuffix(OPTIONAL)], optional) if colon else None
         words[name] = _Word(name, typed, text)
     return list(words.values())
+
+
+def _split(pair: str) -> tuple[str, str, str, str, str]:
+    """``NAME:TYPE=VALUE`` cut at its signs; a name in backquotes may have them, too."""
+    found = _QUOTED.match(pair)
+    if found is not None:
+        colon, kind = (":", found["kind"]) if found["kind"] is not None else ("", "")
+        return unquoted(found["name"]), colon, kind, "=", pair[found.end() :]
+    said, equals, text = pair.partition("=")
+    name, colon, kind = said.rpartition(":") if ":" in said else (said, "", "")
+    return name, colon, kind, equals, text
 
 
 def _known_kind(word: _Word, kinds: Mapping[str, _Kind]) -> _Kind:
@@ -129,21 +140,17 @@ def _declared(
 
 def _check_names(event_type: EventType) -> None:
     """BadEvent for a name by which no filter could ask for the event, or for the attribute."""
-    type_name, schemas = event_type.name, {event_type.name: event_type}
-    filters = [("event type", type_name, type_name)] + [
-        ("attribute", one.name, f"{type_name}({one.name} = {_ANY[one.kind]})")
+    type_name, schemas = spelled(event_type.name), {event_type.name: event_type}
+    filters = [("event type", event_type.name, type_name)] + [
+        ("attribute", one.name, f"{type_name}({spelled(one.name)} = {_ANY[one.kind]})")
         for one in event_type.declared
     ]
     for what, name, text in filters:
-        reason = "expected a letter or '_', then letters, digits and '_'"
-        if _NAME.fullmatch(name):
-            try:
-                parse_subscription(text, schemas)
-            except RuleErrors as errors:
-                reason = errors.problems[0].message
-            else:
-                continue
-        raise BadEvent(f"{what} {name!r}: no filter could name it: {reason}")
+        try:
+            parse_subscription(text, schemas)
+        except RuleErrors as errors:
+            reason = errors.problems[0].message
+            raise BadEvent(f"{what} {name!r}: no filter could name it: {reason}") from None
 
 
 def _guessed(word: _Word) -> Kind:

@@ -66,6 +66,7 @@ def command(
     events of a file are published as the sources that they bear, unless --name is given.
     """
     from broker.cli.outcome import UsageError
+    from matcher.spelling import unquoted
     from matcher.times import time_of
 
     check_time_unit(time_unit)
@@ -79,7 +80,7 @@ def command(
         raise UsageError("pub: which event type?")
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
     at = None if time is None else time_of(time, time_unit)
-    what = words[0], words[1:], name, at, event_id, is_replay
+    what = unquoted(words[0]), words[1:], name, at, event_id, is_replay
     _publish_one(*what, broker, connect_timeout_s)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from matcher.spelling import spelled
 from routing.partition.fragment import Chosen, Fragment, Joined, Near, Plain, Role
 from routing.partition.predicates import Keys, Predicate
 from routing.partition.windows import Span
@@ -19,7 +20,7 @@ from rules.terms import CANDIDATE, name_of
 def tell_fragment(rule: Rule | None, fragment: Fragment) -> Iterator[str]:
     """A fragment line by line. One for no rule in particular lets types pass whole."""
     if rule is None:
-        return (f"send all {predicate.type.name}()" for predicate in fragment.plain)
+        return (f"send all {spelled(predicate.type.name)}()" for predicate in fragment.plain)
     return _Telling(rule, fragment).lines()
 
 
@@ -95,7 +96,7 @@ class _Telling:
             self.words.expression(condition, CANDIDATE, predicate.type)
             for condition in predicate.conditions
         )
-        return f"{predicate.type.name}({conditions})"
+        return f"{spelled(predicate.type.name)}({conditions})"
 
     def apart(self, first: str, second: str, span: Span) -> str:
         """How far the second is after the first."""

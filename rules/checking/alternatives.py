@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from matcher.model import EventType
+from matcher.spelling import spelled
 from rules.checking.scope import Report
 from rules.errors import Span
 from rules.syntax import ast
@@ -60,7 +61,7 @@ def agree(read: Sequence[Read], span: Span, bound: Collection[str], report: Repo
             report(
                 f"{name.text} stands twice between or",
                 name.span,
-                f"join its conditions: {name.text}((x = 1 or x = 2))",
+                f"join its conditions: {spelled(name.text)}((x = 1 or x = 2))",
             )
     if any(one.type is None or one.conditions is None for one in read):
         return

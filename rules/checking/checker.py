@@ -15,6 +15,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 
 from matcher.model import EventType
+from matcher.spelling import spelled
 from rules.checking.clauses import check_rule
 from rules.checking.dependencies import TerminatorCycles, arrange, describe_cycle
 from rules.checking.schemas import Schemas
@@ -151,7 +152,8 @@ class _Rules:
         self.report(
             f"the type of {attribute.text} cannot be inferred",
             attribute.span,
-            f"write its type (int, float, bool or string) behind it: {attribute.text}: int",
+            "write its type (int, float, bool or string) behind it: "
+            f"{spelled(attribute.text)}: int",
         )
 
 
@@ -163,6 +165,9 @@ def _names(rules: Sequence[ast.Rule], report: Report) -> list[str]:
             if rule.name.text in taken:
                 report(f"{rule.name.text} names two rules", rule.name.span)
             taken.add(rule.name.text)
+        name = rule.name or rule.type
+        if "@" in name.text:  # which sets apart what rules that have ended found
+            report(f"{name.text} names no rule: it has an @", name.span, "write rule NAME: define")
     numbers: dict[str, int] = {}
     return [
         rule.name.text if rule.name else _unused(rule.type.text, taken, numbers) for rule in rules

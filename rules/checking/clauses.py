@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from matcher.model import EventType, Kind
+from matcher.spelling import spelled
 from rules.checking.alternatives import Read, agree, ways
 from rules.checking.expressions import Enclosing, Expressions, as_declared, conjuncts
 from rules.checking.nulls import conjuncts_of, given, plain, worth
@@ -341,7 +342,7 @@ class _RuleCheck:
                 self.report(
                     f"where gives {declared.name.text} no value",
                     declared.span,
-                    f"add {declared.name.text} = ... to where",
+                    f"add {spelled(declared.name.text)} = ... to where",
                 )
         return values
 

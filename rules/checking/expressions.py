@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from matcher.model import EventType, Kind
+from matcher.spelling import spelled
 from rules.checking.nulls import conjuncts_of, given, is_compound, presences
 from rules.checking.scope import Report, Scope, Types
 from rules.errors import Span, did_you_mean
@@ -33,10 +34,15 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Operator,
     Or,
+    TextFunction,
 )
+from rules.texts import problem_of
 
+OPTIONS_MAX = 1_000
+"""Values behind ``in``."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 _TEXTUAL = frozenset({Comparison.PREFIX, Comparison.SUFFIX, Comparison.CONTAINS})
 _ORDERING = frozenset(
@@ -124,7 +130,7 @@ class Expressions:
         self.report(
             f"{name.text} stands alone outside an event's parentheses",
             node.span,
-            f"write EVENT.{name.text}, or ${name.text} for a parameter",
+            f"write EVENT.{spelled(name.text)}, or ${name.text} for a parameter",
         )
         return None
 
@@ -276,6 +282,42 @@ class Expressions:
         operand = self._of_kind(node.operand, enclosing, Kind.BOOL, "the operand of not")
         return None if operand is None else Not(operand)
 
+    def _membership(self, node: ast.Membership, enclosing: Enclosing | None) -> Expression | None:
+        """``x in (a, b)`` is ``(x = a or x = b)``."""
+        if len(node.options) > OPTIONS_MAX:
+            self.report(f"more than {OPTIONS_MAX} values behind in", node.span)
+            return None
+        operand = self.check(node.operand, enclosing)
+        options = [self.check(option, enclosing) for option in node.options]
+        equal = Comparison.EQUAL
+        pairs = [
+            self.compare(equal, operand, option, ast.Compared((node.operand, at), (equal,)), 0)
+            for option, at in zip(options, node.options, strict=True)
+        ]
+        sound = tuple(pair for pair in pairs if pair is not None)
+        if len(sound) < len(pairs):
+            return None
+        return sound[0] if len(sound) == 1 else Or(sound, is_list=True)
+
+    def _matching(self, node: ast.Matching, enclosing: Enclosing | None) -> Expression | None:
+        pattern = str(node.pattern.value)
+        problem = problem_of(pattern)
+        if problem is not None:
+            self.report(problem, node.pattern.span, "patterns have the syntax of RE2")
+        operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of matches")
+        if operand is None or problem is not None:
+            return None
+        return OfText(TextFunction(pattern), operand)
+
+    def _lowered(self, node: ast.Lowered, enclosing: Enclosing | None) -> Expression | None:
+        operand = self._of_kind(node.operand, enclosing, Kind.STRING, "the operand of lower")
+        return None if operand is None else OfText(TextFunction(), operand)
+
+    def _of_event(self, node: ast.OfEvent, enclosing: Enclosing | None) -> Expression | None:
+        """An attribute of the event that an aggregate ranges over, whose parentheses stand here."""
+        assert enclosing is not None  # the grammar has it in aggregates alone
+        return self._attribute_of(enclosing.number, enclosing.type, node.name)
+
     def _and(self, node: ast.And, enclosing: Enclosing | None) -> Expression | None:
         operands = self._truths(node.operands, enclosing, "and")
         return None if operands is None else And(operands)
@@ -295,45 +337,65 @@ class Expressions:
     # --- aggregates --------------------------------------------------------------------------
 
     def _aggregate(self, node: ast.Aggregate, enclosing: Enclosing | None) -> Expression | None:
+        if not node.events:
+            self.report(
+                f"{node.function.value} ranges over no event",
+                node.span,
+                f"write {node.function.value}(TYPE(...).attribute within ...)",
+            )
+            return None
         type_ = self.nameless(node.event, "aggregated")
         conditions = self.uses(node.event, type_)
         window = self.scope.window(node.window)
-        attribute, sound = self._aggregated(node, type_)
+        value, sound = self._aggregated(node, type_)
         if type_ is None or conditions is None or window is None or not sound:
             return None
-        if attribute is not None:  # events where it is null are left out (S8)
-            conditions = (*conditions, *presences(attribute, conditions))
-        if node.function is Function.COUNT:
-            attribute = None
-        kind = Kind.INT if attribute is None else _result(node.function, attribute.kind)
-        place = None if attribute is None else attribute.attribute
-        return Aggregate(node.function, type_, conditions, place, window, False, kind)
+        if value is not None:  # events where it is null are left out (S8)
+            conditions = (*conditions, *presences(value, conditions))
+        kind = Kind.FLOAT
+        if value is None or node.function is Function.COUNT:
+            kind = Kind.INT
+        elif node.function not in (Function.AVG, Function.STDDEV):
+            kind = value.kind
+        if node.function is Function.COUNT and isinstance(value, AttributeOf):
+            value = None  # it is there; what is computed may yet have no value
+        return Aggregate(node.function, type_, conditions, value, window, False, kind)
 
     def _aggregated(
         self, node: ast.Aggregate, type_: EventType | None
-    ) -> tuple[AttributeOf | None, bool]:
-        """The attribute that is aggregated, and whether all is well."""
+    ) -> tuple[Expression | None, bool]:
+        """The value that is aggregated, and whether all is well. Count needs none (S8)."""
         function = node.function
-        if node.attribute is None:
+        if isinstance(node.argument, ast.Event):
             if function is not Function.COUNT:
                 name = node.event.type.text
                 self.report(
                     f"{function.value} needs an attribute",
                     node.span,
-                    f"write {function.value}({name}(...).attribute within ...)",
+                    f"write {function.value}({spelled(name)}(...).attribute within ...)",
                 )
             return None, function is Function.COUNT
-        attribute = self._attribute_of(CANDIDATE, type_, node.attribute)
-        if attribute is None or function is Function.COUNT:
-            return attribute, attribute is not None
-        ordered = function in (Function.MIN, Function.MAX) and attribute.kind is Kind.STRING
-        if not attribute.kind.is_number and not ordered:
-            self.report(
-                f"{function.value} takes numbers, not {_NAMES[attribute.kind]}",
-                node.attribute.span,
-            )
+        if not self._ranges_over_one(node):
             return None, False
-        return attribute, True
+        value = self.check(node.argument, Enclosing(CANDIDATE, type_))
+        if value is None or function is Function.COUNT:
+            return value, value is not None
+        ordered = function in (Function.MIN, Function.MAX) and value.kind is Kind.STRING
+        if not value.kind.is_number and not ordered:
+            at = node.argument.name if isinstance(node.argument, ast.OfEvent) else node.argument
+            self.report(f"{function.value} takes numbers, not {_NAMES[value.kind]}", at.span)
+            return None, False
+        return value, True
+
+    def _ranges_over_one(self, node: ast.Aggregate) -> bool:
+        """Whether the event stands once in what is aggregated; what else is wrong is reported."""
+        for event in node.events[1:]:
+            self.report(
+                "the event that is aggregated stands once",
+                event.span,
+                "a further attribute of it is its name alone: Sum(Trade().price * volume ...)",
+            )
+        return len(node.events) == 1
 
     def nameless(self, event: ast.Event, role: str) -> EventType | None:
         """The type of a negated or aggregated event, which has no name and is no Timer."""
@@ -413,11 +475,6 @@ def _compare(left: Kind, right: Kind) -> bool:
     return left is right or (left.is_number and right.is_number)
 
 
-def _result(function: Function, kind: Kind) -> Kind:
-    """The kind of an aggregate of an attribute (S8)."""
-    return Kind.FLOAT if function in (Function.AVG, Function.STDDEV) else kind
-
-
 _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expression | None]] = {
     ast.Literal: Expressions._literal,
     ast.Duration: Expressions._duration,
@@ -430,5 +487,9 @@ _METHODS: Mapping[type, Callable[[Expressions, Any, Enclosing | None], Expressio
     ast.Not: Expressions._not,
     ast.And: Expressions._and,
     ast.Or: Expressions._or,
+    ast.Membership: Expressions._membership,
+    ast.Matching: Expressions._matching,
+    ast.Lowered: Expressions._lowered,
+    ast.OfEvent: Expressions._of_event,
     ast.Aggregate: Expressions._aggregate,
 }

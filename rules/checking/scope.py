@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matcher.model import EventType
+from matcher.spelling import spelled
 from rules.errors import Problem, Span, did_you_mean
 from rules.pattern import TIMER
 from rules.syntax import ast
@@ -62,7 +63,7 @@ class Types:
         # A type that is not declared may be used by ten thousand rules.
         if name not in self._hints:
             near = did_you_mean(name, (*self.known, TIMER.name))
-            self._hints[name] = near or f"declare it: event {name}(...)"
+            self._hints[name] = near or f"declare it: event {spelled(name)}(...)"
         return self._hints[name]
 
 
@@ -136,7 +137,7 @@ class Scope:
                 f"{name.text} is ambiguous: {self._occurrences[name.text]} events of the rule "
                 "have this type",
                 name.span,
-                f"name them: {name.text}(...) as first_name",
+                f"name them: {spelled(name.text)}(...) as first_name",
             )
         elif any(
             isinstance(event, ast.Either) and name.text in _types_of(event)

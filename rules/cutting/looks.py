@@ -42,10 +42,9 @@ def _of(expression: Expression, types: Mapping[int, list[EventType]]) -> Iterato
                     if node.attribute < len(type_.attributes):  # else it is of one beside it
                         yield type_.name, node.attribute
             case Aggregate():
-                if node.attribute is not None and node.attribute >= 0:
-                    yield node.type.name, node.attribute
-                for condition in node.conditions:
-                    yield from _of(condition, {**types, CANDIDATE: [node.type]})
+                value = () if node.value is None else (node.value,)
+                for inner in (*node.conditions, *value):
+                    yield from _of(inner, {**types, CANDIDATE: [node.type]})
             case _:
                 pass
 

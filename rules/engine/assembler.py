@@ -11,12 +11,17 @@ from rules.planning.program import TRUE, Instruction, Op, Program
 
 
 class Assembler:
-    """Programs of one rule, or one column, as instructions one behind the other."""
+    """Programs of one rule, or one column, as instructions one behind the other.
+
+    ``texts`` are the codes of their constants, ``functions`` the numbers of functions of strings
+    that they use, to be given back (``Interner.drop``).
+    """
 
     def __init__(self, strings: Interner) -> None:
         self._strings = strings
         self.instructions: list[tuple[int, int, int, int]] = []
         self.texts: list[int] = []
+        self.functions: list[int] = []
         self.depth = 1
 
     def condition(self, program: Program) -> int:
@@ -34,6 +39,9 @@ class Assembler:
         offset = instruction.offset
         if instruction.op is Op.LOAD:
             offset = layout.offset_of(offset)
+        if instruction.function is not None:
+            offset = self._strings.use(instruction.function)
+            self.functions.append(offset)
         word = word_of(instruction.value, self._strings)
         if isinstance(instruction.value, str):
             self.texts.append(word)

@@ -33,6 +33,7 @@ class LinkedColumn:
     number: int
     code: tuple[int, int]
     texts: tuple[int, ...]
+    functions: tuple[int, ...]
     dispatch: tuple[int, int] | None  # record and word, for a dispatched column
     users: int = 0
 
@@ -143,12 +144,14 @@ class ColumnTables:
         equality = None if chosen is None else _constant_equality(chosen)
         if equality is None:
             self._index.open(number, type_number)
-            return LinkedColumn(number, block, tuple(assembler.texts), None)
+            texts, functions = tuple(assembler.texts), tuple(assembler.functions)
+            return LinkedColumn(number, block, texts, functions, None)
         word = word_of(equality[1].value, self._strings)
         if equality[1].kind is Kind.STRING:
             assembler.texts.append(word)
         dispatch = self._index.enter(number, type_number, equality[0], word)
-        return LinkedColumn(number, block, tuple(assembler.texts), dispatch)
+        texts, functions = tuple(assembler.texts), tuple(assembler.functions)
+        return LinkedColumn(number, block, texts, functions, dispatch)
 
     def drop_column(self, plan: ColumnPlan) -> None:
         """Take a user from a plan's column; with the last, the column is gone."""
@@ -161,6 +164,8 @@ class ColumnTables:
             self._index.close(linked.number, self.type_numbers[plan.type.name])
         else:
             self._index.leave(linked.number, linked.dispatch)
+        for function in linked.functions:
+            self._strings.drop(function)
         self.code.release(*linked.code)
         self.columns.release(linked.number)
 

@@ -11,6 +11,7 @@ have a code for each time that they come (:class:`Texts`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ import numpy.typing as npt
 
 from matcher.model import Int64s
 from rules.engine.tables import grown
+from rules.terms import TextFunction
+from rules.texts import results_of
 
 SWEEP_MIN = 65_536
 """Fewer strings than this are not worth a sweep,"""
@@ -101,6 +104,33 @@ class Interner(Texts):
         self._top = 0
         self.extents: Int64s = np.zeros(32, np.int64)  # begin and end in data, by code
         self.data: npt.NDArray[np.uint8] = np.zeros(256, np.uint8)
+        self.results: Int64s = np.zeros(1, np.int64)
+        """What functions in use make of the strings, function by function, in the order of codes:
+        a code, 0 or 1, or -1 where it is undefined."""
+        self._table = np.zeros((0, 16), np.int64)  # the same, a row for each function
+        self._functions: list[TextFunction | None] = []
+        self._users: Counter[TextFunction] = Counter()
+
+    def use(self, function: TextFunction) -> int:
+        """The number of a function, with one more user: it is worked out for every string."""
+        self._users[function] += 1
+        if function in self._functions:
+            return self._functions.index(function)
+        if None not in self._functions:
+            self._functions.append(None)
+        number = self._functions.index(None)
+        self._functions[number] = function
+        self._lay_out()
+        self._work_out([number], list(self._codes.values()), list(self._codes))
+        return number
+
+    def drop(self, number: int) -> None:
+        """Take a user from a function; with the last, it is worked out no more."""
+        function = self._functions[number]
+        assert function is not None, "a function in use"
+        self._users[function] -= 1
+        if not self._users[function]:
+            self._functions[number] = None
 
     def code(self, text: str) -> int:
         """The code of a string; a new one when it has none."""
@@ -122,13 +152,39 @@ class Interner(Texts):
         self.data = np.zeros(256, np.uint8)
         for text, code in self._codes.items():
             self._write(code, text)
+        self._note(list(self._codes.values()), list(self._codes))
 
     def _add(self, fresh: Sequence[str]) -> Sequence[int]:
         codes = super()._add(fresh)
         self._codes.update(zip(fresh, codes, strict=True))
         for code, text in zip(codes, fresh, strict=True):
             self._write(code, text)
+        self._note(codes, fresh)
         return codes
+
+    def _note(self, codes: Sequence[int], texts: Sequence[str]) -> None:
+        """Work out all functions in use for strings that have come."""
+        if self._users:
+            numbers = [number for number, one in enumerate(self._functions) if one is not None]
+            self._work_out(numbers, codes, texts)
+
+    def _work_out(self, numbers: Sequence[int], codes: Sequence[int], texts: Sequence[str]) -> None:
+        for number in numbers:
+            function = self._functions[number]
+            assert function is not None
+            results = results_of(function, texts)
+            if function.pattern is None:  # the text in lower case may be a new string itself
+                words = self.codes([str(result) for result in results])
+            else:
+                words = np.array([-1 if one is None else int(one) for one in results], np.int64)
+            self._table[number, codes] = words
+
+    def _lay_out(self) -> None:
+        """Give the results room for all functions and all codes."""
+        old, table = self._table, np.full((len(self._functions), len(self.extents) // 2), -1)
+        table[: old.shape[0], : old.shape[1]] = old
+        self._table = table
+        self.results = table.reshape(-1) if table.size else np.zeros(1, np.int64)
 
     def _write(self, code: int, text: str) -> None:
         encoded = text.encode()
@@ -137,6 +193,7 @@ class Interner(Texts):
             self.data = grown(self.data, max(end, 2 * len(self.data)))
         if 2 * code + 1 >= len(self.extents):
             self.extents = grown(self.extents, 2 * max(code + 1, len(self.extents)))
+            self._lay_out()
         self.data[self._top : end] = np.frombuffer(encoded, np.uint8)
         self.extents[2 * code] = self._top
         self.extents[2 * code + 1] = end

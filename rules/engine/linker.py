@@ -48,6 +48,7 @@ class LinkedRule:
     values: tuple[int, int]
     private: tuple[int, int]
     texts: tuple[int, ...]
+    functions: tuple[int, ...]  # of strings
     holds: tuple[int, ...]  # how long the rule may look back in each access
     uses: tuple[int, ...]  # accesses, once a step
     automaton: LinkedAutomaton | None
@@ -163,6 +164,7 @@ class Linker:
             (value_block, len(values)),
             (private_block, len(private) + 1),
             tuple(assembler.texts),
+            tuple(assembler.functions),
             self._lookbacks.add(number, source, reaches),
             tuple(uses),
             automaton,
@@ -229,6 +231,8 @@ class Linker:
         column = int(self.rules.array[linked.number]["column"])
         self._unchain(linked.number, column)
         self._lookbacks.remove(linked.number, linked.holds)
+        for function in linked.functions:
+            self._strings.drop(function)
         tables.drop_column(linked.plan.terminator)
         gone = tuple(access for access in linked.uses if tables.drop_access(access))
         if linked.automaton is not None:

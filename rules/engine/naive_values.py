@@ -37,12 +37,14 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Operator,
     Or,
     Slot,
     Window,
     Within,
 )
+from rules.texts import result_of
 
 Numbers: TypeAlias = Sequence[Any]
 
@@ -132,7 +134,7 @@ def value_of(expression: Expression, scope: Scope) -> Value | None:
             if isinstance(expression, Compare):
                 return _COMPARISONS[expression.comparison](left, right)
             return _calculate(expression.operator, left, right, expression.kind)
-        case Negative() | Convert() | Not():
+        case Negative() | Convert() | Not() | OfText():
             operand = value_of(expression.operand, scope)
             return None if operand is None else _apply(expression, operand)
         case And() | Or():
@@ -160,9 +162,11 @@ def attribute_of(event: Occurrence, attribute: int) -> Value | None:
     return event.values[attribute]
 
 
-def _apply(expression: Negative | Convert | Not, operand: Any) -> Value | None:
+def _apply(expression: Negative | Convert | Not | OfText, operand: Any) -> Value | None:
     if isinstance(expression, Not):
         return not operand
+    if isinstance(expression, OfText):
+        return result_of(expression.function)(operand)
     if isinstance(expression, Convert):
         return float(operand)
     return _checked(-operand, expression.kind)
@@ -211,9 +215,10 @@ _COMPARISONS: Mapping[Comparison, Callable[[Any, Any], bool]] = {
 def _aggregate(aggregate: Aggregate, scope: Scope) -> Value | None:
     """An aggregate over the events in its window, those of the match included (S8)."""
     events = fitting(aggregate, scope)
-    if aggregate.attribute is None:
+    if aggregate.value is None:
         return len(events)
-    values = [attribute_of(event, aggregate.attribute) for event in events]
+    found = (value_of(aggregate.value, replace(scope, candidate=event)) for event in events)
+    values = [value for value in found if value is not None]
     result = _FUNCTIONS[aggregate.function](values)
     if result is None or isinstance(result, str):
         return result

@@ -10,9 +10,9 @@ calls cost more than what is done with them.
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Callable, Sequence
+from operator import is_
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -78,7 +78,7 @@ class Pending:
     def _use(self, arrays: Arrays) -> None:
         self._arrays = arrays
         arrays["asked"] = self._writer.asked
-        self._shown: tuple[object, ...] = (None,) * 5
+        self._shown: tuple[object, ...] = (None,) * 6
         self._counters = arrays.counters
         self._counters[layout.LEAST], self._counters[layout.GREATEST] = TIME_MAX, TIME_MIN
         self._counters[layout.FLOOR], self._counters[layout.UNTIL] = TIME_MIN, TIME_MAX
@@ -290,16 +290,17 @@ class Pending:
     def show(self) -> None:
         """Let the kernels see what may have been replaced since."""
         writer, shown = self._writer, self._shown
-        hashes, seen, explicit = writer.sources.hashes, self.repeats.table, self.repeats.explicit
-        extents, data = writer.strings.extents, writer.strings.data
-        showing = hashes, seen, explicit, extents, data
-        if all(map(operator.is_, shown, showing)):
+        strings, explicit = writer.strings, self.repeats.explicit
+        hashes, seen = writer.sources.hashes, self.repeats.table
+        now = (hashes, seen, explicit, strings.extents, strings.data, strings.results)
+        if all(map(is_, shown, now)):
             return
         arrays = self._arrays
         arrays["source_hashes"], arrays["source_ranks"] = hashes, writer.sources.ranks
-        arrays["seen"], arrays["strings"], arrays["string_bytes"] = seen, extents, data
+        arrays["seen"], arrays["text_results"] = seen, strings.results
         arrays["held"], arrays["known"] = explicit.held, explicit.known
-        self._shown = showing
+        arrays["strings"], arrays["string_bytes"] = strings.extents, strings.data
+        self._shown = now
 
     def let_arrive(
         self, floor: int, mark_of: Callable[[int], int] | None, until: int = TIME_MAX

@@ -95,7 +95,7 @@ class StepRecords:
             "program": assembler.condition(step.program),
             "function": FUNCTIONS[step.function],
             "offset": -1 if step.attribute is None else layout.offset_of(step.attribute),
-            "kind_of_value": _KINDS[step.attribute_kind],
+            "kind_of_value": _KINDS[step.value_kind],
         }
         if step.access is None:
             return fields

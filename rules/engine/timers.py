@@ -28,6 +28,7 @@ from rules.terms import (
     Expression,
     Negative,
     Not,
+    OfText,
     Or,
 )
 
@@ -88,11 +89,12 @@ def _fields_in(expression: Expression) -> frozenset[str]:
             return frozenset({TIMER.names[attribute]}) if is_field else frozenset()
         case Arithmetic() | Compare():
             return _fields_in(expression.left) | _fields_in(expression.right)
-        case Negative() | Convert() | Not():
+        case Negative() | Convert() | Not() | OfText():
             return _fields_in(expression.operand)
         case And() | Or():
             return frozenset().union(*map(_fields_in, expression.operands))
         case Aggregate():
-            return frozenset().union(*map(_fields_in, expression.conditions))
+            value = () if expression.value is None else (expression.value,)
+            return frozenset().union(*map(_fields_in, (*expression.conditions, *value)))
         case _:
             return frozenset()

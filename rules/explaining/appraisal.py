@@ -21,10 +21,12 @@ from rules.terms import (
     Expression,
     Literal,
     Negative,
+    OfText,
     Operator,
     Slot,
     operands_of,
 )
+from rules.texts import TEXT_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class Appraisal:
         match expression:
             case AttributeOf():
                 return f"{text} is null"
+            case OfText():
+                return f"{text} looks in a text of more than {TEXT_MAX} characters"
             case Aggregate() if not fitting(expression, scope):
                 return f"{expression.function.value} of no events"
             case Arithmetic(Operator.DIVIDE | Operator.MODULO, _, right):
@@ -115,7 +119,7 @@ def _parts(condition: Expression) -> Iterator[Expression]:
             return  # the condition says it
         case AttributeOf() | Slot() | Aggregate():
             yield condition
-        case Arithmetic() | Negative():
+        case Arithmetic() | Negative() | OfText():
             yield condition
             for operand in operands_of(condition):
                 yield from _parts(operand)

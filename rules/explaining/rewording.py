@@ -8,11 +8,13 @@ chains are written link by link, as the engines look at them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 
-from matcher.model import OPTIONAL, EventType
+from matcher.model import OPTIONAL, EventType, Kind
+from matcher.spelling import PLAIN, spelled
 from matcher.times import seconds_text
 from rules import terms
 from rules.pattern import Clause, Constraint, Let, Negated, Rule, Selected, Timed
@@ -33,8 +35,10 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Or,
     Slot,
+    TextFunction,
     Window,
     Within,
     name_of,
@@ -42,6 +46,8 @@ from rules.terms import (
 
 _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "h"), (60_000_000, "min"))
 
+_NUMBERED = re.compile(rf"{PLAIN}#\d+")
+"""The name of an event that shares its type with others and has no name of its own."""
 NOBODY = -2
 """No event: the number of the event whose parentheses enclose a constraint."""
 
@@ -84,7 +90,7 @@ class Rewording:
     def value(self, place: int) -> str:
         """The item of ``where`` that gives the attribute at ``place`` its value."""
         value = print_expression(self._expression(self.rule.values[place], NOBODY, None))
-        return f"{self.rule.defines.names[place]} = {value}"
+        return f"{spelled(self.rule.defines.names[place])} = {value}"
 
     def expression(
         self, expression: Expression, inner: int = NOBODY, type_: EventType | None = None
@@ -125,7 +131,8 @@ class Rewording:
         return words._event(clause.type, clause.conditions, place)
 
     def _name(self, number: int) -> ast.Name:
-        return ast.Name(self.rule.event_names[number])
+        name = self.rule.event_names[number]
+        return ast.Name(name, is_made_up=_NUMBERED.fullmatch(name) is not None)
 
     def _window(self, window: Window) -> ast.Window:
         if isinstance(window, Between):
@@ -168,9 +175,15 @@ class Rewording:
                 return ast.Not(again(operand))
             case Choice(_, value):
                 return again(value)
+            case OfText(TextFunction(None), operand):
+                return ast.Lowered(again(operand))
+            case OfText(TextFunction(pattern), operand):
+                return ast.Matching(again(operand), ast.Literal(str(pattern), Kind.STRING))
             case And(operands):
                 return ast.And(tuple(map(again, operands)))
-            case Or(operands):
+            case Or(operands, is_list):
+                if is_list:
+                    return ast.Membership(*_listed(list(map(again, operands))))
                 return ast.Or(tuple(map(again, operands)))
             case Aggregate():
                 return self._aggregate(expression)
@@ -188,13 +201,12 @@ class Rewording:
         return ast.Attribute(event, ast.Name(name))
 
     def _aggregate(self, aggregate: Aggregate) -> ast.Aggregate:
-        attribute = aggregate.attribute
-        return ast.Aggregate(
-            aggregate.function,
-            self._event(aggregate.type, aggregate.conditions, CANDIDATE),
-            None if attribute is None else ast.Name(name_of(aggregate.type, attribute)),
-            self._window(aggregate.window),
-        )
+        event = self._event(aggregate.type, aggregate.conditions, CANDIDATE)
+        argument: ast.Event | ast.Expression = event
+        if aggregate.value is not None:
+            value = self._expression(aggregate.value, CANDIDATE, aggregate.type)
+            argument = ast.with_event(value, event)
+        return ast.Aggregate(aggregate.function, argument, self._window(aggregate.window))
 
 
 def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:
@@ -202,6 +214,12 @@ def _either(events: Sequence[ast.Event]) -> ast.Event | ast.Either:
         return events[0]
     nameless = tuple(replace(event, alias=None) for event in events)
     return ast.Either(nameless, events[0].alias)
+
+
+def _listed(pairs: Sequence[ast.Expression]) -> tuple[ast.Expression, tuple[ast.Expression, ...]]:
+    """What is looked for, and in which list, of the comparisons that this stands for."""
+    compared = [one for one in pairs if isinstance(one, ast.Compared)]
+    return compared[0].operands[0], tuple(one.operands[1] for one in compared)
 
 
 def _equal(left: ast.Expression, right: ast.Expression) -> ast.Compared:

@@ -35,9 +35,11 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Operator,
     Or,
 )
+from rules.texts import results_of
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _INT_MIN = -(2**63)
@@ -147,6 +149,20 @@ def _convert(node: Convert, batch: EventBatch) -> Values:
     return Values(operand.values.astype(np.float64), operand.defined)
 
 
+def _of_text(node: OfText, batch: EventBatch) -> Values:
+    """A function of a string, once for each distinct one (Rule 3)."""
+    operand = _evaluate(node.operand, batch)
+    texts: StringColumn = operand.values
+    if len(texts.values) > len(texts.codes):
+        texts = texts.compact()
+    results = results_of(node.function, texts.values)
+    if node.kind is Kind.STRING:
+        return Values(StringColumn(texts.codes, tuple(map(str, results))), operand.defined)
+    known = np.array([result is not None for result in results], np.bool_)[texts.codes]
+    found = np.array([result is True for result in results], np.bool_)[texts.codes]
+    return Values(found, _both(operand.defined, known))
+
+
 def _both(first: Bools | None, second: Bools | None) -> Bools | None:
     if first is None or second is None:
         return second if first is None else first
@@ -254,5 +270,6 @@ _EVALUATORS: Mapping[type, Callable[[Any, EventBatch], Values]] = {
     Arithmetic: _arithmetic,
     Negative: _negative,
     Convert: _convert,
+    OfText: _of_text,
     Compare: _compare,
 }

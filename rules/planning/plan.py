@@ -125,8 +125,8 @@ class Step:
     access, probes and residue together are what ``conditions`` say. ``rivals`` of FIRST and LAST
     are selections like it in other types, whose candidates count for ``rank`` too (X2).
     NEGATE: the same without policy. TIMED: ``event``, ``span``. TEST: ``residue``.
-    LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute``,
-    ``attribute_kind``, access and span as above.
+    LET: ``slot``, ``program``. AGGREGATE: ``slot``, ``function``, ``attribute`` or ``program`` of
+    what is aggregated (neither: events are counted), ``value_kind``, access and span as above.
     """
 
     kind: StepKind
@@ -144,7 +144,7 @@ class Step:
     program: Program = TRUE
     function: Function = Function.COUNT
     attribute: int | None = None
-    attribute_kind: Kind = Kind.INT
+    value_kind: Kind = Kind.INT
     conditions: tuple[Expression, ...] = ()
     rivals: tuple[Step, ...] = ()
 

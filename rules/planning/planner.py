@@ -41,7 +41,6 @@ from rules.terms import (
     Window,
     Within,
     has_aggregates,
-    kind_of,
     nodes_of,
     rewritten,
 )
@@ -228,13 +227,19 @@ class _Compiler:
                 CANDIDATE,
                 slot=slot,
                 function=node.function,
-                attribute=node.attribute,
-                attribute_kind=Kind.INT
-                if node.attribute is None
-                else kind_of(node.type, node.attribute),
+                **_aggregated(node.value),
             )
         )
         return Slot(slot, node.kind)
+
+
+def _aggregated(value: Expression | None) -> dict[str, Any]:
+    """The fields of a step that say what is aggregated: an attribute, or a program's value."""
+    if value is None:
+        return {}
+    if isinstance(value, AttributeOf) and value.event == CANDIDATE:
+        return {"attribute": value.attribute, "value_kind": value.kind}
+    return {"program": program(value), "value_kind": value.kind}
 
 
 # --- the order of steps ----------------------------------------------------------------------
@@ -356,7 +361,7 @@ def _bound(known: Known | None) -> Bound | None:
 
 def _reads(step: Step, event: int, slots: set[int]) -> bool:
     """Whether an aggregate step reads an attribute of ``event``, or one of ``slots``."""
-    programs = [step.residue, *(probe.program for probe in step.probes)]
+    programs = [step.residue, step.program, *(probe.program for probe in step.probes)]
     return any(
         (instruction.op is Op.LOAD and instruction.event == frame_place(event))
         or (instruction.op is Op.SLOT and instruction.offset in slots)

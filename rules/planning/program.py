@@ -25,9 +25,11 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Operator,
     Or,
     Slot,
+    TextFunction,
 )
 
 
@@ -60,6 +62,7 @@ class Op(enum.IntEnum):
     AND = 23  # of the top ``offset`` values
     OR = 24
     CHOOSE = 25  # of the top three: the second where the first is true, else the third
+    TEXT = 26  # a function of a string
 
 
 COMPARISONS: dict[Comparison, int] = {comparison: n for n, comparison in enumerate(Comparison)}
@@ -90,12 +93,15 @@ _COMPARE = {
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction; ``value`` is a constant whose string is still text."""
+    """One instruction; ``value`` is a constant whose string is still text, ``function`` that of
+    TEXT.
+    """
 
     op: Op
     event: int = 0
     offset: int = 0
     value: Value = 0
+    function: TextFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,10 @@ def _emit(node: Expression, code: list[Instruction]) -> int:
         case Not():
             depth = _emit(node.operand, code)
             code.append(Instruction(Op.NOT))
+            return depth
+        case OfText():
+            depth = _emit(node.operand, code)
+            code.append(Instruction(Op.TEXT, function=node.function))
             return depth
         case Arithmetic():
             return _emit_arithmetic(node, code)

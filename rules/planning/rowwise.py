@@ -25,9 +25,11 @@ from rules.terms import (
     Literal,
     Negative,
     Not,
+    OfText,
     Operator,
     Or,
 )
+from rules.texts import result_of
 
 Row: TypeAlias = Sequence[Any]
 """The values of an event's attributes, in the schema's order."""
@@ -70,6 +72,10 @@ def _not(node: Not) -> Evaluate:
 
 def _convert(node: Convert) -> Evaluate:
     return _of_one(float, node.operand)
+
+
+def _of_text(node: OfText) -> Evaluate:
+    return _of_one(result_of(node.function), node.operand)
 
 
 def _negative(node: Negative) -> Evaluate:
@@ -186,5 +192,6 @@ _COMPILERS: Mapping[type, Callable[[Any], Evaluate]] = {
     Arithmetic: _arithmetic,
     Negative: _negative,
     Convert: _convert,
+    OfText: _of_text,
     Compare: _compare,
 }

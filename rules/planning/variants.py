@@ -141,6 +141,7 @@ class _Variant:
                 return replace(
                     expression,
                     conditions=tuple(map(self._renumbered, expression.conditions)),
+                    value=None if expression.value is None else self._renumbered(expression.value),
                     window=self._window(expression.window),
                 )
             case _:

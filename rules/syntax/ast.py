@@ -10,7 +10,7 @@ Names keep their own places (:class:`Name`), since they are what the checker poi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from matcher.model import Kind, Value
@@ -24,10 +24,11 @@ NOWHERE = Span(0, 0, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A word chosen by the author, at its place."""
+    """A word chosen by the author, at its place; or one that is made up to be shown, ``Temp#2``."""
 
     text: str
     span: Span = field(default=NOWHERE, compare=False)
+    is_made_up: bool = field(default=False, compare=False)
 
 
 # --- expressions -----------------------------------------------------------------------------
@@ -127,14 +128,70 @@ class Or:
 
 
 @dataclass(frozen=True, slots=True)
+class Membership:
+    """``operand in (option, option)``: one option or more."""
+
+    operand: Expression
+    options: tuple[Expression, ...]
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """``operand matches "pattern"``."""
+
+    operand: Expression
+    pattern: Literal
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """``lower(operand)``."""
+
+    operand: Expression
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OfEvent:
+    """``event.name`` inside an aggregate, where the event that it ranges over is written out."""
+
+    event: Event
+    name: Name
+    span: Span = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Aggregate:
-    """``function(event.attribute window)``, in either of its two forms."""
+    """``function(argument window)``, in either of its two forms. The argument is an event, or an
+    expression of its attributes in which it stands once (:class:`OfEvent`).
+    """
 
     function: Function
-    event: Event
-    attribute: Name | None
+    argument: Event | Expression
     window: Window
     span: Span = field(default=NOWHERE, compare=False)
+
+    @property
+    def event(self) -> Event:
+        """The event that it ranges over."""
+        return self.events[0]
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The events that are written out in the argument: one, where the rule is right."""
+        if isinstance(self.argument, Event):
+            return (self.argument,)
+        found: list[Event] = []
+        nodes: list[Node] = [self.argument]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, OfEvent):
+                found.append(node.event)
+            else:
+                nodes.extend(reversed(tuple(children(node))))
+        return tuple(found)
 
 
 Expression: TypeAlias = (
@@ -149,6 +206,10 @@ Expression: TypeAlias = (
     | Not
     | And
     | Or
+    | Membership
+    | Matching
+    | Lowered
+    | OfEvent
     | Aggregate
 )
 
@@ -310,6 +371,27 @@ class Rule:
 Statement: TypeAlias = Schema | Rule
 
 
+def with_event(value: Expression, event: Event) -> Expression:
+    """What is aggregated, with the event written out where its first attribute is named."""
+    return _with_event(value, event)[0]
+
+
+def _with_event(node: Expression, event: Event) -> tuple[Expression, bool]:
+    """The same, and whether one was."""
+    if isinstance(node, Attribute) and node.event is None:
+        return OfEvent(event, node.name), True
+    if isinstance(node, Arithmetic):
+        left, found = _with_event(node.left, event)
+        if found:
+            return replace(node, left=left), True
+        right, found = _with_event(node.right, event)
+        return replace(node, right=right), found
+    if isinstance(node, Negative | Lowered):
+        operand, found = _with_event(node.operand, event)
+        return replace(node, operand=operand), found
+    return node, False
+
+
 def alternatives_of(event: Event | Either) -> tuple[Event, ...]:
     """The events of which one occurs: the event itself, where nothing else is said."""
     return event.events if isinstance(event, Either) else (event,)
@@ -387,8 +469,8 @@ _PLAIN = frozenset(
     {
         "Span",
         "str",
-        "int",
         "bool",
+        "int",
         "Value",
         "Kind",
         "Kind | None",

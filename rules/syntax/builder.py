@@ -150,6 +150,22 @@ class Builder:
         found = self.is_null(parts)
         return ast.Not(found, found.span)
 
+    def membership(self, parts: Sequence[Any]) -> ast.Expression:
+        operand, negation, _, *options, end = parts
+        span = operand.span.to(end.span)
+        found = ast.Membership(operand, tuple(options), span)
+        return found if negation is None else ast.Not(found, span)
+
+    def matching(self, parts: Sequence[Any]) -> ast.Expression:
+        operand, negation, _, pattern = parts
+        span = operand.span.to(pattern.span)
+        found = ast.Matching(operand, self.string([pattern]), span)
+        return found if negation is None else ast.Not(found, span)
+
+    def lowered(self, parts: Sequence[Any]) -> ast.Lowered:
+        word, operand, end = parts
+        return ast.Lowered(operand, word.span.to(end.span))
+
     def arithmetic(self, parts: Sequence[Any]) -> ast.Arithmetic:
         left, operator, right = parts
         return ast.Arithmetic(OPERATORS[operator.text], left, right, left.span.to(right.span))
@@ -190,12 +206,16 @@ class Builder:
         return ast.Attribute(event, name, event.span.to(name.span))
 
     def aggregate_closed(self, parts: Sequence[Any]) -> ast.Aggregate:
-        function, event, attribute, window, end = parts
-        return _aggregate(function, event, attribute, window, end)
+        function, argument, window, end = parts
+        return _aggregate(function, argument, window, end)
 
     def aggregate_open(self, parts: Sequence[Any]) -> ast.Aggregate:
-        function, event, attribute, _, window = parts
-        return _aggregate(function, event, attribute, window, window)
+        function, argument, _, window = parts
+        return _aggregate(function, argument, window, window)
+
+    def of_event(self, parts: Sequence[Any]) -> ast.OfEvent:
+        event, name = parts
+        return ast.OfEvent(event, name, event.span.to(name.span))
 
     def parenthesised(self, parts: Sequence[Any]) -> ast.Expression:
         expression: ast.Expression = parts[0]
@@ -203,15 +223,11 @@ class Builder:
 
 
 def _name(token: Token) -> ast.Name:
-    return ast.Name(token.text, token.span)
+    return ast.Name(token.value, token.span)
 
 
 def _aggregate(
-    function: Token,
-    event: ast.Event,
-    attribute: ast.Name | None,
-    window: ast.Window,
-    end: Any,
+    function: Token, argument: ast.Event | ast.Expression, window: ast.Window, end: Any
 ) -> ast.Aggregate:
     which = FUNCTIONS[function.text.lower()]
-    return ast.Aggregate(which, event, attribute, window, function.span.to(end.span))
+    return ast.Aggregate(which, argument, window, function.span.to(end.span))

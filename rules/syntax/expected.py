@@ -107,7 +107,9 @@ def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
     wanted = []
     if "EACH" in expected:
         wanted.append('an event with "each", "first", "last" or "not"')
-    if expected & _OPERANDS:
+    if expected & _OPERANDS == {"STRING"}:
+        wanted.append('a pattern, a string like "^a.*"')
+    elif expected & _OPERANDS:
         wanted.append("an expression")
     elif "NAME" in expected:
         wanted.append(_AFTER.get(before) or _AFTER.get(before[-1:], "a name"))
@@ -115,6 +117,8 @@ def _wanted(before: tuple[str, ...], expected: frozenset[str]) -> list[str]:
         wanted.append("an operator")
     elif "EQUAL" in expected:
         wanted.append('"="')
+    elif "IN" in expected:
+        wanted.extend(['"in"', '"matches"'])
     if not expected & _OPERANDS:  # a duration, or a parenthesis, is an expression like any other
         wanted.extend(text for kind, text in _DESCRIBED.items() if kind in expected)
         wanted.extend(['"("'] if "_LPAR" in expected else ())

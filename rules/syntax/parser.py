@@ -127,7 +127,8 @@ def _type_of(statement: Sequence[Token]) -> str | None:
     """The type that a broken statement was to declare or define, as far as one can tell."""
     for before, token in itertools.pairwise(statement):
         if before.type in ("EVENT", "DEFINE") and token.type == "NAME":
-            return token.text
+            name: str = token.value
+            return name
     return None
 
 

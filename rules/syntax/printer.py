@@ -12,8 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from matcher.model import OPTIONAL
+from matcher.spelling import quoted, spelled
 from rules.pattern import Policy
 from rules.syntax import ast
+from rules.syntax.tokens import FUNCTIONS
 from rules.terms import Operator
 
 _UNITS = (
@@ -55,21 +57,21 @@ def print_statement(statement: ast.Statement) -> str:
     """A schema or a rule, without a line end after it."""
     if isinstance(statement, ast.Rule):
         return print_rule(statement)
-    return f"event {statement.type.text}({_declared(statement.attributes)})"
+    return f"event {_name(statement.type)}({_declared(statement.attributes)})"
 
 
 def print_rule(rule: ast.Rule) -> str:
     """A rule, one clause a line."""
-    name = "" if rule.name is None else f"rule {rule.name.text}:\n"
+    name = "" if rule.name is None else f"rule {_name(rule.name)}:\n"
     lines = [
-        f"{name}define {rule.type.text}({_declared(rule.attributes)})",
+        f"{name}define {_name(rule.type)}({_declared(rule.attributes)})",
         " and\n     ".join((f"from {_pattern(rule.terminator)}", *map(print_clause, rule.clauses))),
     ]
     if rule.where:
-        values = (f"{item.name.text} = {_item(item.value)}" for item in rule.where)
+        values = (f"{_name(item.name)} = {_item(item.value)}" for item in rule.where)
         lines.append(f"where {', '.join(values)}")
     if rule.consuming:
-        lines.append(f"consuming {', '.join(name.text for name in rule.consuming)}")
+        lines.append(f"consuming {', '.join(_name(name) for name in rule.consuming)}")
     return "\n".join(lines)
 
 
@@ -87,10 +89,13 @@ def print_together(together: ast.Together) -> str:
 
 def print_event(event: ast.Event | ast.Either) -> str:
     """An event with its conditions, or several with "or" between them."""
-    alias = "" if event.alias is None else f" as {event.alias.text}"
+    alias = "" if event.alias is None else f" as {_name(event.alias)}"
     if isinstance(event, ast.Either):
         return f"{' or '.join(map(print_event, event.events))}{alias}"
-    return f"{event.type.text}({', '.join(map(_item, event.conditions))}){alias}"
+    # A function would be read else: lower(...) in an aggregate, say.
+    type_ = quoted(event.type.text) if event.type.text.lower() == "lower" else None
+    conditions = ", ".join(map(_item, event.conditions))
+    return f"{type_ or _name(event.type)}({conditions}){alias}"
 
 
 def print_clause(clause: ast.Clause) -> str:
@@ -101,7 +106,7 @@ def print_clause(clause: ast.Clause) -> str:
         case ast.Negated():
             return f"not {print_event(clause.event)} {print_window(clause.window)}"
         case ast.Timed():
-            return f"{clause.event.text} {print_window(clause.window)}"
+            return f"{_name(clause.event)} {print_window(clause.window)}"
         case ast.Constraint():
             return _item(clause.item)
 
@@ -109,8 +114,12 @@ def print_clause(clause: ast.Clause) -> str:
 def print_window(window: ast.Window) -> str:
     """Either form of window."""
     if isinstance(window, ast.Between):
-        return f"between {window.first.text} and {window.second.text}"
-    return f"within {print_duration(window.duration)} from {window.anchor.text}"
+        return f"between {_name(window.first)} and {_name(window.second)}"
+    return f"within {print_duration(window.duration)} from {_name(window.anchor)}"
+
+
+def _name(name: ast.Name) -> str:
+    return name.text if name.is_made_up else spelled(name.text)
 
 
 def print_duration(microseconds: int) -> str:
@@ -129,9 +138,9 @@ def print_expression(node: ast.Expression) -> str:
 
 def _declared(attributes: tuple[ast.Declared, ...]) -> str:
     return ", ".join(
-        item.name.text
+        _name(item.name)
         if item.kind is None
-        else f"{item.name.text}: {item.kind.value}{OPTIONAL if item.optional else ''}"
+        else f"{_name(item.name)}: {item.kind.value}{OPTIONAL if item.optional else ''}"
         for item in attributes
     )
 
@@ -169,8 +178,8 @@ def _parameter(node: ast.Parameter) -> tuple[int, str]:
 
 
 def _attribute(node: ast.Attribute) -> tuple[int, str]:
-    event = "" if node.event is None else f"{node.event.text}."
-    return _PRIMARY, f"{event}{node.name.text}"
+    event = "" if node.event is None else f"{_name(node.event)}."
+    return _PRIMARY, f"{event}{_name(node.name)}"
 
 
 def _arithmetic(node: ast.Arithmetic) -> tuple[int, str]:
@@ -207,10 +216,30 @@ def _or(node: ast.Or) -> tuple[int, str]:
     return _OR, " or ".join(_expression(operand, _OR + 1) for operand in node.operands)
 
 
+def _membership(node: ast.Membership) -> tuple[int, str]:
+    operand, *options = (_expression(one, _SUM) for one in (node.operand, *node.options))
+    return _COMPARED, f"{operand} in ({', '.join(options)})"
+
+
+def _matching(node: ast.Matching) -> tuple[int, str]:
+    return _COMPARED, f"{_expression(node.operand, _SUM)} matches {_literal(node.pattern)[1]}"
+
+
+def _lowered(node: ast.Lowered) -> tuple[int, str]:
+    return _PRIMARY, f"lower({_expression(node.operand, _SUM)})"
+
+
+def _of_event(node: ast.OfEvent) -> tuple[int, str]:
+    said, type_ = print_event(node.event), node.event.type.text
+    if type_.lower() in FUNCTIONS:  # a function would be read behind an operator
+        said = quoted(type_) + said.removeprefix(type_)
+    return _PRIMARY, f"{said}.{_name(node.name)}"
+
+
 def _aggregate(node: ast.Aggregate) -> tuple[int, str]:
-    attribute = "" if node.attribute is None else f".{node.attribute.text}"
-    event, window = print_event(node.event), print_window(node.window)
-    return _PRIMARY, f"{node.function.value}({event}{attribute} {window})"
+    argument = node.argument
+    said = print_event(argument) if isinstance(argument, ast.Event) else _expression(argument, _SUM)
+    return _PRIMARY, f"{node.function.value}({said} {print_window(node.window)})"
 
 
 _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
@@ -225,5 +254,9 @@ _PRINTERS: Mapping[type, Callable[[Any], tuple[int, str]]] = {
     ast.Not: _not,
     ast.And: _and,
     ast.Or: _or,
+    ast.Membership: _membership,
+    ast.Matching: _matching,
+    ast.Lowered: _lowered,
+    ast.OfEvent: _of_event,
     ast.Aggregate: _aggregate,
 }

@@ -1,11 +1,11 @@
 """From text to tokens; which words are words of the language is decided here (tesla.md section 2).
 
-Rule 1: the reserved words are keywords everywhere, in any case. Every other word of the language
-is recognised by its neighbours and is a name elsewhere: ``each`` only between ``and`` and
-``TYPE (``, ``all`` only between ``from`` and ``TYPE (``, a function only before ``(`` where no
-event type can stand, ``prefix`` only after an operand, ``event`` only before ``NAME (`` outside
-parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number,
-a type of an attribute only after ``NAME :``, ``is`` only before ``null`` or ``not null``, and these
+Rule 1: the reserved words are keywords everywhere, in any case. Every other word of the language is
+recognised by its neighbours and is a name elsewhere: ``each`` only between ``and`` and ``TYPE (``,
+``all`` only between ``from`` and ``TYPE (``, a function only before ``(`` where no event type can
+stand, ``prefix`` and ``in`` only after an operand, ``event`` only before ``NAME (`` outside
+parentheses, ``rule`` only before ``NAME :``, ``as`` only after ``)``, a unit only after a number, a
+type of an attribute only after ``NAME :``, ``is`` only before ``null`` or ``not null``, and these
 only there. So the grammar proper is LALR(1) and has no words to
 disentangle. A mistake right behind such a word must be told where it is, not at the word: so where
 no name could stand anyway, a word of the language is one whatever follows. In ``event a.b(x: int)``
@@ -67,6 +67,8 @@ _MEANT_UNITS: Mapping[str, str] = {
 _ALL_UNITS = "units are us, ms, s, min, h and day"
 FUNCTIONS = frozenset({"avg", "sum", "count", "min", "max", "stddev"})
 _TEXTUAL = frozenset({"prefix", "suffix", "contains"})
+_TESTS: Mapping[str, str] = {"in": "IN", "matches": "MATCHES"}
+"""Words behind an operand, or behind ``not`` behind one, and their types."""
 
 _OPERAND_ENDS = frozenset(
     {"NAME", "NUMBER", "DURATION", "STRING", "PARAMETER", "TRUE", "FALSE", "RPAR"}
@@ -289,8 +291,8 @@ class _Recognition:
             return "NAME"
         if previous == "_LPAR" and len(result) > 1 and result[-2].type == "FUNCTION":
             return "NAME"
-        if previous == "NOT" and self._opened_events(place) % 2:
-            return "NAME"
+        if previous == "NOT" and not self._holds_event(place + 1):
+            return "NAME" if self._opened_events(place) % 2 else "FUNCTION"
         return "FUNCTION"
 
     def _opened_events(self, place: int) -> int:
@@ -320,6 +322,59 @@ class _Recognition:
         before = [token.type for token in self.result[-2:]]
         return "NULL" if before[-1:] == ["IS"] or before == ["IS", "NOT"] else "NAME"
 
+    def _test(self, place: int, word: str) -> str:
+        last = [token.type for token in self.result[-2:]]
+        if last[-1:] == ["NOT"]:
+            last.pop()
+        return _TESTS[word] if last and last[-1] in _OPERAND_ENDS else "NAME"
+
+    def _lower(self, place: int, word: str) -> str:
+        """``lower (`` is the function where no type of that name can stand."""
+        if self._ahead(place + 1).type != "_LPAR":
+            return "NAME"
+        last = [token.type for token in self.result[-2:]]
+        previous = last[-1] if last else ""
+        if previous in _TYPE_FOLLOWS or (previous in _EVENT_FOLLOWS and not self.depth):
+            return "NAME"
+        if last == ["FUNCTION", "_LPAR"]:  # Min(lower(A().name) ...), Count(lower(x = 1) ...)
+            return "LOWER" if self._holds_event(place + 1) else "NAME"
+        if previous == "NOT" and self._behind(place + 1).type in ("WITHIN", "BETWEEN"):
+            return "NAME"
+        return "LOWER"
+
+    def _holds_event(self, place: int) -> bool:
+        """Whether an event stands in the parenthesis that opens at ``place``, in no other function
+        there: then what is before it is a function of that event.
+        """
+        depth = 0
+        within: list[int] = []  # the depths at which other functions have opened
+        for number in range(place, len(self.tokens)):
+            type_ = self.tokens[number].type
+            if type_ == "_LPAR":
+                depth += 1
+            elif type_ == "RPAR":
+                depth -= 1
+                if not depth:
+                    return False
+                if within and within[-1] == depth:
+                    within.pop()
+            elif self._opens_event(number):
+                word = self.tokens[number].text.lower()
+                if word in FUNCTIONS:
+                    within.append(depth)
+                elif word != "lower" and not within:
+                    return True
+        return False
+
+    def _behind(self, place: int) -> Token:
+        """The token behind the parenthesis that closes the one at ``place``."""
+        depth = 0
+        for number in range(place, len(self.tokens)):
+            depth += {"_LPAR": 1, "RPAR": -1}.get(self.tokens[number].type, 0)
+            if not depth:
+                return self._ahead(number + 1)
+        return _END
+
     def _event(self, place: int, word: str) -> str:
         declares = not self.depth and self._opens_event(place + 1)
         return "EVENT" if declares or self._begins(place) else "NAME"
@@ -342,6 +397,8 @@ _WORDS: Mapping[str, Callable[[_Recognition, int, str], str]] = {
     **dict.fromkeys(_TEXTUAL, _Recognition._operator),
     "is": _Recognition._is,
     "null": _Recognition._null,
+    **dict.fromkeys(_TESTS, _Recognition._test),
+    "lower": _Recognition._lower,
     "event": _Recognition._event,
     "rule": _Recognition._rule,
     "as": _Recognition._as,

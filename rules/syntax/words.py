@@ -12,9 +12,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from matcher.spelling import PLAIN
 from rules.errors import Problem, Span
 
 
@@ -73,7 +75,8 @@ SPELLINGS: Mapping[str, str] = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=",
 
 _BLANK = r"[ \t\r\n\f\ufeff]+ | \#[^\n]* | //[^\n]*"
 _PATTERNS: Mapping[str, str] = {
-    "name": r"[^\W\d]\w*",
+    "name": PLAIN,
+    "quoted": r"`[^`\n]*(?:``[^`\n]*)*`",
     "symbol": "<= | >= | <> | == | != | [-(),:;.+*/%=<>≠≤≥?]",
     "number": r"[0-9]+ (?:\.[0-9]+)? (?:[eE][+-]?[0-9]+)?",
     "parameter": r"\$[^\W\d]\w*",
@@ -152,6 +155,19 @@ def _name(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     return RESERVED.get(word.lower(), "NAME"), word
 
 
+def _quoted(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
+    """A name in backquotes: its text keeps them, so that it is no word of the language."""
+    name = word[1:-1].replace("``", "`")
+    if not name:
+        problems.append(Problem("a name of no characters", span))
+    if len(name) > NAME_MAX:
+        problems.append(Problem(f"a name of more than {NAME_MAX} characters", span))
+    wrong = next((one for one in name if unicodedata.category(one) in ("Cc", "Cs")), None)
+    if wrong is not None:
+        problems.append(Problem(f"character U+{ord(wrong):04X} in a name", span))
+    return "NAME", name
+
+
 def _symbol(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     return _SYMBOLS[word], SPELLINGS.get(word, word)
 
@@ -214,6 +230,8 @@ def _string_problem(word: str, span: Span) -> Problem:
 def _bad(word: str, span: Span, problems: list[Problem]) -> tuple[str, Any]:
     if word in "\"'":
         problems.append(Problem("a string that does not end on its line", span))
+    elif word == "`":
+        problems.append(Problem("a name in backquotes that does not end on its line", span))
     elif word == "$":
         problems.append(Problem("expected the name of a parameter after $, like $area", span))
     elif word.isprintable():
@@ -232,6 +250,7 @@ _MEANT: Mapping[str, str] = {
 }
 _READERS: Mapping[str, Callable[[str, Span, list[Problem]], tuple[str, Any]]] = {
     "name": _name,
+    "quoted": _quoted,
     "symbol": _symbol,
     "number": _number,
     "parameter": _parameter,

@@ -130,7 +130,10 @@ class ExpressionWriter:
                 "=", "!=", "<", "<=", ">", ">=", "prefix", "suffix", "contains"
             )
             other = self._one_of('""', f'"{self._one_of(*STRINGS)}"', *texts)
-            return f"{self._one_of(*texts)} {comparison} {other}"
+            text = self._one_of(*texts)
+            if self._chance(0.3):
+                return self._tested(text, other)
+            return f"{text} {comparison} {other}"
         if truths and self._chance(0.25):
             comparison = self._one_of("=", "!=")
             return f"{self._one_of(*truths)} {comparison} {self._one_of('true', 'false', *truths)}"
@@ -142,8 +145,20 @@ class ExpressionWriter:
         if self._chance(0.4):  # mostly true, so that enough rules fire
             return f"{left} {self._one_of('>= 0', '<= 3', '!= 2', '> (-1)', '< 9.5', '>= (-0.5)')}"
         right, _ = self._number(scope)
+        if self._chance(0.05):
+            return f"{left} {self._one_of('in', 'not in')} ({right}, 1, 2.5)"
         comparison = self._one_of("=", "!=", "<>", "<=", "<", "<=", ">", ">=", ">=")
         return f"{left} {comparison} {right}"
+
+    def _tested(self, text: str, other: str) -> str:
+        """A text in a list, in lower case, or one in which a pattern is found."""
+        pattern = self._one_of("", "a", "^a", "(?i)A|b$", "^.{0,2}$", "[^a]")
+        return self._one_of(
+            f'{text} {self._one_of("in", "not in")} ({other}, "{self._one_of(*STRINGS)}")',
+            f"lower({text}) {self._one_of('=', '!=', '<=', 'prefix')} lower({other})",
+            f'lower({text}) matches "{pattern}"',
+            f'{text} {self._one_of("matches", "not matches")} "{pattern}"',
+        )
 
     def _timing(self, scope: Scope) -> str:
         """A condition on when events occurred (X3)."""
@@ -215,11 +230,26 @@ class ExpressionWriter:
             conditions.append(self._condition(inner))
         function, attribute = self._function(schema, whole=whole, moment=moment)
         name = "" if attribute is None else f".{attribute}"
-        event = f"{schema.name}({', '.join(conditions)}){name}"
-        window = self._window()
-        text = self._one_of(f"{function}({event} {window})", f"{function}({event}) {window}")
+        argument = f"{schema.name}({', '.join(conditions)}){name}"
         kind = Kind.INT if attribute is None else _result(function, schema, attribute)
+        if attribute is not None and self._chance(0.3):
+            argument, kind = self._computed(scope, schema, argument, kind, whole=whole)
+        window = self._window()
+        text = self._one_of(f"{function}({argument} {window})", f"{function}({argument}) {window}")
         return text, kind
+
+    def _computed(
+        self, scope: Scope, schema: EventType, event: str, kind: Kind, *, whole: bool
+    ) -> tuple[str, Kind]:
+        """What is aggregated as an expression of the event's attributes, and of what is known."""
+        if kind is Kind.STRING:
+            return f"lower({event})", kind
+        operation = self._one_of(*("+-*%" if whole else "+-*%/"))
+        inner = replace(scope, inner=schema, depth=2)  # no aggregate within an aggregate's value
+        other, other_kind = self._number(inner, whole=whole, depth=1)
+        pair = self._one_of((event, other), (other, event))
+        floats = operation == "/" or Kind.FLOAT in (kind, other_kind)
+        return f"{pair[0]} {operation} {pair[1]}", Kind.FLOAT if floats else Kind.INT
 
     def _function(self, schema: EventType, *, whole: bool, moment: bool) -> tuple[str, str | None]:
         choices: list[tuple[str, str | None]] = []

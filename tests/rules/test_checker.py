@@ -250,7 +250,7 @@ def test_both_forms_of_aggregates_mean_the_same(aggregate: str) -> None:
                 Compare(Comparison.EQUAL, area, AttributeOf(0, 0, Kind.STRING)),
                 Compare(Comparison.GREATER, value, Literal(3, Kind.INT)),
             ),
-            1,
+            value,
             Within(5 * MINUTE, 0),
             False,
             Kind.FLOAT,

@@ -153,7 +153,9 @@ def test_both_forms_of_aggregates(text: str) -> None:
         (
             bare("z"),
             ast.Aggregate(
-                Function.AVG, ast.Event(name("F"), (equal,)), name("y"), ast.Within(1, name("E"))
+                Function.AVG,
+                ast.OfEvent(ast.Event(name("F"), (equal,)), name("y")),
+                ast.Within(1, name("E")),
             ),
         ),
         (Comparison.GREATER,),

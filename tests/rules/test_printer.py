@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
+from matcher import spelling
 from matcher.model import Kind
 from rules.pattern import Policy
 from rules.syntax import ast
@@ -26,13 +27,32 @@ from rules.terms import Comparison, Function, Operator
 # Words of the language that are no reserved words are names like others (tesla.md section 2).
 WORDS = (
     *("all", "each", "first", "last", "event", "rule", "as", "prefix", "suffix", "contains", "int"),
-    *("avg", "Count", "MIN", "us", "s", "min", "day", "string", "double", "is", "null"),
+    *("in", "matches", "lower", "avg", "Count", "MIN", "us", "s", "min", "day", "string", "double"),
+    *("is", "null"),
     *("A", "B", "Temp", "area", "x1", "_", "Straße"),
 )
+QUOTED = (
+    "Sea Temp (C)",
+    "from",
+    "NOT",
+    "a`b",
+    "Station-Id",
+    "1st",
+    "a.b",
+    "#",
+    "$x",
+    '"',
+    "é\u00a0",
+)
+"""Names that are written in backquotes."""
 
 
-def named(words: Any = WORDS) -> some.SearchStrategy[ast.Name]:
+def named(words: Any = (*WORDS, *QUOTED)) -> some.SearchStrategy[ast.Name]:
     return some.builds(ast.Name, some.sampled_from(words))
+
+
+def literal_of(text: str) -> ast.Literal:
+    return ast.Literal(text, Kind.STRING)
 
 
 def literals() -> some.SearchStrategy[ast.Literal]:
@@ -80,13 +100,36 @@ def larger(operands: Any) -> some.SearchStrategy[Any]:
         several(ast.And, operands),
         several(ast.Or, operands),
         some.builds(
+            ast.Membership, operands, some.lists(operands, min_size=1, max_size=3).map(tuple)
+        ),
+        some.builds(ast.Matching, operands, some.text('a^$"\\', max_size=3).map(literal_of)),
+        some.builds(ast.Lowered, operands),
+        some.builds(
             ast.Aggregate,
             some.sampled_from(Function),
-            events(operands),
-            some.none() | named(),
+            events(operands) | ranging(operands),
             windows(),
         ),
     )
+
+
+@some.composite
+def ranging(draw: Any, operands: Any) -> Any:
+    """What is aggregated: an expression in which one event stands."""
+    found = ast.OfEvent(draw(events(operands)), draw(named()))
+    for _ in range(draw(some.integers(0, 2))):
+        operator, other = draw(some.sampled_from(Operator)), draw(LEAVES)
+        found = draw(
+            some.sampled_from(
+                [
+                    ast.Arithmetic(operator, found, other),
+                    ast.Arithmetic(operator, other, found),
+                    ast.Negative(found),
+                    ast.Lowered(found),
+                ]
+            )
+        )
+    return found
 
 
 def conditions(operands: Any) -> some.SearchStrategy[Any]:
@@ -237,3 +280,4 @@ def test_parts_print_by_themselves() -> None:
 
 def test_reserved_words_are_the_only_words_that_cannot_be_names() -> None:
     assert not RESERVED.keys() & {word.lower() for word in WORDS}
+    assert RESERVED.keys() == spelling.RESERVED

@@ -31,6 +31,8 @@ def temps(length: int) -> EventBatch:
         "Temp(not (count % 3 = 1 and on))",
         'Temp(room suffix "0", -count > 2)',
         "Temp(count * 4611686018427387904 >= 0)",
+        'Temp(lower(room) in ("room1", "room2"))',
+        'Temp(room matches "[12]$", not lower(room) matches "R|1")',
     ],
 )
 def test_few_events_are_judged_as_many_are(text: str) -> None:

@@ -35,6 +35,12 @@ def batch() -> EventBatch:
         ("Temp(10 / count > 2)", [0]),  # and so is division by zero
         ("Temp((10 / count > 2 or value > 30))", [0, 3]),
         ("Temp(room = 'Hall' # the end\n)", [3]),
+        ('Temp(room in ("Hall", "Room2"))', [1, 3]),
+        ('Temp(room not in ("Hall", "Room2"), value in (21, 22))', [0]),
+        ("Temp(10 / count in (2, 2.5))", [0, 1]),
+        ("Temp(10 / count not in (2, 2.5))", [2]),  # of a division by zero nothing is said
+        ('Temp(room matches "^Room[12]$", not room matches "2")', [0, 2]),
+        ('Temp((lower(room) = "hall" or room matches "(?i)^ROOM2"))', [1, 3]),
         ("Temp(true)", [0, 1, 2, 3]),
         ("Temp(false)", []),
     ],

@@ -18,6 +18,7 @@ from matcher.filters.constraint import SPELLING, Constraint, Filter
 from matcher.filters.covering import Numbers, covers, values_of
 from matcher.filters.merging import merged
 from matcher.model import OPTIONAL, EventType
+from matcher.spelling import spelled
 from routing.network.tables.filters import known_interest, type_of
 from rules.planning.sketch import Sketch, sketch_of
 
@@ -116,7 +117,7 @@ def _merge_run(run: list[str], filters: dict[str, Filter], schema: EventType) ->
 def _text_of(filter_: Filter, schema: EventType) -> str | None:
     """A filter as a text of just its meaning; None where none can be found."""
     conditions = [_condition(one, schema) for one in filter_.constraints]
-    text = f"{schema.name}({' and '.join(conditions)})"
+    text = f"{spelled(schema.name)}({' and '.join(conditions)})"
     read = _sketch_of(text, schema)
     if read is None or not read.is_whole:
         return None  # such as one that has an infinite number
@@ -128,8 +129,8 @@ def _condition(constraint: Constraint, schema: EventType) -> str:
     name, place = constraint.name, schema.index(constraint.name)
     if place is not None and place >= len(schema.presences):
         asked = "is not null" if constraint.holds(True) else "is null"
-        return f"{name.removesuffix(OPTIONAL)} {asked}"
-    return f"{name} {SPELLING[constraint.operator]} {_literal(constraint.operand)}"
+        return f"{spelled(name.removesuffix(OPTIONAL))} {asked}"
+    return f"{spelled(name)} {SPELLING[constraint.operator]} {_literal(constraint.operand)}"
 
 
 def _literal(value: object) -> str:

@@ -5,7 +5,8 @@ exact and rounded once, at the end (``exact``); so an average or a deviation com
 digits whether they were added up just now or are the difference of two prefix sums.
 
 A window of up to SCAN_MAX entries is scanned, and so is one whose events are chosen by conditions
-that no index decides; any other is answered by a summary of the list (``summaries``, ``coverage``).
+that no index decides, or of whose events something is computed; any other is answered by a summary
+of the list (``summaries``, ``coverage``).
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def evaluate(state: int, step, number: int, low: int, high: int) -> tuple[int, b
     excluded: a word, and whether it is defined.
     """
     count = max(0, high - low)
-    if step.residue < 0:
+    if step.residue < 0 and step.program < 0:
         if step.function == COUNT:
             return count, True
         if count > arrays.counters(state)[SCAN_MAX]:
@@ -96,7 +97,9 @@ def summarised(  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[no-untyped-def]
-    """The words of the aggregated attribute of the entries low to high that fit."""
+    """The words of what is aggregated of the entries low to high that fit: an attribute, or what
+    a program computes; those for which that is undefined are left out.
+    """
     heap = arrays.heap(state)
     record = arrays.lists(state)[number]
     start = first_entry(record)
@@ -109,9 +112,13 @@ def gather(state: int, step, number: int, low: int, high: int):  # type: ignore[
         place += 1
         arrays.frame(state)[0] = row
         if step.residue < 0 or run(state, step.residue):
-            words[count] = heap[row + step.offset] if step.offset >= 0 else 0
-            count += 1
             failed = 0
+            if step.program < 0:
+                words[count] = heap[row + step.offset] if step.offset >= 0 else 0
+                count += 1
+            elif run(state, step.program):
+                words[count] = arrays.stack(state)[0]
+                count += 1
         elif step.ordered >= 0:
             failed += 1
             if is_far(state, failed, high - place):

@@ -84,6 +84,7 @@ DTYPES: Mapping[str, npt.DTypeLike] = {
     "asked": _I,  # the address of the host's answer to which of two ids is less
     "strings": _I,  # begin and end of each string code in ``string_bytes``
     "string_bytes": np.dtype(np.uint8),
+    "text_results": _I,  # of functions of strings, see Interner.results
     # Scratch of the evaluation of one terminator.
     "frame": _I,  # heap offsets of rows; place 0 is the candidate's
     "chosen": _I,  # row numbers of the numbered events
@@ -292,6 +293,7 @@ source_hashes = _accessor("source_hashes")
 asked = _accessor("asked")
 strings = _accessor("strings")
 string_bytes = _accessor("string_bytes")
+text_results = _accessor("text_results")
 frame = _accessor("frame")
 chosen = _accessor("chosen")
 chosen_types = _accessor("chosen_types")

@@ -30,7 +30,8 @@ ADD_F, SUBTRACT_F, MULTIPLY_F = int(Op.ADD_F), int(Op.SUBTRACT_F), int(Op.MULTIP
 DIVIDE_F, MODULO_F = int(Op.DIVIDE_F), int(Op.MODULO_F)
 COMPARE_I, COMPARE_F, COMPARE_IF = int(Op.COMPARE_I), int(Op.COMPARE_F), int(Op.COMPARE_IF)
 COMPARE_FI, COMPARE_S = int(Op.COMPARE_FI), int(Op.COMPARE_S)
-NOT, AND, OR, CHOOSE = int(Op.NOT), int(Op.AND), int(Op.OR), int(Op.CHOOSE)
+NOT, AND, OR = int(Op.NOT), int(Op.AND), int(Op.OR)
+CHOOSE, TEXT = int(Op.CHOOSE), int(Op.TEXT)
 
 EQUAL = COMPARISONS[Comparison.EQUAL]
 UNEQUAL = COMPARISONS[Comparison.UNEQUAL]
@@ -261,6 +262,11 @@ def run_rare(state: int, op: int, offset: int, top: int) -> int:
         chosen = top + 1 if stack[top] != 0 else top + 2
         stack[top] = stack[chosen]
         defined[top] = defined[top] and defined[chosen]
+    elif op == TEXT:
+        if defined[top]:
+            width = len(arrays.strings(state)) // 2
+            stack[top] = arrays.text_results(state)[offset * width + stack[top]]
+            defined[top] = stack[top] >= 0
     else:
         top = connect(stack, defined, top - offset + 1, offset, op == OR)
     return top

@@ -7,6 +7,8 @@ from broker.cli.outcome import UsageError
 from broker.schemas import type_of
 from matcher.errors import BadEvent
 from matcher.model import EventType
+from matcher.spelling import spelled
+from rules.subscription import parse_subscription
 
 HEAT = EventType.of("Heat", area="string", value="float")
 
@@ -93,7 +95,21 @@ def test_what_may_be_meant_in_two_ways_is_not_guessed(word, reason):
         event_of("Heat", [word], None)
 
 
-@pytest.mark.parametrize("name", ["and", "TRUE", "a b", "a-b", "9a", "a.b", "x" * 300])
+@pytest.mark.parametrize("name", ["and", "TRUE", "a b", "a-b", "9a", "a.b", "Sea Temp (C)", "a`b"])
+def test_a_name_that_is_no_plain_word_is_written_in_backquotes_where_filters_name_it(name):
+    schema, data = event_of(name, [f"{name}=7"], None)
+    assert data == {name: 7}
+    found = parse_subscription(f"{spelled(name)}({spelled(name)} = 7)", {name: schema})
+    assert parse_subscription(found.text, {name: schema}) == found
+
+
+def test_a_name_in_backquotes_may_have_any_sign():
+    schema, data = event_of("T", ["`a=b:c`:string=7", "```x``=`=1"], None)
+    assert data == {"a=b:c": "7", "`x`=": 1}
+    assert str(schema) == "T(`a=b:c`: string, ```x``=`: int)"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\0", "x" * 300])
 def test_names_that_no_filter_can_say_are_refused(name):
     with pytest.raises(BadEvent, match="no filter could name it"):
         event_of("Heat", [f"{name}=1"], None)

@@ -6,6 +6,8 @@ import pytest
 
 from rules.engine import interner
 from rules.engine.interner import Interner, Texts
+from rules.terms import TextFunction
+from rules.texts import TEXT_MAX
 
 TEXTS = ["", "a", "ab", "\u00e9", "e\u0301", "\U0001f600", "x" * 5000]
 
@@ -32,6 +34,32 @@ def test_codes_that_nothing_uses_are_given_to_others():
     assert len(strings) == 1
     assert strings.code("new") == gone
     assert (strings.text(kept), read(strings, kept), read(strings, gone)) == ("kept", "kept", "new")
+
+
+def test_functions_are_worked_out_for_strings_that_are_there_and_that_come():
+    strings = Interner()
+    first = strings.codes(["Abc", "xyz"])
+    lower, found = strings.use(TextFunction()), strings.use(TextFunction("b"))
+    assert strings.use(TextFunction("b")) == found
+    later = strings.codes([f"B{number}b" for number in range(100)] + ["b" * (TEXT_MAX + 1)])
+
+    def result(number: int, code: int) -> int:
+        return int(strings.results[number * (len(strings.extents) // 2) + code])
+
+    def check(codes: list[int]) -> None:
+        for code in codes:
+            text = strings.text(code)
+            assert strings.text(result(lower, code)) == text.lower()
+            expected = -1 if len(text) > TEXT_MAX else int("b" in text)
+            assert result(found, code) == expected
+
+    check([*first.tolist(), *later.tolist()])
+    strings.forget(first.tolist())
+    check([*first.tolist(), *strings.codes(["B7b", "new B"]).tolist()])
+    strings.drop(found)
+    strings.drop(found)
+    assert strings.use(TextFunction("^n")) == found
+    assert [result(found, code) for code in strings.codes(["no", "on"]).tolist()] == [1, 0]
 
 
 def test_random_strings_come_and_go():

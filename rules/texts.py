@@ -1,0 +1,103 @@
+"""Functions of one text: what they make of it, and which patterns are allowed (tesla.md S10).
+
+Law: no pattern, whoever sends it, takes long to be compiled or to be run. RE2 takes a time in
+proportion to the text and to the size of the pattern, written out; so both are bounded, and a text
+beyond the bound is undefined (S9).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from matcher.model import Value
+from rules.terms import TextFunction
+
+PATTERN_MAX = 200
+"""Characters of a pattern."""
+SIZE_MAX = 2_000
+"""Steps of a pattern with its repetitions written out; a compilation takes some 5 ms then."""
+TEXT_MAX = 10_000
+"""Characters of a text that a pattern is looked for in; that takes some 25 ms at the most."""
+_KEPT, _KEPT_LENGTH = 1_024, 100
+"""How many texts a function remembers its results of, and of how many characters each, at most."""
+
+_PART = re.compile(
+    r"""(?P<class> \[ \^? \]? (?: \[: .*? :\] | \\. | [^\]\\] )* \] )
+      | (?P<wide> \\[pPX] (?: \{[^}]*\} | . )? | \. )
+      | (?P<quoted> \\Q .*? (?: \\E | \Z ) )
+      | (?P<escape> \\x\{[^}]*\} | \\. )
+      | (?P<open> \( (?: \? (?: P?<\w+> | [imsU-]+:? | : ) )? )
+      | (?P<close> \) )
+      | (?P<count> \{ (?P<least>\d+) (?P<comma>,)? (?P<most>\d*) \} )
+      | (?P<other> . )""",
+    re.VERBOSE | re.DOTALL,
+)
+_STEPS: Mapping[str, int] = {"wide": 10, "escape": 10, "class": 20, "other": 2}
+"""Steps of the parts of a pattern; of a class of Unicode 300 more, being hundreds of ranges."""
+_UNICODE_STEPS = 300
+
+
+def problem_of(pattern: str) -> str | None:
+    """Why a text is no pattern that is allowed; None where it is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(pattern) > PATTERN_MAX:
+        return f"a pattern of more than {PATTERN_MAX} characters"
+    if _size_of(pattern) > SIZE_MAX:
+        return f"a pattern of more than {SIZE_MAX} steps, repetitions written out"
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as error:
+        return str(error).removeprefix("Invalid regular expression: ")
+    return None
+
+
+def _size_of(pattern: str) -> int:
+    """About how many steps a pattern has, its counted repetitions written out."""
+    groups: list[list[int]] = [[]]
+    for part in _PART.finditer(pattern):
+        kind = part.lastgroup
+        parts = groups[-1]
+        if part["open"]:
+            groups.append([])
+        elif part["close"]:
+            if len(groups) > 1:
+                inner = groups.pop()
+                groups[-1].append(2 + sum(inner))
+        elif part["count"]:
+            times = int(part["most"] or part["least"]) + (1 if part["comma"] else 0)
+            if parts:
+                parts[-1] = min(2 * SIZE_MAX, parts[-1] * max(1, times))
+        elif part["quoted"]:
+            parts.append(2 * len(part[0]))
+        else:
+            wide = len(re.findall(r"\\[pPX]", part[0])) if kind in ("class", "wide") else 0
+            parts.append(_STEPS[kind or "other"] + _UNICODE_STEPS * wide)
+    return sum(map(sum, groups))
+
+
+def results_of(function: TextFunction, texts: Sequence[str]) -> list[Value | None]:
+    """What a function makes of texts; None where that is undefined."""
+    if function.pattern is None:
+        return [text.lower() for text in texts]
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    looked = [None if len(text) > TEXT_MAX else text for text in texts]
+    found = pc.match_substring_regex(pa.array(looked, pa.large_utf8()), function.pattern)
+    results: list[Value | None] = found.to_pylist()
+    return results
+
+
+@functools.lru_cache(maxsize=256)
+def result_of(function: TextFunction) -> Callable[[str], Value | None]:
+    """The function for one text after another: what it has said of the last ones is remembered."""
+
+    def result(text: str) -> Value | None:
+        return results_of(function, [text])[0]
+
+    kept = functools.lru_cache(maxsize=_KEPT)(result)
+    return lambda text: kept(text) if len(text) <= _KEPT_LENGTH else result(text)
