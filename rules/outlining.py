@@ -23,6 +23,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from urllib.parse import quote, unquote
 
 from matcher.model import EventType
 from rules.errors import Problem, RuleErrors
@@ -33,7 +34,8 @@ _MARK = "~ "
 _DIGITS = 16
 _BEREFT = " ?"
 _OUTLINE = re.compile(
-    rf"{_MARK}[0-9a-f]{{{_DIGITS}}} ([0-9]{{1,30}})(!?) (\w+) (\w+(?: \w+)*) <((?: \w+)*)(?: \?)?"
+    rf"{_MARK}[0-9a-f]{{{_DIGITS}}} ([0-9]{{1,30}})(!?) (\S+) (\S+(?: \S+)*) "
+    r"<((?: [^\s?]\S*)*)(?: \?)?"
 )
 
 
@@ -65,13 +67,13 @@ def outline_of(rule: Rule, reach: int) -> str:
     if is_outline(rule.text):
         return rule.text
     uses = {
-        use.type.name: None
+        quote(use.type.name): None  # which may have blanks
         for use in uses_of(rule)
         if rule.together is None or not isinstance(use, Selected)
     }
-    opening = " ".join(one.name for one in rule.opening)
+    opening = " ".join(quote(one.name) for one in rule.opening)
     far = f"{reach}!" if rule.consuming else f"{reach}"
-    words = (digest_of_text(rule.text), far, rule.defines.name, opening, "<", *uses)
+    words = (digest_of_text(rule.text), far, quote(rule.defines.name), opening, "<", *uses)
     return _MARK + " ".join(words)
 
 
@@ -84,19 +86,21 @@ def read_outline(text: str, name: str, known: Mapping[str, EventType]) -> Rule:
         raise RuleErrors([Problem(f"expected the outline of a rule, found {text[:80]!r}")])
     far, consumes, defines, opening, uses = found.groups()
     schemas = {**known, TIMER.name: TIMER}
-    unknown = {defines, *opening.split(), *uses.split()} - schemas.keys()
+    defines = unquote(defines)
+    opened, used = [[*map(unquote, words.split())] for words in (opening, uses)]
+    unknown = {defines, *opened, *used} - schemas.keys()
     if unknown:
         raise RuleErrors([Problem(f"event {one} is not known") for one in sorted(unknown)])
-    if defines == TIMER.name or defines in opening.split():
+    if defines == TIMER.name or defines in opened:
         raise RuleErrors([Problem(f"{defines} is defined by what it would define: {text[:80]!r}")])
-    first, *others = (schemas[one] for one in opening.split())
+    first, *others = (schemas[one] for one in opened)
     # Of events that come together, the first may itself be so far behind the last.
     window = Within(0 if others else int(far), TERMINATOR)
     clauses: list[Clause] = [
         Selected(number, one, Policy.EACH, 0, (), window, False)
         for number, one in enumerate(others, 1)
     ]
-    clauses += (Negated(schemas[one], (), window, False) for one in uses.split())
+    clauses += (Negated(schemas[one], (), window, False) for one in used)
     return Rule(
         name=name,
         defines=schemas[defines],
@@ -105,7 +109,7 @@ def read_outline(text: str, name: str, known: Mapping[str, EventType]) -> Rule:
         clauses=tuple(clauses),
         values=(),
         consuming=(0,) if consumes else (),
-        event_names=tuple(opening.split()),
+        event_names=tuple(opened),
         slots=(),
         text=text,
         together=int(far) if others else None,

@@ -234,7 +234,8 @@ def path_of_type(path: Path, event_type: EventType, types: Sequence[EventType]) 
         return path
     _, compression = form_of(path)
     ending = "".join(path.suffixes[-2 if compression else -1 :])
-    return path.with_name(f"{path.name.removesuffix(ending)}.{event_type.name}{ending}")
+    name = event_type.name.replace("/", "%2F")  # a type may be called anything, a file may not
+    return path.with_name(f"{path.name.removesuffix(ending)}.{name}{ending}")
 
 
 def _module(form: str) -> Any:

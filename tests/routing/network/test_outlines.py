@@ -117,6 +117,17 @@ def test_what_is_no_outline_is_refused(text: str) -> None:
         read_outline(text, "r", {})
 
 
+def test_names_in_an_outline_may_have_blanks_and_signs() -> None:
+    (rule,) = rules.load(
+        "event `Sea Buoy`(x: int) event `<`(x: int) event `a?`(x: int) "
+        "define `Warm Water`(x) from `Sea Buoy`() as b and each `a?`() within 1 s from b "
+        "and not `<`() within 1 s from b where x = b.x"
+    ).rules
+    again = outlined(rule)
+    assert again.defines == rule.defines
+    assert again.used_types == rule.used_types
+
+
 def test_types_of_an_outline_must_be_known() -> None:
     with pytest.raises(RuleErrors, match="event A is not known"):
         read_outline(f"~ {'0' * 16} 1 A Timer <", "r", {})
