@@ -30,7 +30,7 @@ def name_fault(name: str) -> str:
     """Why no source may be called so, as a sentence; empty if one may."""
     if not 0 < len(name) <= NAME_MAX:
         return f"a name of {len(name)} characters; expected 1 to {NAME_MAX}"
-    if name.startswith(("rexmq/", RULE_SOURCE)) or name == TIMER.name.lower():
+    if name.startswith(("rexmq/", RULE_SOURCE)) or name.partition("/")[0] == TIMER.name.lower():
         return f"the name {name!r} is reserved"
     if not name.isprintable():
         return f"the name {name!r} has characters that cannot be printed"

@@ -212,6 +212,13 @@ def uses_of(rule: Rule) -> tuple[Use, ...]:
     return tuple(found)
 
 
-TIMER = EventType.of("Timer", S="int", M="int", H="int", day="int", month="int", D="string")
-"""The built-in event (S13). ``D`` holds the names Monday to Sunday; bare names stand for them."""
+TIMER = EventType.of(
+    "Timer", S="int", M="int", H="int", day="int", month="int", D="string", zone="string"
+)
+"""The built-in event (S13). ``D`` holds the names Monday to Sunday; bare names stand for them.
+``zone`` is the time zone in which the others are told."""
+ZONE = 6
+"""The number of that attribute."""
+UTC = "UTC"
+"""The zone of a Timer that names none."""
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

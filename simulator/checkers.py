@@ -314,7 +314,7 @@ def _impossible(experiment: Experiment, composite: Sequence[Event]) -> Iterator[
         if event.source not in names:
             yield f"of no rule: {told}"
         for cause in event.cause_full:
-            if cause.startswith((RULE_SOURCE, f"{timers.SOURCE}#")):
+            if cause.startswith((RULE_SOURCE, f"{timers.SOURCE}#", f"{timers.SOURCE}/")):
                 continue
             if cause not in times:
                 yield f"of {cause}, which nobody published: {told}"

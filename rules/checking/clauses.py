@@ -24,11 +24,32 @@ from rules.checking.nulls import conjuncts_of, given, plain, worth
 from rules.checking.schemas import Said, made
 from rules.checking.scope import LOST, Report, Scope, Types
 from rules.errors import did_you_mean
-from rules.pattern import Clause, Constraint, Let, Negated, Policy, Rule, Selected, Timed
+from rules.pattern import (
+    TIMER,
+    UTC,
+    Clause,
+    Constraint,
+    Let,
+    Negated,
+    Policy,
+    Rule,
+    Selected,
+    Timed,
+)
 from rules.syntax import ast
 from rules.syntax.printer import print_rule
 from rules.syntax.tokens import NESTING_MAX
-from rules.terms import TERMINATOR, AttributeOf, Comparison, Expression, Literal, Slot, Within
+from rules.terms import (
+    TERMINATOR,
+    AttributeOf,
+    Comparison,
+    Expression,
+    Literal,
+    Slot,
+    Within,
+    nodes_of,
+)
+from rules.zones import is_zone, is_zone_field, zone_named
 
 _ALONE = "its events are the whole pattern; let another rule use what this one defines"
 RANK_MAX = 2**31 - 1
@@ -217,9 +238,30 @@ class _RuleCheck:
             for item in conjuncts(condition)
             for checked in self._item(item, enclosing)
         )
+        if type_ is TIMER:
+            self._check_zone(event, conditions)
         sound = len(self.report.problems) == before
-        given = conditions if sound else None
-        return Read(event, type_, given, self.scope.parameters, self.scope.there)
+        sure = conditions if sound else None
+        return Read(event, type_, sure, self.scope.parameters, self.scope.there)
+
+    def _check_zone(self, event: ast.Event, conditions: Sequence[Expression]) -> None:
+        """What a Timer's conditions say of its zone must say which one that is (S13)."""
+        said = [one for one in conditions if any(map(is_zone_field, nodes_of(one)))]
+        zones = [zone_named(one) for one in said]
+        wrong = next((zone for zone in zones if zone is None or not is_zone(zone)), UTC)
+        if len(zones) > 1 or wrong is None:
+            self.report(
+                "the zone of a Timer is one that its conditions name",
+                event.span,
+                'write zone = "Europe/Rome", once',
+            )
+        elif wrong != UTC:
+            self.report(
+                f"unknown time zone {wrong}",
+                event.span,
+                "zones are those of the IANA database, like Europe/Rome; "
+                "where the system has none, the package tzdata brings it",
+            )
 
     def _item(self, item: ast.Expression, enclosing: Enclosing | None) -> Sequence[Expression]:
         """What must be true for an item to hold, once its bindings are made (Rule 1)."""

@@ -452,7 +452,8 @@ class CdpEngine:
         rules = [self._linker.linked[name][0].deployed for name in self._clock]
         times = self._pending.times
         for stop, ticks in portions(rules, old, self._catalogue, times, self._ticking):
-            self._pending.add(timer, ticks, is_new=True)
+            for one in ticks:
+                self._pending.add(timer, one, is_new=True)
             if stop is not None:
                 self._order(stop, is_last=False)
                 self.evaluate()

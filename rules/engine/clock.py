@@ -16,6 +16,7 @@ from rules.engine.catalogue import Catalogue, Deployed
 from rules.engine.groups import Groups
 from rules.engine.ticking import Ticking
 from rules.engine.timers import batch, period, ticks
+from rules.zones import zone_of
 
 TICKS_MAX = 65_536
 """So many ticks of a rule are made at a time, at most."""
@@ -27,7 +28,7 @@ def portions(
     catalogue: Catalogue,
     times: tuple[int, int] | None,
     ticking: Ticking,
-) -> Iterator[tuple[int | None, EventBatch]]:
+) -> Iterator[tuple[int | None, Sequence[EventBatch]]]:
     """The ticks of rules whose groups' marks have risen from ``old``: portions of them, and before
     which instant each is complete; None for the last.
 
@@ -46,9 +47,12 @@ def portions(
     start = min((int(spans[0, 0]) for _, spans in due), default=TIME_MAX)
     while start < TIME_MAX:
         stop = min(TIME_MAX, start + length)
-        parts = [_ticks(rule, spans, start, stop) for rule, spans in due]
+        parts: dict[str, list[Int64s]] = {}
+        for rule, spans in due:
+            parts.setdefault(zone_of(rule.rule), []).append(_ticks(rule, spans, start, stop))
+        made = [batch(np.unique(np.concatenate(times)), zone) for zone, times in parts.items()]
         start = min(_following(spans, stop) for _, spans in due)
-        yield (start if start < TIME_MAX else None), batch(np.unique(np.concatenate(parts)))
+        yield (start if start < TIME_MAX else None), [one for one in made if len(one)]
 
 
 def _ticks(rule: Deployed, spans: Int64s, start: int, stop: int) -> Int64s:

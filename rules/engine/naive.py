@@ -26,6 +26,7 @@ from rules.engine.naive_events import COMPOSITE, Occurrence, Order, detections, 
 from rules.engine.naive_match import matches, matches_together
 from rules.engine.naive_values import Scope, value_of
 from rules.pattern import TIMER, Rule, RuleSet
+from rules.zones import zone_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +180,8 @@ class NaiveEngine:
         if first is None or last is None:
             return {}
         times = timers.ticks(deployed.rule, max(start, first), last + 1)
-        return {tick.time: tick for tick in occurrences(timers.batch(times), ticks=True)}
+        made = timers.batch(times, zone_of(deployed.rule))
+        return {tick.time: tick for tick in occurrences(made, ticks=True)}
 
     def _run(
         self, deployed: Deployed, instant: int, events: Collection[Occurrence]

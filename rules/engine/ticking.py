@@ -28,9 +28,10 @@ from rules.engine.catalogue import Deployed
 from rules.engine.naive_events import Occurrence
 from rules.engine.naive_values import Scope, value_of
 from rules.engine.timers import period
-from rules.pattern import TIMER, Constraint, Let, Negated, Rule, Selected
+from rules.pattern import TIMER, UTC, Constraint, Let, Negated, Rule, Selected
 from rules.planning.depths import reach_of
 from rules.terms import AttributeOf, Expression, Slot, nodes_of
+from rules.zones import zone_of
 
 KEPT_MIN = 1_024
 """So many times of a type are kept without looking whether they are needed."""
@@ -97,7 +98,8 @@ class Ticking:
         first ticks, ascending, and their ends, excluded. With ``every``, that is all of it.
         """
         one = self._watched[name]
-        step = period(one.rule) * MICROSECONDS
+        # Elsewhere than in UTC ticks are looked for from each second on.
+        step = (period(one.rule) if zone_of(one.rule) == UTC else 1) * MICROSECONDS
         if every or one.reach is None:
             one.latest, one.mark = max(one.latest, end), end
             return _with_ticks(np.array([[begin, end]], np.int64), step)

@@ -6,16 +6,21 @@ whole day, so any of them alone means midnight. A Timer without conditions menti
 nothing is finer than what it mentions: it ticks every second. Whether the conditions then hold
 is for the engine to say.
 
-Law 2: ticks are made on demand, for an interval; none is stored. Times are UTC and proleptic
-Gregorian.
+Law 2: ticks are made on demand, for an interval; none is stored. Fields are UTC, or those of the
+time zone that the conditions name, and proleptic Gregorian.
+
+Law 3: a local time that a change of clocks leaves out does not occur, and one that comes twice
+ticks twice.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from matcher.model import MICROSECONDS, EventBatch, EventIds, Int64s, StringColumn
-from rules.pattern import TIMER, WEEKDAYS, Rule
+from rules.pattern import TIMER, UTC, WEEKDAYS, Rule
 from rules.terms import (
     TERMINATOR,
     TIME,
@@ -31,9 +36,10 @@ from rules.terms import (
     OfText,
     Or,
 )
+from rules.zones import stretches, zone_of
 
 SOURCE = "timer"
-"""The source of timer events."""
+"""The source of timer events; of those in another zone than UTC, ``timer/ZONE``."""
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1, 60, 3_600, 86_400
 _PERIODS = {"S": _SECOND, "M": _MINUTE, "H": _HOUR, "day": _DAY, "month": _DAY, "D": _DAY}
@@ -48,7 +54,7 @@ def uses_timer(rule: Rule) -> bool:
 def period(rule: Rule) -> int:
     """The seconds between two ticks of a rule's Timer."""
     mentioned = {name for item in rule.conditions for name in _fields_in(item)}
-    return min((_PERIODS[name] for name in mentioned), default=_SECOND)
+    return min((_PERIODS[name] for name in mentioned if name in _PERIODS), default=_SECOND)
 
 
 def ticks(rule: Rule, start: int, end: int) -> Int64s:
@@ -56,14 +62,22 @@ def ticks(rule: Rule, start: int, end: int) -> Int64s:
 
     Its conditions are not looked at, but for the fields that they mention.
     """
-    step = period(rule) * MICROSECONDS
-    first = -(-start // step) * step
-    return np.arange(first, end, step, dtype=np.int64)
+    step, zone = period(rule), zone_of(rule)
+    begin, behind = -(-start // MICROSECONDS), -(-end // MICROSECONDS)
+    parts = [
+        np.arange(-(-(first + ahead) // step) * step - ahead, last, step, dtype=np.int64)
+        for first, last, ahead in _stretches(zone, begin, behind)
+    ]
+    return np.concatenate(parts or [np.empty(0, np.int64)]) * MICROSECONDS
 
 
-def batch(times: Int64s) -> EventBatch:
-    """The Timer events at some times, which are whole seconds in microseconds."""
-    seconds = times // MICROSECONDS
+def batch(times: Int64s, zone: str = UTC) -> EventBatch:
+    """The Timer events at some times, which are whole seconds in microseconds, ascending."""
+    utc = times // MICROSECONDS
+    seconds = utc.copy()  # of local time
+    if len(utc):
+        for first, last, ahead in _stretches(zone, int(utc[0]), int(utc[-1]) + 1):
+            seconds[slice(*np.searchsorted(utc, (first, last)))] += ahead
     days = seconds // _DAY
     dates = days.astype("datetime64[D]")
     months = dates.astype("datetime64[M]")
@@ -75,10 +89,16 @@ def batch(times: Int64s) -> EventBatch:
         (dates - months).astype(np.int64) + 1,
         months.astype(np.int64) % 12 + 1,
         weekdays,
+        StringColumn.constant(zone, len(times)),
     )
-    texts = StringColumn.from_strings([f"timer/{second}" for second in seconds.tolist()])
-    ids = EventIds(StringColumn.constant(SOURCE, len(times)), seconds, texts)
+    texts = StringColumn.from_strings([f"timer/{second}" for second in utc.tolist()])
+    source = SOURCE if zone == UTC else f"{SOURCE}/{zone}"
+    ids = EventIds(StringColumn.constant(source, len(times)), utc, texts)
     return EventBatch(TIMER, times, ids, columns)
+
+
+def _stretches(zone: str, begin: int, end: int) -> Iterable[tuple[int, int, int]]:
+    return ((begin, end, 0),) if zone == UTC else stretches(zone, begin, end)
 
 
 def _fields_in(expression: Expression) -> frozenset[str]:

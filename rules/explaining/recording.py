@@ -30,6 +30,7 @@ from rules.engine.conflict import Conflict, refuse
 from rules.engine.naive_events import COMPOSITE, Occurrence, occurrences
 from rules.errors import Problem, RuleErrors, did_you_mean
 from rules.pattern import Rule, RuleSet
+from rules.zones import zone_of
 
 Since: TypeAlias = int | Mapping[str, int] | None
 """From when rules hold (S15): all of them from one instant, or each, by name, from its own."""
@@ -149,7 +150,7 @@ class Recording:
         step = TICKS_MAX * timers.period(rule) * MICROSECONDS
         for start in range(first, last + 1, step):
             times = timers.ticks(rule, start, min(start + step, last + 1))
-            yield from occurrences(timers.batch(times), ticks=True)
+            yield from occurrences(timers.batch(times, zone_of(rule)), ticks=True)
 
     def find(self, text: str, rule: Rule) -> Occurrence:
         """The event of an ``id`` or ``source#id``; EventError when there is none, or several.
@@ -217,7 +218,8 @@ class Recording:
         first, last = self._span(rule)
         if not first <= time <= last or len(timers.ticks(rule, time, time + 1)) == 0:
             raise EventError(f"the Timer of rule {rule.name} does not tick at {time_text(time)}")
-        return next(occurrences(timers.batch(np.array([time], np.int64)), ticks=True))
+        times = np.array([time], np.int64)
+        return next(occurrences(timers.batch(times, zone_of(rule)), ticks=True))
 
     def _hint(self, text: str) -> str:
         """The event that may have been meant, or how an id looks here."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from matcher.model import TIME_MAX, EventType, Kind
-from rules.pattern import TIMER, Clause, Constraint, Let, Negated, Rule, Selected, Timed
+from rules.pattern import TIMER, ZONE, Clause, Constraint, Let, Negated, Rule, Selected, Timed
 from rules.planning.bounds import Known, interval, known_comparison
 from rules.planning.plan import (
     AccessPlan,
@@ -44,6 +44,7 @@ from rules.terms import (
     nodes_of,
     rewritten,
 )
+from rules.zones import zone_of
 
 KEY_MAX = 2
 """How many attributes one key may have; further equalities are tested on candidates."""
@@ -278,21 +279,25 @@ def _span(window: Window) -> Span:
 
 
 def _timer_conditions(rule: Rule) -> list[Expression]:
-    """Fields finer than the finest that a Timer's conditions mention must be 0 (S13)."""
+    """Fields finer than the finest that a Timer's conditions mention must be 0, and ticks be those
+    of its zone (S13).
+    """
     if rule.terminator.name != TIMER.name:
         return []
     mentioned = {
         node.attribute
         for condition in rule.conditions
         for node in nodes_of(condition)
-        if isinstance(node, AttributeOf) and node.attribute != TIME
+        if isinstance(node, AttributeOf) and node.attribute not in (TIME, ZONE)
     }
     # S, M and H are numbers 0 to 2; day, month and D are all as coarse as a day.
     finest = min([*mentioned & {0, 1, 2}, 3]) if mentioned else 0
-    return [
+    zeros = [
         Compare(Comparison.EQUAL, AttributeOf(0, field, Kind.INT), Literal(0, Kind.INT))
         for field in range(finest)
     ]
+    zone = AttributeOf(0, ZONE, Kind.STRING)
+    return [*zeros, Compare(Comparison.EQUAL, zone, Literal(zone_of(rule), Kind.STRING))]
 
 
 # --- expressions -----------------------------------------------------------------------------

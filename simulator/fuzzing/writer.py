@@ -73,7 +73,9 @@ class RuleWriter(ExpressionWriter):
     def _terminator(self, defines: str) -> Piece:
         below = [name for name in self.composites if _level(name) < _level(defines)]
         if self._chance(0.12):
-            conditions = self._one_of((), ("S % 2 = 0",), ("S >= 3",), ("M = 0",), ("S = 4", "H=0"))
+            zoned = ("S % 2 = 0", 'zone = "Africa/Monrovia"')
+            plain = ((), ("S % 2 = 0",), ("S >= 3",), ("M = 0",), ("S = 4", "H=0"))
+            conditions = self._one_of(*plain, zoned)
             self.events.append(Named("e0", TIMER, None))
             return Piece("Timer", conditions, " as e0")
         pool = below if below and self._chance(0.3) else self.primitives

@@ -14,7 +14,11 @@ from tests.engines import NAMES
 
 SCHEMAS = "event A(x: int)\nevent B(x: int)\n"
 A, B = EventType.of("A", x="int"), EventType.of("B", x="int")
-TIMERS = ("Timer()", "Timer(S % 10 = 0)", "Timer(M % 5 == 0)", "Timer(M = 7, S = 0)")
+TIMERS = (
+    *("Timer()", "Timer(S % 10 = 0)", "Timer(M % 5 == 0)", "Timer(M = 7, S = 0)"),
+    'Timer(M % 5 = 0, zone = "Africa/Monrovia")',  # 44 minutes and 30 seconds behind UTC, then
+    'Timer(zone = "Asia/Kolkata", M = 7)',
+)
 RULES = (
     "define T{n}(x) from {timer} as t and each A(x > 2) within {w} from t where x = A.x",
     "define T{n}(x) from {timer} as t and last A(x > 2) as a within {w} from t"

@@ -1,6 +1,8 @@
 """When a rule's Timer ticks, and what its events carry (tesla.md S13)."""
 
-from datetime import UTC, datetime
+import itertools
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from matcher.model import MICROSECONDS, EventType, Kind, Value
 from rules.engine import timers
 from rules.pattern import TIMER, Rule
 from rules.terms import AttributeOf, Compare, Comparison, Expression, Literal, Or
+from rules.zones import stretches
 
 HOUR = 3_600 * MICROSECONDS
 FRIDAY = int(datetime(2013, 2, 8, tzinfo=UTC).timestamp()) * MICROSECONDS
@@ -78,7 +81,54 @@ def test_events_carry_the_fields_of_the_calendar():
             "day": moment.day,
             "month": moment.month,
             "D": moment.strftime("%A"),
+            "zone": "UTC",
         }
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "found"),
+    [
+        # Summer time begins on 10 March 2013 and ends on 3 November, both at 2.
+        ("America/New_York", 2, ["2013-03-09T07", "2013-03-11T06"]),
+        ("America/New_York", 3, ["2013-03-09T08", "2013-03-10T07", "2013-03-11T07"]),
+        (
+            "America/New_York",
+            1,
+            ["2013-11-02T05", "2013-11-03T05", "2013-11-03T06", "2013-11-04T06"],
+        ),
+        ("Asia/Kolkata", 9, ["2013-03-09T03:30"]),
+        ("UTC", 0, ["2013-03-09T00"]),
+    ],
+)
+def test_a_local_time_that_is_left_out_does_not_tick_and_one_that_comes_twice_does_twice(
+    zone: str, hour: int, found: list[str]
+):
+    timer = rule(field_is("zone", zone), field_is("H", hour))
+    moments = [datetime.fromisoformat(one).replace(tzinfo=UTC) for one in found]
+    begin = moments[0].replace(hour=0, minute=0)
+    days = (moments[-1].date() - begin.date()).days + 1
+    start = int(begin.timestamp()) * MICROSECONDS
+    times = timers.ticks(timer, start, start + days * 24 * HOUR)
+    events = [one for one in timers.batch(times, zone).events() if one.data["H"] == hour]
+    assert [one.time for one in events] == [int(m.timestamp()) * MICROSECONDS for m in moments]
+    for one in events:
+        local = datetime.fromtimestamp(one.time // MICROSECONDS, ZoneInfo(zone))
+        fields = {"S": local.second, "M": local.minute, "H": local.hour, "day": local.day}
+        fields |= {"month": local.month}
+        assert one.data == {**fields, "D": local.strftime("%A"), "zone": zone}
+        assert one.source == ("timer" if zone == "UTC" else f"timer/{zone}")
+
+
+def test_stretches_of_a_zone_are_those_of_its_clocks():
+    for zone in ("Europe/Rome", "Australia/Lord_Howe", "Africa/Casablanca", "Asia/Kathmandu"):
+        begin = int(datetime(1900, 1, 1, tzinfo=UTC).timestamp())
+        found = list(stretches(zone, begin + 7, begin + 130 * 366 * 86_400))
+        assert found[0][0] == begin + 7
+        assert all(one[1] == other[0] for one, other in itertools.pairwise(found))
+        for first, last, ahead in found:
+            for second in (first, (first + last) // 2, last - 1):
+                offset = datetime.fromtimestamp(second, ZoneInfo(zone)).utcoffset()
+                assert offset == timedelta(seconds=ahead)
 
 
 def test_columns_have_the_declared_kinds():
