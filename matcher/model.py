@@ -175,11 +175,18 @@ class EventType:
 
 
 def with_presences(
-    declared: Sequence[Attribute], nullable: Collection[str]
+    declared: Sequence[Attribute], nullable: Collection[str] = ()
 ) -> tuple[Attribute, ...]:
     """The attributes of the columns of a type: those declared, and the presences of the optional
-    ones, which ``nullable`` names.
+    ones, which ``nullable`` names. Raises SchemaError where one is called as another's presence.
     """
+    names = {one.name for one in declared}
+    for name in names:
+        if name + OPTIONAL in names:
+            raise SchemaError(
+                f"attribute {spelled(name + OPTIONAL)} beside {spelled(name)}: so is called what "
+                f"tells whether that is there; give it another name"
+            )
     optional = [one.name for one in declared if one.name in nullable]
     return (*declared, *(Attribute(name + OPTIONAL, Kind.BOOL) for name in optional))
 

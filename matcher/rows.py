@@ -31,6 +31,7 @@ from matcher.model import (
     Kind,
     StringColumn,
     Value,
+    with_presences,
 )
 from matcher.times import spoken, time_of, times_of
 
@@ -158,7 +159,7 @@ def inferred_type(name: str, data: object) -> EventType:
                 f"attribute {key}: expected int, float, bool or string, found {spoken(value)}"
             )
         attributes.append(Attribute(key, kind))
-    event_type = EventType(name, tuple(attributes))
+    event_type = EventType(name, with_presences(attributes))
     values_of(event_type, data)
     return event_type
 

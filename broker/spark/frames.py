@@ -24,7 +24,7 @@ from pyspark.sql import types as spark
 
 from broker.spark.instants import bad_time, check_time, check_zone, microseconds
 from matcher.errors import SchemaError
-from matcher.model import BLANKS, OPTIONAL, Attribute, EventType, Kind
+from matcher.model import BLANKS, OPTIONAL, Attribute, EventType, Kind, with_presences
 
 Frames: TypeAlias = "DataFrame | Mapping[str, DataFrame]"
 """Events: one frame, or one a type."""
@@ -140,7 +140,7 @@ def inferred(name: str, frame: DataFrame, time: str = TIME) -> EventType:
                 f"column out)"
             )
         attributes.append(Attribute(field.name, kind))
-    return EventType(name, tuple(attributes))
+    return EventType(name, with_presences(attributes))
 
 
 def wide(

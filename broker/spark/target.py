@@ -22,7 +22,7 @@ from broker.spark.instants import check_time
 from broker.spark.options import WriteOptions
 from broker.spark.outgoing import PlainRows, Rows, TypedRows, WideRows
 from matcher.errors import SchemaError
-from matcher.model import Attribute, EventType, Kind
+from matcher.model import Attribute, EventType, Kind, with_presences
 from routing.names import part_name
 from rules.language import load
 
@@ -218,7 +218,7 @@ def _type_of(name: str, options: WriteOptions, schema: StructType) -> EventType:
                 f"integers, floats, booleans or strings"
             )
         attributes.append(Attribute(field.name, kind))
-    return EventType(name, tuple(attributes))
+    return EventType(name, with_presences(attributes))
 
 
 # --- the form of publish(), as an option -------------------------------------------------------

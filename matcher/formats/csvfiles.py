@@ -35,7 +35,7 @@ from matcher.formats.tabular import (
     named_type,
     to_arrow,
 )
-from matcher.model import BLANKS, Attribute, Datum, EventBatch, EventType, Kind
+from matcher.model import BLANKS, Attribute, Datum, EventBatch, EventType, Kind, with_presences
 from matcher.rows import INT_MAX, INT_MIN
 from matcher.times import rfc3339
 
@@ -151,8 +151,8 @@ def _batch(
     event_type = intake.schemas.get(name)
     if event_type is None:
         first = {key: column[0].as_py() for key, column in columns.items() if key not in reserved}
-        attributes = (Attribute(key, _kind_of_text(text)) for key, text in first.items())
-        event_type = intake.learn(EventType(name, tuple(attributes)))
+        attributes = [Attribute(key, _kind_of_text(text)) for key, text in first.items()]
+        event_type = intake.learn(EventType(name, with_presences(attributes)))
     for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
         if presence >= 0 and attribute.name in columns:
             columns[attribute.name] = _emptied(columns[attribute.name])

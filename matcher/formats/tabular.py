@@ -39,6 +39,7 @@ from matcher.model import (
     Int64s,
     Kind,
     StringColumn,
+    with_presences,
 )
 
 TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
@@ -210,7 +211,7 @@ def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> E
                 f"integers, floats, bools or strings (declare the event, without it or as it is)"
             )
         attributes.append(Attribute(key, kind))
-    return EventType(name, tuple(attributes))
+    return EventType(name, with_presences(attributes))
 
 
 def _ids(columns: Mapping[str, pa.Array], rows: Int64s, place: Place, bad: BadRows) -> EventIds:

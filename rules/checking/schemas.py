@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from matcher.model import ATTRIBUTES_MAX, OPTIONAL, Attribute, EventType, Kind, with_presences
+from matcher.spelling import spelled
 from rules.checking.scope import Report
 from rules.pattern import TIMER
 from rules.syntax import ast
@@ -113,6 +114,15 @@ class Schemas:
             if declared.name.text in names:
                 self.report(f"attribute {declared.name.text} is declared twice", declared.span)
             names.add(declared.name.text)
+        for declared in attributes:
+            if declared.name.text.removesuffix(OPTIONAL) in names - {declared.name.text}:
+                self.report(
+                    f"attribute {spelled(declared.name.text)} is called as what tells whether "
+                    f"{spelled(declared.name.text.removesuffix(OPTIONAL))} is there",
+                    declared.span,
+                    "give it another name",
+                )
+                return False
         return len(names) == len(attributes)
 
 
