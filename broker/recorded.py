@@ -24,6 +24,7 @@ from matcher.contents import contents_of
 from matcher.errors import BadEvent, EventError
 from matcher.formats.files import EventFile
 from matcher.formats.intake import Chunk, Glance, Intake
+from matcher.formats.layout import PLAIN, Layout
 from matcher.model import TIME_MAX, TIME_MIN, EventBatch, EventType, Int64s
 from rules.engine.conflict import CONFLICT_HINT, Conflict
 from rules.pattern import TIMER
@@ -61,11 +62,11 @@ class Course:
 class RecordedEvents:
     """Files of events that are read as one stream.
 
-    ``declared`` schemas go before inferred ones; ``type_name`` names the type of tables without
-    a column for it, ``time_unit`` (s, ms, us or ns) what times that are numbers count. Events later
-    than ``until``, in microseconds, are left out, and the last mark is just beyond it: Timers tick
-    up to there. Construction takes the first look. Raises EventError (a bad event among them,
-    unless ``skip_bad``) and OSError.
+    ``declared`` schemas go before inferred ones; ``type_name`` names the type of events that name
+    none, ``layout`` says what columns mean and how times are written (``time_unit``, s, ms, us or
+    ns, what those count that are numbers). Events later than ``until``, in microseconds, are left
+    out, and the last mark is just beyond it: Timers tick up to there. Construction takes the first
+    look. Raises EventError (a bad event among them, unless ``skip_bad``) and OSError.
     """
 
     def __init__(
@@ -75,11 +76,13 @@ class RecordedEvents:
         declared: Mapping[str, EventType] | None = None,
         type_name: str | None = None,
         skip_bad: bool = False,
-        time_unit: str = "s",
+        time_unit: str | None = None,
+        layout: Layout = PLAIN,
         until: int | None = None,
     ) -> None:
         self.until = until
-        self.files = _files(paths, type_name, time_unit)
+        layout = layout if time_unit is None else layout.in_unit(time_unit)
+        self.files = _files(paths, type_name, layout)
         self.intake = Intake(declared, skip_bad=skip_bad)
         self._skips_bad = skip_bad
         self.courses = [course_of(file.scan(self.intake)) for file in self.files]
@@ -206,7 +209,7 @@ def course_of(glances: Iterator[Glance]) -> Course:
     return Course(np.array(ends, np.int64), from_here_on, setback)
 
 
-def _files(paths: Sequence[Path], type_name: str | None, time_unit: str) -> list[EventFile]:
+def _files(paths: Sequence[Path], type_name: str | None, layout: Layout) -> list[EventFile]:
     """The files, each the source of its nameless events under its name.
 
     Files of one name in different folders are told apart by their paths; a file given twice is
@@ -218,7 +221,7 @@ def _files(paths: Sequence[Path], type_name: str | None, time_unit: str) -> list
             path,
             type_name,
             source=None if folders[path.name] == 1 else str(path),
-            time_unit=time_unit,
+            layout=layout,
         )
         for path in paths
     ]

@@ -37,6 +37,7 @@ _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))",
     re.ASCII,
 )
+_ZONELESS = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?$", re.ASCII)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN_RFC_3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _LENGTH = len("2013-01-01T05:17:00Z")
@@ -60,6 +61,14 @@ _DAY, _CYCLE = 86_400 * MICROSECONDS, 146_097
 """A day, and the days of 400 years, after which the calendar repeats."""
 _FOUND_MAX = 60
 """Characters of a time that a message quotes; no good one is longer."""
+
+
+class UnreadTime(BadEvent):
+    """A text of another form."""
+
+
+class FinerTime(BadEvent):
+    """A time that falls between two microseconds."""
 
 
 def time_of(value: object, unit: str = "s") -> int:
@@ -138,7 +147,12 @@ def times_of(values: Sequence[Any], unit: str = "s") -> Int64s | None:
     """The times of a whole column; None when some value needs a closer look (time_of)."""
     kinds = set(map(type, values))
     if kinds == {str}:
-        return _of_texts(values)
+        import pyarrow as pa
+
+        try:
+            return of_texts(pa.array(values, pa.string()))
+        except UnicodeEncodeError:
+            return None
     if kinds == {int}:
         return _of_ints(values, unit)
     if kinds <= {int, float}:
@@ -204,11 +218,15 @@ def _of_text(text: str, unit: str) -> int:
     if match is None:
         if _NUMBER.fullmatch(text):
             return _of_number(decimal_of(text), text, unit)
-        raise BadEvent(f"time {text!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds")
+        lacks = "; it lacks its time zone, as Z for UTC" if _ZONELESS.match(text) else ""
+        raise UnreadTime(
+            f"time {text[:_FOUND_MAX]!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds"
+            f"{lacks}"
+        )
     *fields, fraction, sign, hours, minutes = match.groups()
     digits = (fraction or "").rstrip("0")
     if len(digits) > 6:
-        raise BadEvent(f"time {text!r} is finer than a microsecond")
+        raise FinerTime(f"time {text!r} is finer than a microsecond")
     try:
         moment = datetime(*map(int, fields), int(digits.ljust(6, "0")), tzinfo=UTC)  # type: ignore[misc, arg-type]
     except ValueError as error:
@@ -261,7 +279,7 @@ def _beyond(found: object) -> BadEvent:
 
 
 def _finer(found: object) -> BadEvent:
-    return BadEvent(f"time {_quoted(found)} is finer than a microsecond")
+    return FinerTime(f"time {_quoted(found)} is finer than a microsecond")
 
 
 def _quoted(found: object) -> str:
@@ -271,14 +289,11 @@ def _quoted(found: object) -> str:
     return text if len(text) <= _FOUND_MAX else f"{text[:_FOUND_MAX]}..."
 
 
-def _of_texts(texts: Sequence[str]) -> Int64s | None:
+def of_texts(column: Any) -> Int64s | None:
+    """Microseconds of an Arrow column of RFC 3339 texts; None where one needs a closer look."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    try:
-        column = pa.array(texts, pa.string())
-    except UnicodeEncodeError:
-        return None
     # Arrow's own reading is laxer than RFC 3339: it takes a date without seconds, or without
     # minutes, but none that is as long as one with seconds and Z.
     lengths = pc.min_max(pc.binary_length(column)).as_py()

@@ -2,42 +2,86 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from broker.cli.options import TypeName, takes_layout
+
+if TYPE_CHECKING:
+    from matcher.formats.layout import Layout
+    from matcher.model import EventType
 
 EXAMPLE = "rexmq check fire.tesla flights.tesla"
 
 Files = Annotated[list[Path], typer.Argument(metavar="RULES...", help="TESLA files.")]
 
 
-def command(rules: Files) -> None:
+@takes_layout
+def command(
+    rules: Files,
+    events: Annotated[
+        list[Path] | None,
+        typer.Option("--events", metavar="FILE", help="Events that the rules are for, too."),
+    ] = None,
+    type_name: TypeName = None,
+    *,
+    layout: Layout,
+) -> None:
     """Check TESLA files, each by itself.
 
-    Prints how many rules and schemas they have, or every error in them.
+    Prints how many rules and schemas they have, or every error in them. With --events (once for
+    each file), types that the rules do not declare are those of the events, which are all read.
     """
-    from broker.cli.outcome import counted
-    from matcher.formats.inputs import bytes_of, name_of, verify_files
+    from broker.cli.outcome import UsageError, counted
+    from matcher.formats.inputs import bytes_of, is_regular, name_of, verify_files
     from rules import load
     from rules.errors import FilesErrors, RuleErrors
+    from rules.language import declared_in
     from rules.syntax import ast
-    from rules.syntax.parser import decode, parse
+    from rules.syntax.parser import decode, read
 
     refused: list[RuleErrors] = []
     rules_read = schemas = 0
-    verify_files(rules)
+    verify_files([*rules, *(events or ())])
+    if len(rules) > 1 and not all(map(is_regular, events or ())):
+        raise UsageError("check: a pipe of events is read once; check one file of rules with it")
     for file in rules:
         try:
             text = decode(bytes_of(file), name_of(file))
-            load(text, file=name_of(file))
-            statements = parse(text, file=name_of(file)).statements
+            statements = read(text, file=name_of(file)).file
+            known = _types_of(events or (), declared_in(statements), type_name, layout)
+            load(text, file=name_of(file), known=known)
         except RuleErrors as error:
             refused.append(error)
         else:
-            declared = [one.type.text for one in statements if isinstance(one, ast.Schema)]
-            rules_read += len(statements) - len(declared)
+            declared = [
+                one.type.text for one in statements.statements if isinstance(one, ast.Schema)
+            ]
+            rules_read += len(statements.statements) - len(declared)
             schemas += len(set(declared))  # a type may be declared again, as the same
     if refused:
         raise FilesErrors(refused)
     print(f"{counted(rules_read, 'rule')}, {counted(schemas, 'schema')}: ok")
+
+
+def _types_of(
+    events: Sequence[Path],
+    declared: Mapping[str, EventType],
+    type_name: str | None,
+    layout: Layout,
+) -> Mapping[str, EventType]:
+    """The types of the events that are not declared; EventError where an event is bad."""
+    from broker.cli.outcome import report_zones
+    from broker.recorded import RecordedEvents
+
+    if not events:
+        return {}
+    recorded = RecordedEvents(events, declared=declared, type_name=type_name, layout=layout)
+    report_zones(recorded.intake.without_zone)
+    for _ in recorded.steps():
+        pass
+    schemas = recorded.intake.schemas
+    return {name: schemas[name] for name in schemas if name not in declared}

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import Rules, TimeUnit, check_time_unit
+from broker.cli.options import Rules, TypeName, takes_layout
 
 if TYPE_CHECKING:
     from broker.detection import Progress, Sink
     from broker.recorded import RecordedEvents
+    from matcher.formats.layout import Layout
     from matcher.model import EventType
     from rules.engine import Detector
     from rules.pattern import RuleSet
@@ -26,6 +27,7 @@ LATER_ENGINES = ("hybrid",)
 FORMATS = ("jsonl", "parquet", "count", "checksum")
 
 
+@takes_layout
 def command(
     rules: Rules,
     events: Annotated[
@@ -52,20 +54,19 @@ def command(
         Path | None,
         typer.Option("--output", metavar="FILE", help="Where it is printed to."),
     ] = None,
-    type_name: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
-    ] = None,
+    type_name: TypeName = None,
     cause: Annotated[
         str, typer.Option("--cause", metavar="ids|full", help="Causes as ids, or as source#id.")
     ] = "ids",
     time: Annotated[
         str, typer.Option("--time", metavar="rfc3339|seconds", help="How times are printed.")
     ] = "rfc3339",
-    time_unit: TimeUnit = "s",
     until: Annotated[
         str | None,
         typer.Option("--until", metavar="TIME", help="Go no further; Timers tick up to there."),
     ] = None,
+    *,
+    layout: Layout,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -82,7 +83,13 @@ def command(
     from time import perf_counter
 
     from broker import costs
-    from broker.cli.outcome import one_of, report_duplicates, time_given, writing
+    from broker.cli.outcome import (
+        one_of,
+        report_duplicates,
+        report_zones,
+        time_given,
+        writing,
+    )
     from broker.detection import detect, read_rules
     from broker.parallel import deployed
     from broker.recorded import RecordedEvents
@@ -94,8 +101,7 @@ def command(
     _check_engine(engine, device)
     one_of("--cause", cause, ("ids", "full"))
     one_of("--time", time, ("rfc3339", "seconds"))
-    check_time_unit(time_unit)
-    last = None if until is None else time_given("--until", until, time_unit)
+    last = None if until is None else time_given("--until", until, layout.times)
     form = _format(form, output)
     files = [*events, *(more_events or ())]
     verify_files([*rules, *files], [] if output is None else [output])
@@ -107,9 +113,10 @@ def command(
         declared=declared,
         type_name=type_name,
         skip_bad=skip_bad,
-        time_unit=time_unit,
+        layout=layout,
         until=last,
     )
+    report_zones(recorded.intake.without_zone)
     _warn_of_disorder(recorded)
     # The file's own declarations are known to it by their lines, which its errors then name.
     schemas = recorded.intake.schemas
@@ -143,7 +150,7 @@ def _format(form: str | None, output: Path | None) -> str:
     """What is printed: a member of FORMATS, or ``table`` for what the output's ending says."""
     from broker.cli.outcome import UsageError, one_of
     from matcher.errors import EventError
-    from matcher.formats.files import form_of
+    from matcher.formats.files import form_written
     from matcher.formats.inputs import names_file
 
     if form is None and output is None:
@@ -154,7 +161,7 @@ def _format(form: str | None, output: Path | None) -> str:
         raise UsageError("--format parquet goes to a file: --output FILE.parquet")
     if output is not None and form in (None, "parquet"):
         try:
-            return "jsonl" if form_of(output)[0] == ".jsonl" else "table"
+            return "jsonl" if form_written(output)[0] == ".jsonl" else "table"
         except EventError as error:
             if form is None and not names_file(output):
                 return "jsonl"

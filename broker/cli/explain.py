@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from broker.cli.options import Rules, TimeUnit, check_time_unit
+from broker.cli.options import Rules, TypeName, takes_layout
 
 if TYPE_CHECKING:
     from broker.recorded import RecordedEvents
+    from matcher.formats.layout import Layout
     from rules.explaining.explanation import Explanation, Summary
     from rules.explaining.recording import Recording
     from rules.syntax.parser import Reading
@@ -22,6 +23,7 @@ ENGINES = ("auto", "cdp", "aip", "naive")
 FORMATS = ("text", "json")
 
 
+@takes_layout
 def command(
     rules: Rules,
     events: Annotated[
@@ -48,10 +50,9 @@ def command(
     engine: Annotated[
         str, typer.Option("--engine", metavar="|".join(ENGINES), help="Which engine detects.")
     ] = "auto",
-    type_name: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
-    ] = None,
-    time_unit: TimeUnit = "s",
+    type_name: TypeName = None,
+    *,
+    layout: Layout,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events.")
     ] = False,
@@ -61,7 +62,7 @@ def command(
     Clause by clause: which events were considered, what excluded each of them, and the matches
     if there are any. With --summary, how far all terminators of the rule got.
     """
-    from broker.cli.outcome import UsageError, one_of
+    from broker.cli.outcome import UsageError, one_of, report_zones
     from broker.detection import read_rules
     from broker.recorded import RecordedEvents
     from matcher.formats.inputs import verify_files
@@ -71,7 +72,6 @@ def command(
 
     one_of("--format", form, FORMATS)
     one_of("--engine", engine, ENGINES)
-    check_time_unit(time_unit)
     if (event is None) != summary:
         raise UsageError("explain: give --event ID, or --summary")
     files = [*events, *(more_events or ())]
@@ -82,8 +82,9 @@ def command(
         declared=declared_in(reading.file),
         type_name=type_name,
         skip_bad=skip_bad,
-        time_unit=time_unit,
+        layout=layout,
     )
+    report_zones(recorded.intake.without_zone)
     recording = _recording(reading, recorded, rule, engine)
     if event is None:
         _print(surveyed(recording, rule), form)

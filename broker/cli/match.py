@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from broker.cli.options import TimeUnit, check_time_unit
+from broker.cli.options import TypeName, takes_layout
 
 if TYPE_CHECKING:
+    from matcher.formats.layout import Layout
     from matcher.methods.matcher import Matcher, Matches
 
 EXAMPLE = "rexmq match --filters filters.jsonl --events events.jsonl"
@@ -21,6 +22,7 @@ FORMATS = ("jsonl", "count")
 DEVICES = ("cpu", "gpu", "auto")
 
 
+@takes_layout
 def command(
     filters: Annotated[Path, typer.Option("--filters", metavar="FILE", help="A file of filters.")],
     events: Annotated[Path, typer.Option("--events", metavar="FILE", help="A file of events.")],
@@ -33,7 +35,9 @@ def command(
     form: Annotated[
         str, typer.Option("--format", metavar="|".join(FORMATS), help="What is printed.")
     ] = "jsonl",
-    time_unit: TimeUnit = "s",
+    type_name: TypeName = None,
+    *,
+    layout: Layout,
     stats: Annotated[
         bool, typer.Option("--stats", help="Print a summary to standard error.")
     ] = False,
@@ -46,14 +50,13 @@ def command(
     from collections import Counter
     from time import perf_counter
 
-    from broker.cli.outcome import one_of
+    from broker.cli.outcome import one_of, report_zones
     from matcher.formats.inputs import verify_files
-    from matcher.formats.matchfiles import read_events, read_filters
+    from matcher.formats.matchfiles import MatchFile, read_events, read_filters
 
     one_of("--matcher", matcher, MATCHERS)
     one_of("--format", form, FORMATS)
     one_of("--device", device, DEVICES)
-    check_time_unit(time_unit)
     verify_files([filters, events])
     begun = perf_counter()
     deployed = read_filters(filters)
@@ -61,7 +64,8 @@ def command(
     chosen.add_all(deployed)
     wanted: Counter[int] = Counter(dict.fromkeys(deployed.interfaces.tolist(), 0))
     count, matching_s = 0, 0.0
-    for ids, piece in read_events(events, time_unit):
+    file = MatchFile(events, layout, type_name)
+    for ids, piece in read_events(file):
         started = perf_counter()
         found = chosen.match(piece, filters=form == "jsonl")
         matching_s += perf_counter() - started
@@ -70,6 +74,7 @@ def command(
             _print_lines(ids, found)
         else:
             wanted.update(interface for row in found.interface_lists() for interface in row)
+    report_zones(file.intake.without_zone)
     if form == "count":
         _print_counts(wanted)
     if stats:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from broker.client.endpoint import DEFAULT_ENDPOINT, ENDPOINT_VARIABLE
+
+if TYPE_CHECKING:
+    from matcher.formats.layout import Layout
 
 Endpoint = Annotated[
     str,
@@ -21,20 +27,112 @@ ConnectTimeout = Annotated[
 ]
 CONNECT_TIMEOUT_S = 3.0
 
-TimeUnit = Annotated[
-    str,
-    typer.Option("--time-unit", metavar="s|ms|us|ns", help="What times that are numbers count."),
-]
-
 Rules = Annotated[
     list[Path],
     typer.Option("--rules", metavar="RULES", help="A TESLA file; several are one set of rules."),
 ]
 
 
-def check_time_unit(unit: str) -> None:
-    """Raise UsageError for what is no unit of times."""
-    from broker.cli.outcome import one_of
-    from matcher.times import UNITS
+TypeName = Annotated[
+    str | None,
+    typer.Option("--type", metavar="TYPE", help="The type of events that name none."),
+]
 
-    one_of("--time-unit", unit, tuple(UNITS))
+
+def _column(role: str, what: str) -> object:
+    option = typer.Option(f"--{role}-column", metavar="COLUMN", help=f"The column of {what}.")
+    return Annotated[str | None, option]
+
+
+def _said(flag: str, metavar: str, text: str) -> object:
+    return Annotated[str | None, typer.Option(flag, metavar=metavar, help=text)]
+
+
+_LAYOUT: Mapping[str, tuple[object, object]] = {
+    "time_column": (_column("time", "the times, if not 'time'"), None),
+    "id_column": (_column("id", "the ids, if not 'id'; '' for none"), None),
+    "source_column": (_column("source", "the sources, if not 'source'; '' for none"), None),
+    "type_column": (_column("type", "the types, if not 'type'; '' for none"), None),
+    "columns": (_said("--columns", "ATTR=COLUMN,...", "Attributes whose columns are named."), None),
+    "flat": (
+        Annotated[bool, typer.Option("--flat", help="JSON: attributes stand beside the time.")],
+        False,
+    ),
+    "null": (_said("--null", "TEXT,...", "CSV: texts that mean null."), None),
+    "time_unit": (
+        Annotated[
+            str,
+            typer.Option("--time-unit", metavar="s|ms|us|ns", help="What numbers as times count."),
+        ],
+        "s",
+    ),
+    "time_format": (_said("--time-format", "FORMAT", "How times are written (strptime)."), None),
+    "time_zone": (_said("--time-zone", "ZONE", "The zone of times that bear none."), None),
+    "time_cut": (
+        Annotated[bool, typer.Option("--time-cut", help="Cut what is finer than a microsecond.")],
+        False,
+    ),
+}
+"""The options that say what is in files of events: annotations and defaults by parameter."""
+
+
+def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with options in the place of its parameter ``layout``, which is made of them.
+
+    UsageError where they say what cannot be.
+    """
+
+    @wraps(command)
+    def run(*positional: Any, **named: Any) -> None:
+        said = {name: named.pop(name) for name in _LAYOUT}
+        command(*positional, layout=_layout_of(**said), **named)
+
+    parameters: list[Parameter] = []
+    # Layouts are imported when a command runs, not before.
+    given = signature(command, eval_str=True, locals={"Layout": object})
+    for one in given.parameters.values():
+        if one.name != "layout":
+            parameters.append(one)
+            continue
+        kind = one.kind
+        parameters += (
+            Parameter(name, kind, default=default, annotation=annotation)
+            for name, (annotation, default) in _LAYOUT.items()
+        )
+    run.__dict__["__signature__"] = Signature(parameters)
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    return run
+
+
+def _layout_of(
+    *,
+    time_column: str | None,
+    id_column: str | None,
+    source_column: str | None,
+    type_column: str | None,
+    columns: str | None,
+    flat: bool,
+    null: str | None,
+    time_unit: str,
+    time_format: str | None,
+    time_zone: str | None,
+    time_cut: bool,
+) -> Layout:
+    from broker.cli.outcome import UsageError
+    from matcher.errors import EventError
+    from matcher.formats.layout import Layout, columns_of
+    from matcher.formats.timeform import TimeForm
+
+    try:
+        return Layout(
+            time_column,
+            id_column,
+            source_column,
+            type_column,
+            columns_of(columns or ""),
+            TimeForm(time_unit, time_zone or "", time_format, time_cut),
+            () if null is None else tuple(null.split(",")),
+            flat,
+        )
+    except EventError as error:
+        raise UsageError(str(error)) from None

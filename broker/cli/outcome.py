@@ -10,10 +10,14 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matcher.formats.timeform import TimeForm
 
 DONE = 0
 REFUSED = 1
@@ -82,18 +86,20 @@ def duration_of(flag: str, text: str) -> float:
     return microseconds / 1_000_000
 
 
-def time_given(flag: str, text: str, unit: str) -> int:
-    """The time, in microseconds, that an option says: RFC 3339, or a number of that unit.
+def time_given(flag: str, text: str, times: TimeForm) -> int:
+    """The time, in microseconds, that an option says in the form of those in files; where it lacks
+    a zone, the one that was assumed is told.
 
     Raises UsageError for what is none.
     """
     from matcher.errors import BadEvent
-    from matcher.times import time_of
 
     try:
-        return time_of(text, unit)
+        time, lacks_zone = times.time_of(text)
     except BadEvent as error:
         raise UsageError(f"{flag}: {error}") from None
+    report_zones([flag] if lacks_zone else [])
+    return time
 
 
 def strategy_of(flag: str, name: str) -> None:
@@ -110,6 +116,18 @@ def report_duplicates(count: int) -> None:
         print(
             f"rexmq: {counted(count, 'duplicate')} dropped: events of a source and an id that came "
             "before",
+            file=sys.stderr,
+        )
+
+
+def report_zones(files: Iterable[str]) -> None:
+    """Say on standard error, once, which files hold times without a zone, if any do."""
+    names = [*files]
+    if names:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        print(
+            f"rexmq: {names[0]}{more}: times without a time zone are taken for UTC; say theirs, or "
+            f"that it is so: --time-zone Europe/Rome, --time-zone UTC",
             file=sys.stderr,
         )
 

@@ -14,16 +14,18 @@ from broker.cli.options import (
     ENDPOINT,
     ConnectTimeout,
     Endpoint,
-    TimeUnit,
-    check_time_unit,
+    TypeName,
+    takes_layout,
 )
 
 if TYPE_CHECKING:
+    from matcher.formats.layout import Layout
     from matcher.model import EventType
 
 EXAMPLE = "rexmq pub Temp area=a1 value=46.5"
 
 
+@takes_layout
 def command(
     words: Annotated[
         list[str] | None,
@@ -36,9 +38,7 @@ def command(
         float | None,
         typer.Option("--speed", metavar="X", help="X times the file's own pace; else full speed."),
     ] = None,
-    type_name: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="The type of a table's rows.")
-    ] = None,
+    type_name: TypeName = None,
     name: Annotated[
         str | None,
         typer.Option("--name", metavar="SOURCE", help="Publish as this source."),
@@ -49,7 +49,8 @@ def command(
     event_id: Annotated[
         str | None, typer.Option("--id", metavar="ID", help="The event's id.")
     ] = None,
-    time_unit: TimeUnit = "s",
+    *,
+    layout: Layout,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Count and skip bad events of the file.")
     ] = False,
@@ -65,21 +66,20 @@ def command(
     ATTR:TYPE=VALUE says int, float, bool or string; a type that the broker knows decides. The
     events of a file are published as the sources that they bear, unless --name is given.
     """
-    from broker.cli.outcome import UsageError
+    from broker.cli.outcome import UsageError, report_zones
     from matcher.spelling import unquoted
-    from matcher.times import time_of
 
-    check_time_unit(time_unit)
     if (words is None) == (file is None):
         raise UsageError("pub: give either TYPE ATTR=VALUE... or --file EVENTS")
     if file is not None:
-        whose = type_name, name, speed, skip_bad, time_unit, is_replay
+        whose = type_name, name, speed, skip_bad, layout, is_replay
         _publish_file(file, *whose, broker, connect_timeout_s)
         return
     if not words:
         raise UsageError("pub: which event type?")
     # In microseconds; times on a command line are RFC 3339 or numbers (tesla.md E2).
-    at = None if time is None else time_of(time, time_unit)
+    at, lacks_zone = (None, False) if time is None else layout.times.time_of(time)
+    report_zones(["--time"] if lacks_zone else [])
     what = unquoted(words[0]), words[1:], name, at, event_id, is_replay
     _publish_one(*what, broker, connect_timeout_s)
 
@@ -90,12 +90,12 @@ def _publish_file(
     name: str | None,
     speed: float | None,
     skip_bad: bool,
-    time_unit: str,
+    layout: Layout,
     is_replay: bool,
     broker: str,
     connect_timeout_s: float,
 ) -> None:
-    from broker.cli.outcome import REFUSED, UsageError, counted
+    from broker.cli.outcome import REFUSED, UsageError, counted, report_zones
     from broker.recorded import RecordedEvents
     from broker.replay import Account, replay
     from matcher.formats.inputs import verify_files
@@ -106,8 +106,9 @@ def _publish_file(
     # The broker's schemas go before what the file's first event looks like: 46 may be a float.
     known = _known_types(broker, connect_timeout_s)
     events = RecordedEvents(
-        [file], declared=known, type_name=type_name, skip_bad=skip_bad, time_unit=time_unit
+        [file], declared=known, type_name=type_name, skip_bad=skip_bad, layout=layout
     )
+    report_zones(events.intake.without_zone)
     account = Account()
     try:
         replay(

@@ -144,7 +144,7 @@ class Source:
         if isinstance(events, EventBatch):
             events = [events]
         if not isinstance(events, Sequence) or isinstance(events, str | bytes):
-            return [self._batch_of_table(events, type_name)]
+            return self._batches_of_table(events, type_name)
         if events and all(isinstance(one, EventBatch) for one in events):
             for batch in events:
                 verify_range(batch.time)
@@ -212,12 +212,13 @@ class Source:
             times = range(first, first + len(rows))
         return batch_of(event_type, rows, source="", times=times, time_unit=self._time_unit)
 
-    def _batch_of_table(self, table: Any, type_name: str | None) -> EventBatch:
+    def _batches_of_table(self, table: Any, type_name: str | None) -> list[EventBatch]:
         from matcher.formats.intake import Intake, Place
-        from matcher.formats.tabular import from_arrow
+        from matcher.formats.layout import Layout
+        from matcher.formats.tabular import batches_of
 
-        place = Place("<table>", source="", time_unit=self._time_unit)
-        return from_arrow(table, place, Intake(self.outbox.types), type_name)
+        place = Place("<table>", source="", layout=Layout().in_unit(self._time_unit))
+        return batches_of(table, place, Intake(self.outbox.types), type_name)
 
     def _known(self, name: str | None) -> EventType:
         if name is None and len(self.outbox.types) == 1:

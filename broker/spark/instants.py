@@ -94,7 +94,7 @@ def _of_clock(clock: Column) -> Column:
 def _read(column: pa.Array) -> pa.Array:
     """The times of values as the reader of files reads them, null where it refuses."""
     bad: BadRows = []
-    times = times_of_column(column, len(column), bad)
+    times = times_of_column(column, len(column), bad).times
     refused = np.zeros(len(column), np.bool_)
     for rows, _ in bad:
         refused[rows] = True

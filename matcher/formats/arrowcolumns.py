@@ -8,6 +8,7 @@ rows that do not fit, with the reason; these hold anything, and are raised or sk
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from matcher.errors import BadEvent
+from matcher.formats.timeform import RFC_3339, Read, TimeForm
 from matcher.model import (
     BLANKS,
     Attribute,
@@ -27,11 +29,12 @@ from matcher.model import (
     Kind,
     StringColumn,
 )
-from matcher.rows import INT_MAX
-from matcher.times import STAMP, of_floats, of_ticks, time_of, times_of
+from matcher.rows import INT_MAX, INT_MIN
+from matcher.times import STAMP, of_floats, time_text
 
 BadRows: TypeAlias = list[tuple[Int64s, str]]
 """Rows that are refused, from 0, with the reason."""
+_NO_TIMES = np.zeros(0, np.int64)
 
 
 def kind_of(arrow_type: pa.DataType) -> Kind | None:
@@ -44,6 +47,8 @@ def kind_of(arrow_type: pa.DataType) -> Kind | None:
         return Kind.BOOL
     if types.is_integer(arrow_type):
         return Kind.INT
+    if types.is_decimal(arrow_type):
+        return Kind.FLOAT if arrow_type.scale > 0 else Kind.INT
     if types.is_floating(arrow_type):
         return Kind.FLOAT
     is_text = types.is_string, types.is_large_string, types.is_string_view
@@ -105,7 +110,32 @@ def values_of_column(
         found = kind.value if kind else str(column.type)
         bad.append((everywhere, f"{expected} {found}"))
         return _blank(attribute.kind, rows)
+    if pa.types.is_decimal(column.type):
+        column = _undecimal(attribute, column, bad)
     return _READERS[attribute.kind](attribute, column, bad)
+
+
+def _undecimal(attribute: Attribute, column: pa.Array, bad: BadRows) -> pa.Array:
+    """Decimals as ints where they have no digits behind the point, else as the nearest floats."""
+    if column.type.scale > 0 or attribute.kind is Kind.FLOAT:
+        return column.cast(pa.string()).cast(pa.float64())  # rounded once, as Arrow's own is not
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        values = column.to_pylist()
+        beyond = [
+            row
+            for row, value in enumerate(values)
+            if value is not None and not INT_MIN <= value <= INT_MAX
+        ]
+        bad.append((np.array(beyond), f"attribute {attribute.name}: an int beyond 64 bits"))
+        return pa.array(
+            [
+                None if one is None else int(one) if INT_MIN <= one <= INT_MAX else 0
+                for one in values
+            ],
+            pa.int64(),
+        )
 
 
 def _missing(name: str, columns: Iterable[str]) -> str:
@@ -172,48 +202,68 @@ def strings_of(column: pa.Array, what: str, bad: BadRows) -> StringColumn:
     return StringColumn(codes, values if len(column) == 0 or values else ("",))
 
 
-def times_of_column(column: pa.Array | None, rows: int, bad: BadRows, unit: str = "s") -> Int64s:
-    """Times in microseconds; rows without one are added to ``bad`` and hold 0.
-
-    ``unit`` says what numbers count; timestamps say it themselves.
+def times_of_column(
+    column: pa.Array | None, rows: int, bad: BadRows, form: TimeForm = RFC_3339
+) -> Read:
+    """Times in microseconds, as ``form`` says that they are written; rows without one are added to
+    ``bad`` and hold 0.
     """
     if column is None or pa.types.is_null(column.type):
         bad.append((np.arange(rows), "no time"))
-        return np.zeros(rows, np.int64)
-    if pa.types.is_timestamp(column.type) and not column.null_count:
-        times = of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
-        if times is not None:
-            return times
-    if pa.types.is_floating(column.type) and not column.null_count:
-        times = of_floats(column.cast(pa.float64()).to_numpy(), unit)
-        if times is not None:
-            return times
-    if pa.types.is_timestamp(column.type):
-        return _times_one_by_one(_seconds(column), bad, STAMP)
-    values: list[Any] = column.to_pylist()
-    whole = times_of(values, unit) if rows and None not in values else None
-    return _times_one_by_one(values, bad, unit) if whole is None else whole
+        return Read(np.zeros(rows, np.int64))
+    is_stamp = pa.types.is_timestamp(column.type) or pa.types.is_date(column.type)
+    read = None if column.null_count else _times_together(column, form, is_stamp=is_stamp)
+    if read is not None:
+        return read
+    if is_stamp:
+        return _stamps_one_by_one(column, bad, form)
+    return _times_one_by_one(column.to_pylist(), bad, form.time_of)
 
 
-def _seconds(column: pa.Array) -> list[Decimal | None]:
+def _times_together(column: pa.Array, form: TimeForm, *, is_stamp: bool) -> Read | None:
+    """The times of a column without nulls; None when one needs a closer look."""
+    if is_stamp:
+        return form.of_stamps(column)
+    if kind_of(column.type) is Kind.STRING:
+        return form.of_texts(column.cast(pa.string())) if len(column) else Read(_NO_TIMES)
+    if pa.types.is_floating(column.type) and form.format is None:
+        times = of_floats(column.cast(pa.float64()).to_numpy(), form.unit)
+        if times is not None:
+            return Read(times)
+    return form.times_of(column.to_pylist()) if len(column) else Read(_NO_TIMES)
+
+
+def _stamps_one_by_one(column: pa.Array, bad: BadRows, form: TimeForm) -> Read:
     """Timestamps as exact decimals of a second: Python's datetimes end with the year 9999 and with
     microseconds, Arrow's timestamps do not.
     """
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))
     digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[column.type.unit]
-    ticks = column.view(pa.int64()).to_pylist()
-    return [None if tick is None else Decimal(tick).scaleb(-digits) for tick in ticks]
+    seconds = replace(form, unit=STAMP, format=None)
+
+    def of_tick(tick: int) -> tuple[int, bool]:
+        time, _ = seconds.time_of(Decimal(tick).scaleb(-digits))
+        if column.type.tz is not None or form.zone is None:
+            return time, False
+        return form.at_clock(time, time_text(time).removesuffix("Z")), form.zone == ""
+
+    return _times_one_by_one(column.view(pa.int64()).to_pylist(), bad, of_tick)
 
 
-def _times_one_by_one(values: Sequence[Any], bad: BadRows, unit: str) -> Int64s:
-    times = np.zeros(len(values), np.int64)
+def _times_one_by_one(
+    values: Sequence[Any], bad: BadRows, time_of: Callable[[Any], tuple[int, bool]]
+) -> Read:
+    times, lacks_zone = np.zeros(len(values), np.int64), False
     for row, value in enumerate(values):
         try:
             if value is None:
                 raise BadEvent("no time")
-            times[row] = time_of(value, unit)
+            times[row], lacks = time_of(value)
+            lacks_zone |= lacks
         except BadEvent as error:
             bad.append((np.array([row]), error.reason))
-    return times
+    return Read(times, lacks_zone)
 
 
 def without(times: Int64s, bad: BadRows) -> Int64s:

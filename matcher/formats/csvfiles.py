@@ -1,9 +1,10 @@
-"""CSV files of one event type (docs/files.md): RFC 4180, with a line of names first.
+"""CSV files (docs/files.md): RFC 4180, with a line of names first.
 
 The columns are those of any table of events. Everything is text here, so a type's schema, where
-none is declared, is read from the texts of its first event: ``true`` and ``false`` are bools,
-``46`` an int, ``46.5`` and ``4e1`` floats, anything else a string. An empty text is a value of a
-string attribute and nothing at all for the others; of an optional attribute it is null.
+none is declared, is guessed from the texts of the first piece in which it comes: a column of
+``true`` and ``false`` holds bools, of ``46`` ints, of ``46.5`` and ``4e1`` (and ints beside them)
+floats, any other one strings. An empty text is a value of a string attribute and nothing at all for
+the others; of an optional attribute it is null, as texts are for all that the layout says so of.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import io
 import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import BinaryIO
+from dataclasses import replace
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,16 +25,13 @@ from matcher.errors import BadEvent
 from matcher.formats import pieces
 from matcher.formats.arrowcolumns import BadRows, times_of_column, without
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.layout import SEQUENCE, TIME, TYPE, Layout, Roles
 from matcher.formats.tabular import (
-    RESERVED,
-    SEQUENCE,
-    TIME,
-    TYPE,
+    Rows,
     arrow_schema,
     check_distinct,
-    check_time,
-    from_arrow,
-    named_type,
+    parts_of,
+    settled,
     to_arrow,
 )
 from matcher.model import BLANKS, Attribute, Datum, EventBatch, EventType, Kind, with_presences
@@ -40,7 +39,8 @@ from matcher.rows import INT_MAX, INT_MIN
 from matcher.times import rfc3339
 
 ROWS = 16_384
-"""Rows of a piece."""
+"""Rows of a piece; schemas are guessed from the first one."""
+COMMA = ","
 FIELD_MAX = 2**26
 """Characters of one field; beyond this a file is refused."""
 
@@ -48,6 +48,11 @@ _INT = re.compile(r"[+-]?\d+", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _BOOLS: Mapping[str, bool] = {"true": True, "True": True, "false": False, "False": False}
 _ARROW_TYPES = {Kind.INT: pa.int64(), Kind.FLOAT: pa.float64(), Kind.BOOL: pa.bool_()}
+_SHORT_INT = r"^-?\d{1,18}$"
+_NUMBER_OR_BOOL = r"^([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|true|True|false|False)$"
+_NULL_WORDS = ("NA", "N/A", "NULL", "null", "NaN", "nan", "None", "-")
+"""What stands for no value in many files, unless it is text; an option says which is null."""
+_NO_VALUES = pa.array(["", None, *_NULL_WORDS], pa.string())
 # What Arrow's own conversion is asked to do: it would take hexadecimal numbers too.
 _PLAIN = {
     Kind.INT: r"^-?\d+$",
@@ -57,34 +62,45 @@ _PLAIN = {
 
 
 def read(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+    stream: BinaryIO,
+    place: Place,
+    intake: Intake,
+    type_name: str | None = None,
+    *,
+    delimiter: str = COMMA,
 ) -> Iterator[Chunk]:
     """The events of each piece of the file."""
-    batches = (
-        (len(rows), _batch(names, rows, first_row, place, intake, type_name))
-        for names, first_row, rows in _pieces(stream, place.file)
-    )
-    return pieces.chunks(batches, place.file)
+    for piece in _pieces(stream, place, type_name, delimiter):
+        batches = _batches(piece, place, intake, type_name)
+        yield Chunk(piece.end, [batch for batch in batches if len(batch)])
 
 
 def scan(
-    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+    stream: BinaryIO,
+    place: Place,
+    intake: Intake,
+    type_name: str | None = None,
+    *,
+    delimiter: str = COMMA,
 ) -> Iterator[Glance]:
-    """The times of each piece; ``intake`` learns the schema, and counts nothing."""
-    aside = Intake(intake.schemas, skip_bad=True)
-    for names, first_row, rows in _pieces(stream, place.file):
-        if first_row == 1:
-            learnt = _batch(names, rows, first_row, place, aside, type_name).type
-            if learnt.name not in intake.schemas:
-                intake.learn(learnt)
+    """The times of each piece; ``intake`` learns the schemas, and counts nothing."""
+    for piece in _pieces(stream, place, type_name, delimiter):
         bad: BadRows = []
-        columns = _columns(names, rows, bad)
-        times = times_of_column(columns.get(TIME), len(rows), bad, place.time_unit)
-        yield Glance(first_row + len(rows) - 1, without(times, bad))
+        columns = _columns(piece, place.layout, bad)
+        names = columns.get(piece.roles.roles.get(TYPE, ""))
+        if piece.first_row == 1 or pieces.names_unknown(names, intake.schemas):
+            for batch in _batches(piece, place, intake.aside(), type_name):
+                if batch.type.name not in intake.schemas:
+                    intake.learn(batch.type)
+        time = columns[piece.roles.roles[TIME]]
+        read = times_of_column(time, len(piece.rows), bad, place.layout.times)
+        yield Glance(piece.end, without(intake.note(place, read), bad))
 
 
 class Writer:
     """Writes events of one type; causes stand in one column, with blanks between them."""
+
+    delimiter = COMMA
 
     def __init__(
         self, sink: BinaryIO, event_type: EventType, *, composite: bool, full_cause: bool
@@ -92,7 +108,7 @@ class Writer:
         self._text = io.TextIOWrapper(sink, "utf-8", newline="", write_through=True)
         self._full_cause = full_cause
         self._names = arrow_schema(event_type, composite=composite).names
-        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._rows = csv.writer(self._text, delimiter=self.delimiter, lineterminator="\n")
         self._rows.writerow(self._names)
 
     def write(self, batch: EventBatch) -> None:
@@ -118,54 +134,81 @@ def _written(column: pa.Array) -> list[object]:
     return values
 
 
-def _pieces(stream: BinaryIO, file: str) -> Iterator[tuple[list[str], int, list[list[str]]]]:
-    """The names, the number of the first row, from 1, and some rows; empty lines are no rows."""
+class _Piece(NamedTuple):
+    """Some rows of a file, the first one's number, and what the columns are."""
+
+    names: Sequence[str]
+    roles: Roles
+    first_row: int
+    rows: Sequence[Sequence[str]]
+
+    @property
+    def end(self) -> int:
+        return self.first_row + len(self.rows) - 1
+
+
+def _pieces(
+    stream: BinaryIO, place: Place, type_name: str | None, delimiter: str
+) -> Iterator[_Piece]:
+    """Rows in pieces, numbered from 1; empty lines are no rows."""
     csv.field_size_limit(FIELD_MAX)
     text = io.TextIOWrapper(stream, "utf-8-sig", "surrogateescape", newline="")
-    reader = csv.reader(text, strict=True)
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
     row = 1
     try:
-        names = next(reader, [TIME])
-        check_time(names, file)
-        check_distinct(names, file)
+        names = next(reader, None)
+        if names is None:
+            return
+        roles = place.layout.roles(names, place.file, type_name)
+        check_distinct(names, place.file)
         filled = filter(None, reader)
         while rows := list(itertools.islice(filled, ROWS)):
-            yield names, row, rows
+            yield _Piece(names, roles, row, rows)
             row += len(rows)
     except csv.Error as error:
-        raise BadEvent(f"not CSV: {error}", f"{file}:{reader.line_num}") from None
+        raise BadEvent(f"not CSV: {error}", f"{place.file}:{reader.line_num}") from None
 
 
-def _batch(
-    names: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    first_row: int,
-    place: Place,
-    intake: Intake,
-    type_name: str | None,
-) -> EventBatch:
+def _batches(
+    piece: _Piece, place: Place, intake: Intake, type_name: str | None
+) -> list[EventBatch]:
     bad: BadRows = []
-    columns = _columns(names, rows, bad)
-    name = type_name or named_type(columns.get(TYPE), place.file)
-    reserved = RESERVED if type_name is None else [key for key in RESERVED if key != TYPE]
-    event_type = intake.schemas.get(name)
+    columns, roles = _columns(piece, place.layout, bad), piece.roles
+    parts = parts_of(columns, roles, place, intake, type_name, piece.first_row, bad)
+    typed = [_typed_rows(rows, roles, intake) for rows in parts]
+    return settled(typed, roles, place, intake, type_name)
+
+
+def _typed_rows(rows: Rows, roles: Roles, intake: Intake) -> Rows:
+    """The rows with the values of their attributes in place of texts; a schema is learnt from
+    those of a type that is not known.
+    """
+    event_type = intake.schemas.get(rows.type_name)
     if event_type is None:
-        first = {key: column[0].as_py() for key, column in columns.items() if key not in reserved}
-        attributes = [Attribute(key, _kind_of_text(text)) for key, text in first.items()]
-        event_type = intake.learn(EventType(name, with_presences(attributes)))
+        attributes = [
+            Attribute(name, _kind_of_texts(rows.values[name]))
+            for name in roles.guessed
+            if name not in rows.others
+        ]
+        event_type = intake.learn(EventType(rows.type_name, with_presences(attributes)))
+    columns, values = {**rows.columns}, {**rows.values}
     for attribute, presence in zip(event_type.declared, event_type.presences, strict=True):
-        if presence >= 0 and attribute.name in columns:
-            columns[attribute.name] = _emptied(columns[attribute.name])
-    for attribute in (*event_type.declared, Attribute(SEQUENCE, Kind.INT)):
-        if attribute.name in columns and attribute.kind is not Kind.STRING:
-            columns[attribute.name] = _typed(attribute, columns[attribute.name], bad)
-    return from_arrow(pa.table(columns), place, intake, type_name, first_row=first_row, bad=bad)
+        if presence >= 0 and attribute.name in values:
+            values[attribute.name] = _emptied(values[attribute.name])
+    for attribute in event_type.declared:
+        if attribute.name in values and attribute.kind is not Kind.STRING:
+            values[attribute.name] = _typed(attribute, values[attribute.name], rows.bad)
+    if SEQUENCE in roles.roles:
+        column = roles.roles[SEQUENCE]
+        columns[column] = _typed(Attribute(SEQUENCE, Kind.INT), columns[column], rows.bad)
+    return replace(rows, columns=columns, values=values)
 
 
-def _columns(
-    names: Sequence[str], rows: Sequence[Sequence[str]], bad: BadRows
-) -> dict[str, pa.Array]:
-    """The columns as texts; rows of another length are bad, and of empty texts."""
+def _columns(piece: _Piece, layout: Layout, bad: BadRows) -> dict[str, pa.Array]:
+    """The columns as texts, null where the layout says so; rows of another length are bad, and of
+    empty texts.
+    """
+    names, rows = piece.names, piece.rows
     if set(map(len, rows)) != {len(names)}:
         blank = [""] * len(names)
         bad.extend(
@@ -175,7 +218,16 @@ def _columns(
         )
         rows = [texts if len(texts) == len(names) else blank for texts in rows]
     columns = zip(*rows, strict=True)
-    return {name: _text_array(name, texts, bad) for name, texts in zip(names, columns, strict=True)}
+    arrays = {
+        name: _text_array(name, texts, bad) for name, texts in zip(names, columns, strict=True)
+    }
+    if not layout.nulls:
+        return arrays
+    nulls = pa.array(layout.nulls, pa.string())
+    return {
+        name: pc.if_else(pc.is_in(texts, value_set=nulls), None, texts)
+        for name, texts in arrays.items()
+    }
 
 
 def _text_array(name: str, texts: Sequence[str], bad: BadRows) -> pa.Array:
@@ -194,9 +246,11 @@ def _emptied(texts: pa.Array) -> pa.Array:
 
 
 def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
-    """The column as its attribute's kind; rows that do not fit are bad, and hold a zero."""
+    """The column as its attribute's kind, nulls as they are; rows that do not fit are bad, and hold
+    a zero.
+    """
     kind = attribute.kind
-    if pc.all(pc.match_substring_regex(texts, _PLAIN[kind])).as_py():
+    if pc.all(pc.match_substring_regex(texts, _PLAIN[kind])).as_py() is not False:
         try:
             return texts.cast(_ARROW_TYPES[kind])
         except pa.ArrowInvalid:
@@ -205,7 +259,8 @@ def _typed(attribute: Attribute, texts: pa.Array, bad: BadRows) -> pa.Array:
     for row, text in enumerate(texts.to_pylist()):
         value: Datum = None if text is None else _value(kind, text)
         if value is None and text is not None:
-            reason = f"attribute {attribute.name}: expected {kind.value}, found {text[:40]!r}"
+            hint = f" (--null {text} makes it null)" if text in _NULL_WORDS else ""
+            reason = f"attribute {attribute.name}: expected {kind.value}, found {text[:40]!r}{hint}"
             bad.append((np.array([row]), reason))
             value = BLANKS[kind]
         values.append(value)
@@ -221,8 +276,17 @@ def _value(kind: Kind, text: str) -> int | float | bool | None:
     return number if number is not None and INT_MIN <= number <= INT_MAX else None
 
 
-def _kind_of_text(text: str) -> Kind:
+def _kind_of_texts(texts: pa.Array) -> Kind:
+    """The first kind that all texts are of, but for those that are empty or words for null."""
+    some = texts.filter(pc.invert(pc.is_in(texts, value_set=_NO_VALUES)))
+    if not len(some):
+        return Kind.STRING
+    if pc.all(pc.match_substring_regex(some, _SHORT_INT)).as_py():
+        return Kind.INT
+    if not pc.all(pc.match_substring_regex(some, _NUMBER_OR_BOOL)).as_py():
+        return Kind.STRING
+    values = some.to_pylist()
     for kind in (Kind.BOOL, Kind.INT, Kind.FLOAT):
-        if _value(kind, text) is not None:
+        if all(_value(kind, text) is not None for text in values):
             return kind
     return Kind.STRING

@@ -1,10 +1,11 @@
 """Files of events, by the endings of their names (docs/files.md).
 
-``.jsonl``, ``.parquet``, ``.arrow`` and ``.csv`` say the form, ``.gz`` or ``.zst`` after it the
-compression. Every form is read and written a piece at a time, so memory does not follow the
-size of a file. (Parquet inside another compression is first unpacked to a temporary file: its
-index stands at the end.) What comes from no file, and has no ending that says so, is recognised by
-its first bytes.
+``.jsonl`` (or ``.ndjson``), ``.json``, ``.parquet``, ``.arrow``, ``.csv`` and ``.tsv`` say the
+form, ``.gz``, ``.zst`` or ``.zip`` after it the compression, in small letters or capitals. Every
+form but an array of JSON is read and written a piece at a time, so memory does not follow the size
+of a file. (Parquet inside another compression is first unpacked to a temporary file: its index
+stands at the end.) What comes from no file, and has no ending that says so, is recognised by its
+first bytes.
 
 A reading comes in two kinds: :meth:`EventFile.scan` takes a cheap first look, at times and
 schemas alone, and :meth:`EventFile.read` gives the events.
@@ -14,8 +15,10 @@ from __future__ import annotations
 
 import importlib
 import io
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -23,37 +26,60 @@ from typing import Any, BinaryIO, Protocol
 from matcher.errors import EventError
 from matcher.formats.inputs import again, copied, copy_of, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.outputs import replaced
 from matcher.formats.printing import json_lines, pieces
 from matcher.model import EventBatch, EventType, Int64s
 
 FORMS: Mapping[str, str] = {
     ".jsonl": "matcher.formats.jsonlines",
+    ".json": "matcher.formats.jsonarrays",
     ".parquet": "matcher.formats.parquetfiles",
     ".arrow": "matcher.formats.ipcfiles",
     ".csv": "matcher.formats.csvfiles",
+    ".tsv": "matcher.formats.tsvfiles",
 }
 """Modules by ending, imported when first needed: each has ``read`` and ``scan``, and ``Writer``
 where a file holds one type alone."""
-COMPRESSIONS: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd"}
-_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_SAME = {".ndjson": ".jsonl"}
+COMPRESSIONS: Mapping[str, str] = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
+_READ_ALONE = (".json", ".zip")
+"""Endings of what is read and never written."""
+_PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip"}
 _BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\xff\xff\xff\xff": ".arrow"}
 """First bytes; an Arrow stream starts with a mark of four."""
 _PEEKED = 4096
 
 
 def form_of(path: Path) -> tuple[str, str | None]:
-    """The form (``.jsonl``) and the compression (``gzip``) that a file's name says.
+    """The form (``.jsonl``) and the compression (``gzip``) that a file's name says; the form of
+    what is in a ``.zip`` may be left open ("").
 
     Raises EventError for any other ending.
     """
-    *_, before, last = "", "", *path.suffixes
+    *_, before, last = "", "", *(suffix.lower() for suffix in path.suffixes)
     compression = COMPRESSIONS.get(last)
     form = before if compression else last
-    if form not in FORMS:
+    form = _SAME.get(form, form)
+    if form in FORMS:
+        return form, compression
+    if compression == "zip":
+        return "", compression
+    raise EventError(
+        f"{path}: a file of events ends in one of {' '.join((*FORMS, *_SAME))}, and after that "
+        f"perhaps in {' or '.join(COMPRESSIONS)}"
+    )
+
+
+def form_written(path: Path) -> tuple[str, str | None]:
+    """The same of a file that is to be written; EventError, too, for what is only read."""
+    form, compression = form_of(path)
+    if form == ".json" or compression == "zip":
+        endings = [one for one in FORMS if one not in _READ_ALONE]
+        packed = [one for one in COMPRESSIONS if one not in _READ_ALONE]
         raise EventError(
-            f"{path}: a file of events ends in one of {' '.join(FORMS)}, and after that "
-            f"perhaps in {' or '.join(COMPRESSIONS)}"
+            f"{path}: events are not written like this; it ends in one of {' '.join(endings)}, "
+            f"and after that perhaps in {' or '.join(packed)}"
         )
     return form, compression
 
@@ -62,17 +88,17 @@ def form_of(path: Path) -> tuple[str, str | None]:
 class EventFile:
     """A file of events.
 
-    ``source`` is the source of events that name none; ``type_name`` names the type of a tabular
-    file that has no column for it, ``time_unit`` (times.UNITS) says what times that are numbers
-    count. ``copy`` holds what came through a pipe, which is then read one time after another. With
-    ``by_row`` all ids are texts, and sequence numbers those of the rows. Reading raises BadEvent or
-    another EventError, with the place, and OSError.
+    ``source`` is the source of events that name none; ``type_name`` names the type of those that
+    name none; ``layout`` says what columns mean and how times are written. ``copy`` holds what came
+    through a pipe, which is then read one time after another. With ``by_row`` all ids are texts,
+    and sequence numbers those of the rows. Reading raises BadEvent or another EventError, with the
+    place, and OSError.
     """
 
     path: Path
     source: str
     type_name: str | None = None
-    time_unit: str = "s"
+    layout: Layout = PLAIN
     copy: BinaryIO | None = None
     by_row: bool = False
 
@@ -83,7 +109,7 @@ class EventFile:
         type_name: str | None = None,
         *,
         source: str | None = None,
-        time_unit: str = "s",
+        layout: Layout = PLAIN,
     ) -> EventFile:
         """The file, its name being the default source (tesla.md E3).
 
@@ -91,7 +117,7 @@ class EventFile:
         """
         if names_file(path):
             form_of(path)
-        return cls(path, source or source_of(path), type_name, time_unit, copied(path))
+        return cls(path, source or source_of(path), type_name, layout, copied(path))
 
     def read(self, intake: Intake) -> Iterator[Chunk]:
         """The events, in the order of the file."""
@@ -110,7 +136,7 @@ class EventFile:
 
     @property
     def _place(self) -> Place:
-        return Place(name_of(self.path), self.source, self.time_unit, self.by_row)
+        return Place(name_of(self.path), self.source, self.layout, self.by_row)
 
 
 def row_named(path: Path, form: str, row: int) -> str:
@@ -200,7 +226,7 @@ def output_to(
     A table holds one type: where there are several, each has a file of its own
     (:func:`path_of_type`). All files are there and valid, if empty, even when no event comes.
     """
-    form, compression = form_of(path)
+    form, compression = form_written(path)
     with ExitStack() as stack:
         output: EventOutput
         if form == ".jsonl":
@@ -232,7 +258,7 @@ def path_of_type(path: Path, event_type: EventType, types: Sequence[EventType]) 
     """``path`` itself for a type that is alone, else ``out.Fire.parquet`` for ``out.parquet``."""
     if len(types) == 1:
         return path
-    _, compression = form_of(path)
+    _, compression = form_written(path)
     ending = "".join(path.suffixes[-2 if compression else -1 :])
     name = event_type.name.replace("/", "%2F")  # a type may be called anything, a file may not
     return path.with_name(f"{path.name.removesuffix(ending)}.{name}{ending}")
@@ -255,20 +281,48 @@ def opened(path: Path, copy: BinaryIO | None = None) -> Iterator[tuple[str, Bina
         stream: Any = stack.enter_context(opened_input(path) if copy is None else again(copy))
         try:
             form, compression = _form(path, stream)
-            if compression:
+            if compression == "zip":
+                form, compression, stream = _member(stack, path, form, stream)
+            if compression in _ARROWS:
                 stream = stack.enter_context(pa.CompressedInputStream(stream, compression))
-            if not form:
-                stream = io.BufferedReader(stream) if compression else stream
-                form = _recognised(stream.peek(_PEEKED))
+                stream = io.BufferedReader(stream) if form in ("", ".json") else stream
+            if form in ("", ".json"):
+                form = _recognised(stream.peek(_PEEKED), form)
             if form == ".parquet" and (compression or not stream.seekable()):
                 stream = stack.enter_context(copy_of(stream, path))
             yield form, stream
-        except pa.ArrowException as error:
+        except (pa.ArrowException, zipfile.BadZipFile, zlib.error) as error:
             raise _unexpected(path, form, error) from None
         except OSError as error:
             if error.errno is not None:
                 raise
             raise _unexpected(path, form, error) from None
+
+
+def _member(stack: ExitStack, path: Path, form: str, stream: Any) -> tuple[str, str, Any]:
+    """The form and compression of the one file in an archive of a ``form``, and its bytes."""
+    if not stream.seekable():
+        stream = stack.enter_context(copy_of(stream, path))
+    archive = stack.enter_context(zipfile.ZipFile(stream))
+    names = [
+        one.filename
+        for one in archive.infolist()
+        if not (one.is_dir() or one.filename.startswith("__MACOSX/"))
+    ]
+    if len(names) != 1:
+        shown = ", ".join(names[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+        raise EventError(
+            f"{name_of(path)}: an archive of {len(names)} files ({shown}); expected one: "
+            f"unpack it, and name those that are meant"
+        )
+    compression = None
+    with suppress(EventError) if form else nullcontext():
+        form, compression = form_of(Path(names[0]))
+    try:
+        member: Any = stack.enter_context(archive.open(names[0]))
+    except RuntimeError as error:  # it is enciphered, or packed in an unknown way
+        raise _unexpected(path, form, error) from None
+    return form, compression or "zip", io.BufferedReader(member)
 
 
 def _form(path: Path, stream: Any) -> tuple[str, str | None]:
@@ -284,13 +338,21 @@ def _form(path: Path, stream: Any) -> tuple[str, str | None]:
     return "", next((found for mark, found in _PACKED.items() if start.startswith(mark)), None)
 
 
-def _recognised(start: bytes) -> str:
-    """The form of unpacked bytes: what is neither binary nor objects is CSV."""
-    for mark, form in _BEGINNINGS.items():
-        if start.startswith(mark):
-            return form
+def _recognised(start: bytes, form: str) -> str:
+    """The form of unpacked bytes: what is neither binary nor JSON is CSV; ``.json`` may be an array
+    or objects, one a line.
+    """
+    for mark, found in _BEGINNINGS.items():
+        if not form and start.startswith(mark):
+            return found
     text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    return ".jsonl" if not text or text.startswith(b"{") else ".csv"
+    if text.startswith(b"["):
+        return ".json"
+    return ".jsonl" if form or not text or text.startswith(b"{") else ".csv"
+
+
+_ARROWS = ("gzip", "zstd")
+_NAMES_SHOWN = 4
 
 
 def _unexpected(path: Path, form: str, error: Exception) -> EventError:

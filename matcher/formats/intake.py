@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from matcher.errors import BadEvent, SchemaError
+from matcher.formats.layout import PLAIN, Layout
+from matcher.formats.timeform import Read
 from matcher.model import OPTIONAL, EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 
@@ -23,7 +25,7 @@ OTHER_REASONS = "other reasons"
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where events come from: ``file`` as messages name it, their ``source`` by default, and the
-    ``time_unit`` (times.UNITS) of times that are numbers.
+    ``layout``, what its columns mean and how its times are written.
 
     An event that leaves its id out has its number in decimal; but where it bears a source and no
     number it is known by the file and its row, for other files may have that source too. ``by_row``
@@ -32,7 +34,7 @@ class Place:
 
     file: str
     source: str
-    time_unit: str = "s"
+    layout: Layout = PLAIN
     by_row: bool = False
 
     def names(self, rows: Int64s) -> list[str]:
@@ -63,7 +65,8 @@ class Intake:
     """Schemas of the events read so far, and counts of what was refused or left out.
 
     ``events``: good events; ``bad``: skipped ones by reason; ``surplus``: values of attributes
-    beyond the schema that were dropped.
+    beyond the schema that were dropped; ``without_zone``: files among whose times some bore no time
+    zone and were taken for UTC, for nothing was said (layout).
     """
 
     def __init__(
@@ -75,6 +78,25 @@ class Intake:
         self.events = 0
         self.surplus = 0
         self.bad: Counter[str] = Counter()
+        self.without_zone: dict[str, None] = {}
+        self._first_bad: BadEvent | None = None
+
+    def aside(self) -> Intake:
+        """One that knows the same schemas, for a look at events that nobody counts."""
+        aside = Intake(self._schemas, skip_bad=True)
+        aside.without_zone = self.without_zone
+        return aside
+
+    def refuse_as(self, other: Intake) -> None:
+        """Raise the first bad event that another intake has skipped, unless this one skips, too."""
+        if other._first_bad is not None and not self._skip_bad:
+            raise other._first_bad
+
+    def note(self, place: Place, read: Read) -> Int64s:
+        """The times that were read, noting where UTC was assumed."""
+        if read.lacks_zone:
+            self.without_zone[place.file] = None
+        return read.times
 
     @property
     def schemas(self) -> Mapping[str, EventType]:
@@ -108,7 +130,8 @@ class Intake:
             if reason.endswith("found null"):
                 hint = " (declared optional, by ? behind its type, it may be null)"
             elif type_name is not None and self.is_inferred(type_name):
-                hint = f" (inferred from the first event: {self._schemas[type_name]})"
+                hint = f" (inferred from the first events: {self._schemas[type_name]})"
             raise BadEvent(reason + hint, place)
+        self._first_bad = self._first_bad or BadEvent(reason, place)
         known = reason in self.bad or len(self.bad) < REASONS_MAX
         self.bad[reason if known else OTHER_REASONS] += 1

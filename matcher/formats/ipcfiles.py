@@ -1,4 +1,4 @@
-"""Arrow IPC files of one event type (docs/files.md), a piece at a time.
+"""Arrow IPC files (docs/files.md), a piece at a time.
 
 A file is read as the stream that it contains, which needs no seeking, so that it may come
 compressed; the stream form is read too. Strings are written in full: a file of this form has
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.layout import TYPE
 from matcher.formats.tabular import arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
@@ -31,7 +32,8 @@ def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
     """The times of each piece; ``intake`` learns the schema."""
-    return pieces.glances(_learning(_pieces(stream, place.file), place, intake, type_name), place)
+    learning = _learning(_pieces(stream, place.file), place, intake, type_name)
+    return pieces.glances(learning, place, intake)
 
 
 class Writer:
@@ -57,8 +59,10 @@ class Writer:
 def _learning(
     batches: Iterator[pa.RecordBatch], place: Place, intake: Intake, type_name: str | None
 ) -> Iterator[pa.RecordBatch]:
+    named = place.layout.role_columns(type_name).get(TYPE)
     for number, piece in enumerate(batches):
-        if number == 0:
+        column = piece.column(named) if named in piece.schema.names else None
+        if number == 0 or pieces.names_unknown(column, intake.schemas):
             pieces.learn(piece, place, intake, type_name)
         yield piece
 

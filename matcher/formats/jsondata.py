@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from matcher.errors import BadEvent
+from matcher.formats.layout import CAUSE, Layout
 from matcher.model import EventType, Kind
 from matcher.times import spoken
 
@@ -24,13 +26,15 @@ REFUSED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What decoders raise of text that is no JSON, or not that of a schema."""
 
 
-def rows_of(event_type: EventType, envelopes: Sequence[Any]) -> tuple[list[Any], int] | None:
+def rows_of(
+    event_type: EventType, envelopes: Sequence[Any], members: Members
+) -> tuple[list[Any], int] | None:
     """The events' attributes as structures, and how many values were surplus; None if one is bad.
 
     A decoder passes over surplus names without a word, so the first that is tried refuses them,
     and only where it does are they counted.
     """
-    decoders = _decoders(event_type)
+    decoders = _decoders(event_type, members)
     if decoders is None:
         return None
     exact, lenient, counting = decoders
@@ -39,13 +43,13 @@ def rows_of(event_type: EventType, envelopes: Sequence[Any]) -> tuple[list[Any],
         return exact.decode(text), 0
     with contextlib.suppress(*REFUSED):
         rows = lenient.decode(text)
-        names = frozenset(one.name for one in event_type.declared)
-        return rows, sum(len(data.keys() - names) for data in counting.decode(text))
+        named = set(members.named(event_type))
+        return rows, sum(len(names.keys() - named) for names in counting.decode(text))
     return None
 
 
 @functools.lru_cache(maxsize=1024)
-def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
+def _decoders(event_type: EventType, members: Members) -> tuple[Any, Any, Any] | None:
     """Decoders of lists of a type's data: exact, lenient about surplus names, counting names. What
     is optional may be null or lack, and is None then.
 
@@ -57,13 +61,18 @@ def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
         Kind.BOOL: bool,
         Kind.STRING: str,
     }
+    wanted = [members.holding(attribute.name) for attribute in event_type.declared]
+    if None in wanted or len(set(wanted)) < len(wanted):
+        return None
     fields: list[Any] = []
     for place, attribute in enumerate(event_type.declared):
         field, kind = f"value_{place}", kinds[attribute.kind]
         optional = event_type.presences[place] >= 0
         fields.append((field, kind | None, None) if optional else (field, kind))
-    names = (attribute.name for attribute in event_type.declared)
-    rename = {field[0]: name for field, name in zip(fields, names, strict=True)}
+    rename: dict[str, Any] = {f"value_{place}": name for place, name in enumerate(wanted)}
+    for place, name in enumerate(sorted(members.beside - set(wanted))):
+        fields.append((f"beside_{place}", Raw | UnsetType, UNSET))
+        rename[f"beside_{place}"] = name
     try:
         exact, lenient = (
             msgspec.defstruct(
@@ -85,7 +94,54 @@ def _decoders(event_type: EventType) -> tuple[Any, Any, Any] | None:
     )
 
 
-def data_of(envelope: Any) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Which members of an object hold attributes: those of other names, and those ``beside`` them
+    that say when, who and of which type the event is, ``own`` being no attributes at all.
+    """
+
+    renamed: tuple[tuple[str, str], ...] = ()
+    beside: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, layout: Layout, type_name: str | None) -> Members:
+        """Those that a layout means."""
+        if not layout.flat:
+            return cls(layout.columns)
+        beside = frozenset(layout.role_columns(type_name).values())
+        return cls(layout.columns, beside, layout.unsaid(type_name))
+
+    def holding(self, name: str) -> str | None:
+        """The member that holds an attribute; None where there can be none."""
+        renamed = dict(self.renamed)
+        if name in renamed:
+            return renamed[name]
+        return None if name in self.own or name in renamed.values() else name
+
+    def named(self, event_type: EventType) -> list[str | None]:
+        """The members that are no surplus."""
+        names = (one.name for one in event_type.declared)
+        return [*map(self.holding, names), *self.beside]
+
+    def attributes(self, members: Mapping[str, object]) -> dict[str, object]:
+        """The attributes in an object, also of members that say something else as well."""
+        renamed = dict(self.renamed)
+        hidden = {*self.own, *renamed.values()}
+        data = {name: value for name, value in members.items() if name not in hidden}
+        return data | {name: members[key] for name, key in renamed.items() if key in members}
+
+    def guessed(self, data: Mapping[str, object]) -> dict[str, object]:
+        """Those of the attributes that an event has which is not declared."""
+        renamed = dict(self.renamed)
+        return {
+            name: value
+            for name, value in data.items()
+            if name in renamed or not (name in self.beside or (self.beside and name == CAUSE))
+        }
+
+
+def data_of(envelope: Any, members: Members) -> dict[str, object]:
     """One event's attributes as they stand there; BadEvent when they are no object."""
     try:
         data = msgspec.json.decode(envelope.data)
@@ -93,7 +149,7 @@ def data_of(envelope: Any) -> dict[str, object]:
         raise BadEvent(_refused_in(envelope.data) or f"data: {error}") from None
     if not isinstance(data, dict):
         raise BadEvent(f"data: expected an object, found {spoken(data)}")
-    return data
+    return members.attributes(data)
 
 
 def _refused_in(data: Raw) -> str | None:

@@ -15,20 +15,23 @@ replayed as it was.
 
 from __future__ import annotations
 
+import functools
 import io
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Annotated, Any, BinaryIO, TypeAlias
+from typing import Annotated, Any, BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from matcher.errors import BadEvent
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.jsondata import REFUSED, data_of, rows_of
+from matcher.formats.jsondata import REFUSED, Members, data_of, rows_of
 from matcher.formats.jsontimes import times_in
+from matcher.formats.layout import COLUMNS_SHOWN, ID, SEQUENCE, SOURCE, TIME, TYPE, Layout
+from matcher.formats.timeform import Read
 from matcher.model import (
     Column,
     EventBatch,
@@ -38,7 +41,7 @@ from matcher.model import (
     StringColumn,
 )
 from matcher.rows import INT_MAX, INT_MIN, column_of, columns_of, id_texts, values_of
-from matcher.times import decimal_of, time_of, times_of
+from matcher.times import decimal_of
 
 CHUNK_BYTES = 2**19
 """Bytes decoded at once: what is made of them still fits in a processor's cache."""
@@ -48,36 +51,52 @@ LINE_BYTES_MAX = 64 * 2**20
 _Name: TypeAlias = Annotated[str, Meta(min_length=1)]
 _Sequence: TypeAlias = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 _NO_DATA = Raw(b"{}")
+_FLAT_HINT = " (the event has no data; --flat takes the members beside its type and time)"
+_NOWHERE = "\ufdd0"
+"""No character of any text: what begins with it is the name of no member."""
+Lines: TypeAlias = tuple[int, int, bytes]
+"""The numbers of the first and the last line, and whole lines."""
 _LINE_END = ord("\n")
 
 
-class _Envelope(Struct, gc=False):
-    """An event whose time and attributes are not looked at yet."""
+class _Forms(NamedTuple):
+    """Decoders of events whose attributes are not looked at yet, as the members are called: of many
+    together, of one alone, which may lack its time, and of what a first look needs.
+    """
 
-    type: _Name
-    time: Raw
-    source: _Name | UnsetType = UNSET
-    id: _Name | int | UnsetType = UNSET
-    sequence: _Sequence | UnsetType = UNSET
-    data: Raw = _NO_DATA
-
-
-class _ExactEnvelope(_Envelope, gc=False):
-    """The same for one line at a time, which may lack its time."""
-
-    time: Raw | UnsetType = UNSET  # type: ignore[assignment]
+    envelopes: msgspec.json.Decoder[Any]
+    exact: msgspec.json.Decoder[Any]
+    stamps: msgspec.json.Decoder[Any]
 
 
-class _Stamp(Struct, gc=False):
-    """What a first look at a file needs of an event."""
+@functools.lru_cache(maxsize=64)
+def _forms(layout: Layout, type_name: str | None) -> _Forms:
+    """The decoders for a layout, where events are of ``type_name`` if they name none."""
+    roles = layout.role_columns(type_name if layout.flat else None)
+    if not layout.flat:  # attributes are apart: none can be meant by the name of a role
+        said = {role: layout.named(role) for role in (SOURCE, SEQUENCE, ID, TYPE)}
+        roles |= {role: role for role, name in said.items() if name is None}
+    rename = {role: roles.get(role, _NOWHERE + role) for role in (TIME, SOURCE, SEQUENCE, ID, TYPE)}
+    if layout.flat:
+        rename["data"] = _NOWHERE + "data"
+    may_lack = type_name is not None
+    of_type: Any = (TYPE, _Name | UnsetType, UNSET) if may_lack else (TYPE, _Name)
+    others: list[Any] = [
+        (SOURCE, _Name | UnsetType, UNSET),
+        (ID, _Name | int | UnsetType, UNSET),
+        (SEQUENCE, _Sequence | UnsetType, UNSET),
+        ("data", Raw, _NO_DATA),
+    ]
 
-    type: _Name
-    time: str | float | int
+    def made(*fields: Any) -> msgspec.json.Decoder[Any]:
+        event = msgspec.defstruct("Event", fields, rename=rename, gc=False, kw_only=True)
+        return msgspec.json.Decoder(event)
 
-
-_ENVELOPES = msgspec.json.Decoder(_Envelope)
-_EXACT_ENVELOPE = msgspec.json.Decoder(_ExactEnvelope)
-_STAMPS = msgspec.json.Decoder(_Stamp)
+    return _Forms(
+        made(of_type, (TIME, Raw), *others),
+        made(of_type, (TIME, Raw | UnsetType, UNSET), *others),
+        made(of_type, (TIME, str | float | int)),
+    )
 
 
 def read(
@@ -85,11 +104,22 @@ def read(
 ) -> Iterator[Chunk]:
     """The events of each chunk; within a batch in the order of the file.
 
-    Every event names its type, so that ``type_name``, for forms in which it need not, says
-    nothing here. Raises BadEvent unless ``intake`` skips them.
+    ``type_name`` is the type of events that name none. Raises BadEvent unless ``intake`` skips
+    them.
     """
-    reader = _Reader(place, intake)
-    for first_line, end, chunk in _chunks(stream, place.file):
+    return read_chunks(_chunks(stream, place.file), place, intake, type_name)
+
+
+def read_chunks(
+    chunks: Iterable[Lines],
+    place: Place,
+    intake: Intake,
+    type_name: str | None,
+    row: str = "",
+) -> Iterator[Chunk]:
+    """The same of chunks of lines, which messages call by their numbers after ``row``."""
+    reader = _Reader(place, intake, type_name, row)
+    for first_line, end, chunk in chunks:
         yield Chunk(end, reader.batches(chunk, first_line, end))
 
 
@@ -101,34 +131,54 @@ def scan(
     A cheap first look: attributes are read only in chunks that bring a new type. Bad events are
     left for :func:`read` to report.
     """
-    aside = Intake(intake.schemas, skip_bad=True)
-    reader = _Reader(place, aside)
-    for first_line, end, chunk in _chunks(stream, place.file):
-        stamps: Any = _decoded(_STAMPS, chunk, end - first_line + 1)
-        times = None
+    return scan_chunks(_chunks(stream, place.file), place, intake, type_name)
+
+
+def scan_chunks(
+    chunks: Iterable[Lines], place: Place, intake: Intake, type_name: str | None
+) -> Iterator[Glance]:
+    """The same of chunks of lines."""
+    aside = intake.aside()
+    reader, decoder = _Reader(place, aside, type_name), _forms(place.layout, type_name).stamps
+    good = 0
+    for first_line, end, chunk in chunks:
+        stamps: Any = _decoded(decoder, chunk, end - first_line + 1)
+        seen = None
         if stamps is not None:
-            times = times_of(list(map(attrgetter("time"), stamps)), place.time_unit)
-        if times is None:
+            seen = place.layout.times.times_of(list(map(attrgetter("time"), stamps)))
+        if seen is None:
             stamps, _, times = reader.envelopes(chunk, first_line, end)
-        if not set(map(attrgetter("type"), stamps)) <= aside.schemas.keys():
+        else:
+            times = intake.note(place, seen)
+        named = {type_name if one is UNSET else one for one in map(attrgetter("type"), stamps)}
+        if not (named and named <= aside.schemas.keys()):
             for batch in reader.batches(chunk, first_line, end):
                 if batch.type.name not in intake.schemas:
                     intake.learn(batch.type)
+        good += len(times)
         yield Glance(end, times)
+    if not good:  # else rules that use its types would be told that nobody knows them
+        intake.refuse_as(aside)
 
 
 class _Reader:
     """Turns the chunks of one file into batches; all that it learns is the intake's."""
 
-    def __init__(self, place: Place, intake: Intake) -> None:
+    def __init__(self, place: Place, intake: Intake, type_name: str | None, row: str = "") -> None:
         self._place = place
         self._intake = intake
+        self._type_name = type_name
+        self._row = row
+        self._layout = place.layout
+        self._forms = _forms(place.layout, type_name)
+        self._members = Members.of(place.layout, type_name)
         self._refused: list[tuple[int, str, str | None]] = []
 
     def batches(self, chunk: bytes, first_line: int, end: int) -> list[EventBatch]:
         """The good events of a chunk, given with the numbers of its first and last line."""
         envelopes, lines, times = self.envelopes(chunk, first_line, end)
-        batches = [self._batch(name, *part) for name, part in _by_type(envelopes, lines, times)]
+        parts = _by_type(envelopes, lines, times, self._type_name)
+        batches = [self._batch(name, *part) for name, part in parts]
         self._intake.events += sum(map(len, batches))
         self._report()
         return [batch for batch in batches if len(batch)]
@@ -138,30 +188,56 @@ class _Reader:
     ) -> tuple[list[Any], Int64s, Int64s]:
         """The chunk's events, attributes not looked at, with their lines and their times."""
         self._refused.clear()
-        envelopes = _decoded(_ENVELOPES, chunk, end - first_line + 1)
+        envelopes = _decoded(self._forms.envelopes, chunk, end - first_line + 1)
         if envelopes is not None:
-            times = times_in(envelopes, self._place.time_unit)
-            if times is not None:
+            read = times_in(envelopes, self._layout.times)
+            if read is not None:
+                if self._layout.flat:
+                    for envelope, line in zip(envelopes, chunk.split(b"\n"), strict=False):
+                        envelope.data = Raw(line)
+                times = self._intake.note(self._place, read)
                 return envelopes, np.arange(first_line, end + 1, dtype=np.int64), times
         return self._line_by_line(chunk, first_line)
 
     def _line_by_line(self, chunk: bytes, first_line: int) -> tuple[list[Any], Int64s, Int64s]:
-        envelopes, lines, times = [], [], []
+        envelopes, lines, times, lacks_zone = [], [], [], False
         for line, text in enumerate(chunk.split(b"\n"), first_line):
             if not text.strip():
                 continue
             try:
-                envelope = _EXACT_ENVELOPE.decode(text)
-                time = time_of(_exact_time(envelope.time), self._place.time_unit)
+                envelope = self._forms.exact.decode(text)
+                time, lacks = self._layout.times.time_of(self._exact_time(envelope.time, text))
             except REFUSED as error:
-                self._refuse(f"not an event: {error}", line)
+                self._refuse(f"not an event: {error}{self._hint(str(error))}", line)
             except BadEvent as error:
                 self._refuse(error.reason, line)
             else:
+                if self._layout.flat:
+                    envelope.data = Raw(text)
                 envelopes.append(envelope)
                 lines.append(line)
                 times.append(time)
-        return envelopes, np.array(lines, np.int64), np.array(times, np.int64)
+                lacks_zone |= lacks
+        read = Read(np.array(times, np.int64), lacks_zone)
+        return envelopes, np.array(lines, np.int64), self._intake.note(self._place, read)
+
+    def _exact_time(self, raw: Raw | UnsetType, line: bytes) -> object:
+        if raw is UNSET:
+            names = [repr(name) for name in msgspec.json.decode(line, type=dict[str, Raw])]
+            shown = ", ".join(names[:COLUMNS_SHOWN])
+            raise BadEvent(
+                f"no time: no member {self._layout.time_column!r} (--time-column says which of "
+                f"{shown} it is)"
+            )
+        text = bytes(raw)
+        number = text[:1] in b"-0123456789"
+        return decimal_of(text.decode()) if number else msgspec.json.decode(text)
+
+    def _hint(self, error: str) -> str:
+        lacks_type = f"field `{self._layout.type or TYPE}`" in error and "missing" in error
+        return (
+            " (--type says the type of all, --type-column which member does)" if lacks_type else ""
+        )
 
     def _batch(
         self, name: str, envelopes: Sequence[Any], lines: Int64s, times: Int64s
@@ -183,7 +259,8 @@ class _Reader:
             return known, 0
         for place, envelope in enumerate(envelopes):
             try:
-                return self._intake.infer(name, data_of(envelope)), place
+                data = self._members.guessed(data_of(envelope, self._members))
+                return self._intake.infer(name, data), place
             except BadEvent as error:
                 self._refuse(error.reason, int(lines[place]))
         return EventType(name), len(envelopes)  # no good event yet: nothing is learnt
@@ -192,7 +269,7 @@ class _Reader:
         self, event_type: EventType, envelopes: Sequence[Any]
     ) -> tuple[Column, ...] | None:
         """The columns of a chunk's events of one type, or None when one of them is bad."""
-        decoded = rows_of(event_type, envelopes)
+        decoded = rows_of(event_type, envelopes, self._members)
         if decoded is None:
             return None
         rows, surplus = decoded
@@ -212,14 +289,15 @@ class _Reader:
         rows, good = [], []
         for place, envelope in enumerate(envelopes):
             try:
-                data = data_of(envelope)
+                data = data_of(envelope, self._members)
                 rows.append(values_of(event_type, data))
             except BadEvent as error:
-                hint = " (the event has no data)" if envelope.data is _NO_DATA else ""
+                hint = _FLAT_HINT if envelope.data is _NO_DATA else ""
                 self._refuse(error.reason + hint, int(lines[place]), event_type.name)
             else:
                 good.append(place)
-                self._intake.surplus += len(data.keys() - set(event_type.names))
+                known = {*event_type.names}
+                self._intake.surplus += len(self._members.guessed(data).keys() - known)
         columns = tuple(
             column_of(attribute, [row[place] for row in rows])
             for place, attribute in enumerate(event_type.attributes)
@@ -271,10 +349,10 @@ class _Reader:
         """Hand over the chunk's bad events in the order of the file, not in that of the steps."""
         refused, self._refused = sorted(self._refused), []
         for line, reason, type_name in refused:
-            self._intake.refuse(reason, f"{self._place.file}:{line}", type_name)
+            self._intake.refuse(reason, f"{self._place.file}:{self._row}{line}", type_name)
 
 
-def _chunks(stream: BinaryIO, file: str) -> Iterator[tuple[int, int, bytes]]:
+def _chunks(stream: BinaryIO, file: str) -> Iterator[Lines]:
     """Chunks of whole lines, each after the numbers of its first and last line, from 1."""
     line, rest = 1, b""
     while True:
@@ -319,10 +397,13 @@ def _decoded(decoder: msgspec.json.Decoder[Any], chunk: bytes, lines: int) -> li
 
 
 def _by_type(
-    envelopes: list[Any], lines: Int64s, times: Int64s
+    envelopes: list[Any], lines: Int64s, times: Int64s, type_name: str | None
 ) -> Iterator[tuple[str, tuple[list[Any], Int64s, Int64s]]]:
     """The types in the order in which they appear, each with its events, lines and times."""
-    types = StringColumn.from_strings(list(map(attrgetter("type"), envelopes)))
+    names = list(map(attrgetter("type"), envelopes))
+    if type_name is not None:
+        names = [type_name if name is UNSET else name for name in names]
+    types = StringColumn.from_strings(names)
     if len(types.values) == 1:
         yield types.values[0], (envelopes, lines, times)
         return
@@ -332,13 +413,6 @@ def _by_type(
         places = by_type[start:end]
         chosen = [envelopes[place] for place in places.tolist()]
         yield name, (chosen, lines[places], times[places])
-
-
-def _exact_time(raw: Raw | UnsetType) -> object:
-    if raw is UNSET:
-        raise BadEvent("no time")
-    text = bytes(raw)
-    return decimal_of(text.decode()) if text[:1] in b"-0123456789" else msgspec.json.decode(text)
 
 
 def _filled(given: list[int | UnsetType], otherwise: Int64s) -> Int64s:

@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 
 from matcher.formats.jsondata import REFUSED
+from matcher.formats.timeform import Read, TimeForm
 from matcher.model import Int64s
-from matcher.times import times_of
 
 _TIMES = msgspec.json.Decoder(list[str | float | int])
 _LONG_FRACTION = re.compile(rb"\.\d{6}0*[1-9]")
@@ -31,15 +31,17 @@ _LONG_FRACTIONS = {"ms": re.compile(rb"\.\d{3}0*[1-9]")} | dict.fromkeys(
 _LONG_WITH_EXPONENT = re.compile(rb"[\d.]{16}[eE]")
 
 
-def times_in(envelopes: Sequence[Any], unit: str = "s") -> Int64s | None:
+def times_in(envelopes: Sequence[Any], form: TimeForm) -> Read | None:
     """The times, given as ``Raw``, of envelopes; None when one needs a closer look (time_of)."""
     text = b",".join(map(attrgetter("time"), envelopes))
     try:
         values = _TIMES.decode(b"[" + text + b"]")
     except REFUSED:
         return None
-    times = times_of(values, unit)
-    return None if times is None or _may_hide_digits(text, times, unit) else times
+    read = form.times_of(values)
+    if read is None or set(map(type, values)) == {str}:  # a text is there to its last digit
+        return read
+    return None if _may_hide_digits(text, read.times, form.unit) else read
 
 
 def _may_hide_digits(text: bytes, times: Int64s, unit: str) -> bool:

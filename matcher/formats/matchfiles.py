@@ -4,8 +4,8 @@ Filters are JSON lines: ``{"filter": 331, "interface": 1, "type": null, "constra
 [["a4", "prefix", "fj"], ["a8", ">", 51]]}``, ``type`` and ``constraints`` being optional. Events
 are JSON lines too, ``{"id": 1, "type": "Temp", "data": {"a8": 60}}``, of which everything is
 optional (the id is then the line's number) and other members are ignored, so that files for
-``rexmq detect`` serve as well. Empty lines are skipped, and counted as lines. A line that does
-not fit is refused with its place and what was expected.
+``rexmq detect`` serve as well; a layout says where these stand otherwise. Empty lines are skipped,
+and counted as lines. A line that does not fit is refused with its place and what was expected.
 
 Ids are printed, so that two different events of one source and id cannot be told apart: the second
 is refused, as it is wherever events are detected over (tesla.md E1). That is known of the last
@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -27,9 +28,13 @@ from matcher.contents import contents_of
 from matcher.errors import BadEvent, FilterError, SchemaError
 from matcher.filters.constraint import INT_MAX, INT_MIN, SYMBOLS, Constraint, Filter
 from matcher.filters.mixed import FilterBatch, MixedEvents
+from matcher.formats import jsonarrays
 from matcher.formats.files import form_of, opened, read_from, row_named, source_of
 from matcher.formats.inputs import is_regular, name_of, names_file, opened_input
 from matcher.formats.intake import Chunk, Intake, Place
+from matcher.formats.jsondata import Members
+from matcher.formats.layout import ID, PLAIN, SOURCE, TYPE, Layout
+from matcher.formats.timeform import RFC_3339
 from matcher.identity import number_of_id
 from matcher.recent import RecentIds
 from matcher.rows import inferred_type
@@ -109,49 +114,115 @@ class _Piece(NamedTuple):
     events: MixedEvents
 
 
-def read_events(path: Path, time_unit: str = "s") -> Iterator[tuple[list[PrintedId], MixedEvents]]:
-    """The events of a file of any form, some at a time, in its order, with their ids.
+@dataclass(frozen=True, slots=True)
+class MatchFile:
+    """A file of events of any form; ``layout`` and ``type_name`` are those of files.EventFile.
 
-    ``time_unit`` is that of a table's times: they are read, although nothing is asked of them.
+    Times are read of tables alone, although nothing is asked of them; what is assumed of them the
+    ``intake`` notes.
+    """
+
+    path: Path
+    layout: Layout = PLAIN
+    type_name: str | None = None
+    intake: Intake = field(default_factory=Intake)
+
+    def pieces(self) -> Iterator[_Piece]:
+        """The events, some at a time, in the order of the file."""
+        if names_file(self.path):
+            form_of(self.path)
+        with opened(self.path) as (form, stream):
+            if form in (".jsonl", ".json"):
+                yield from self._untyped(form, stream)
+            else:
+                place = Place(name_of(self.path), source_of(self.path), self.layout, by_row=True)
+                chunks = read_from(stream, form, place, self.intake, self.type_name)
+                yield from _tabular(form, chunks)
+
+    def _untyped(self, form: str, stream: BinaryIO) -> Iterator[_Piece]:
+        lines = _lines(stream) if form == ".jsonl" else _array(stream, name_of(self.path))
+        while piece := list(itertools.islice(lines, EVENTS)):
+            rows = [number for number, _ in piece]
+            read = [self._event(line, row_named(self.path, form, row)) for row, line in piece]
+            ids: list[PrintedId] = [
+                number if isinstance(event.id, UnsetType) else event.id
+                for event, number in zip(read, rows, strict=True)
+            ]
+            sources = (event.source if isinstance(event.source, str) else "" for event in read)
+            names = [_name(*pair) for pair in zip(sources, map(str, ids), strict=True)]
+            contents = [hash((event.type, frozenset(event.data.items()))) for event in read]
+            events = MixedEvents.of(
+                [event.data for event in read], [event.type or "" for event in read]
+            )
+            yield _Piece(form, ids, names, contents, rows, events)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether members are called as always."""
+        return self.type_name is None and replace(self.layout, times=RFC_3339) == PLAIN
+
+    def _event(self, line: bytes, place: str) -> _EventLine:
+        """An event; where the decoder that is made for good ones refuses it, another says why."""
+        is_plain = self._is_plain
+        if is_plain:
+            with suppress(*_REFUSED):
+                return _FITTING.decode(line)
+        try:
+            event: _EventLine = _EVENT.decode(line) if is_plain else self._laid_out(line)
+            inferred_type(event.type or "", event.data)  # refuses values of no kind
+        except _REFUSED as error:
+            raise BadEvent(f"not an event: {error}", place) from None
+        except BadEvent as error:
+            raise BadEvent(error.reason, place) from None
+        except SchemaError as error:
+            raise BadEvent(str(error), place) from None
+        return event
+
+    def _laid_out(self, line: bytes) -> _EventLine:
+        """An event whose members are called as the layout says."""
+        given = msgspec.json.decode(line, type=dict[str, Any])
+        members = Members.of(self.layout, self.type_name)
+        roles = self.layout.role_columns(self.type_name if self.layout.flat else None)
+        own = {role: given[roles[role]] for role in (ID, SOURCE, TYPE) if roles.get(role) in given}
+        if self.layout.flat:
+            data = members.guessed(members.attributes(given))
+        else:
+            data = members.attributes(given.get("data", {}))
+        return msgspec.convert({TYPE: self.type_name, **own, "data": data}, _EventLine)
+
+
+def read_events(path: Path | MatchFile) -> Iterator[tuple[list[PrintedId], MixedEvents]]:
+    """The events of a file, some at a time, in its order, with their ids.
+
     Raises BadEvent where an event bears the id of another one.
     """
+    file = path if isinstance(path, MatchFile) else MatchFile(path)
     known = RecentIds[int]()
-    for piece in _pieces(path, time_unit):
+    for piece in file.pieces():
         judged = known.judge(piece.names, piece.contents)
         for place, _ in judged.conflicts:
-            raise _conflict(path, time_unit, piece, place)
+            raise _conflict(file, piece, place)
         known.remember(piece.names, piece.contents, IDS_MAX)
         yield piece.ids, piece.events
 
 
-def _pieces(path: Path, time_unit: str) -> Iterator[_Piece]:
-    if names_file(path):
-        form_of(path)
-    with opened(path) as (form, stream):
-        if form == ".jsonl":
-            yield from _untyped(stream, name_of(path))
-        else:
-            place = Place(name_of(path), source_of(path), time_unit, by_row=True)
-            yield from _tabular(form, read_from(stream, form, place, Intake()))
-
-
-def _conflict(path: Path, time_unit: str, piece: _Piece, place: int) -> BadEvent:
+def _conflict(file: MatchFile, piece: _Piece, place: int) -> BadEvent:
     """The error for an event that bears the id of another one, which is looked for again, unless
     it came through a pipe.
     """
     other = ""
-    if is_regular(path):
+    if is_regular(file.path):
         first = next(
             row
-            for before in _pieces(path, time_unit)
+            for before in replace(file, intake=Intake()).pieces()
             for row, name in zip(before.rows, before.names, strict=True)
             if name == piece.names[place]
         )
-        other = f", at {row_named(path, piece.form, first)}"
+        other = f", at {row_named(file.path, piece.form, first)}"
     return BadEvent(
         f"id {piece.ids[place]} is that of another event of its source{other}, "
         f"with other contents; leave out ids that name something else",
-        row_named(path, piece.form, piece.rows[place]),
+        row_named(file.path, piece.form, piece.rows[place]),
     )
 
 
@@ -168,39 +239,10 @@ def _constraint(parts: tuple[str, str, Any]) -> Constraint:
     return Constraint(name, operator, operand)
 
 
-def _untyped(stream: BinaryIO, file: str) -> Iterator[_Piece]:
-    lines = _lines(stream)
-    while piece := list(itertools.islice(lines, EVENTS)):
-        rows = [number for number, _ in piece]
-        read = [_event(line, number, file) for number, line in piece]
-        ids: list[PrintedId] = [
-            number if isinstance(event.id, UnsetType) else event.id
-            for event, number in zip(read, rows, strict=True)
-        ]
-        sources = (event.source if isinstance(event.source, str) else "" for event in read)
-        names = [_name(*pair) for pair in zip(sources, map(str, ids), strict=True)]
-        contents = [hash((event.type, frozenset(event.data.items()))) for event in read]
-        events = MixedEvents.of(
-            [event.data for event in read], [event.type or "" for event in read]
-        )
-        yield _Piece(".jsonl", ids, names, contents, rows, events)
-
-
-def _event(line: bytes, number: int, file: str) -> _EventLine:
-    """An event; where the decoder that is made for good ones refuses it, another says why."""
-    with suppress(*_REFUSED):
-        return _FITTING.decode(line)
-    place = f"{file}:{number}"
-    try:
-        event: _EventLine = _EVENT.decode(line)
-        inferred_type(event.type or "", event.data)  # refuses values of no kind
-    except _REFUSED as error:
-        raise BadEvent(f"not an event: {error}", place) from None
-    except BadEvent as error:
-        raise BadEvent(error.reason, place) from None
-    except SchemaError as error:
-        raise BadEvent(str(error), place) from None
-    return event
+def _array(stream: BinaryIO, file: str) -> Iterator[_Numbered]:
+    """The values of an array of JSON, numbered from 1."""
+    for first, _, lines in jsonarrays.chunks(stream, file):
+        yield from enumerate(lines.splitlines(), first)
 
 
 def _tabular(form: str, chunks: Iterable[Chunk]) -> Iterator[_Piece]:

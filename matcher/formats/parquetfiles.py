@@ -1,4 +1,4 @@
-"""Parquet files of one event type (docs/files.md), a piece at a time.
+"""Parquet files (docs/files.md), a piece at a time.
 
 Strings stay dictionary-encoded all the way. A first look reads the column of times alone.
 """
@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 
 from matcher.formats import pieces
 from matcher.formats.intake import Chunk, Glance, Intake, Place
-from matcher.formats.tabular import ID, TIME, arrow_schema, check_distinct, to_arrow
+from matcher.formats.layout import ID, TYPE
+from matcher.formats.tabular import arrow_schema, check_distinct, to_arrow
 from matcher.model import EventBatch, EventType
 
 
@@ -22,17 +23,30 @@ def read(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Chunk]:
     """The events of each piece of the file, which must allow seeking."""
-    return pieces.read(_pieces(stream, place.file), place, intake, type_name)
+    return pieces.read(_pieces(stream, place), place, intake, type_name)
 
 
 def scan(
     stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
 ) -> Iterator[Glance]:
-    """The times of each piece; ``intake`` learns the schema."""
-    for piece in itertools.islice(_pieces(stream, place.file), 1):
+    """The times of each piece; ``intake`` learns the schemas."""
+    for piece in itertools.islice(_pieces(stream, place), 1):
         pieces.learn(piece, place, intake, type_name)
-    stream.seek(0)
-    yield from pieces.glances(_pieces(stream, place.file, [TIME]), place)
+    named, lacks = place.layout.role_columns(type_name).get(TYPE), False
+    looked_at = [place.layout.time_column, *([] if named is None else [named])]
+
+    def look() -> Iterator[pa.RecordBatch]:
+        nonlocal lacks
+        for piece in _pieces(stream, place, looked_at):
+            if named in piece.schema.names:
+                lacks |= pieces.names_unknown(piece.column(named), intake.schemas)
+            yield piece
+
+    yield from pieces.glances(look(), place, intake)
+    if lacks:  # a type that comes after the first piece
+        for piece in _pieces(stream, place):
+            if pieces.names_unknown(piece.column(named), intake.schemas):
+                pieces.learn(piece, place, intake, type_name)
 
 
 class Writer:
@@ -55,17 +69,19 @@ class Writer:
 
 
 def _pieces(
-    stream: BinaryIO, file: str, columns: Sequence[str] | None = None
+    stream: BinaryIO, place: Place, columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    schema = pq.read_schema(stream)
-    check_distinct(schema.names, file)
+    stream.seek(0)
+    schema, layout = pq.read_schema(stream), place.layout
+    check_distinct(schema.names, place.file)
     stream.seek(0)
     names = [name for name in schema.names if columns is None or name in columns]
     # Ids differ from row to row, and texts of times nearly so: no dictionary helps there.
+    differing = (layout.id or ID, layout.time_column)
     texts = [
         name
         for name in names
-        if name not in (ID, TIME) and pa.types.is_string(schema.field(name).type)
+        if name not in differing and pa.types.is_string(schema.field(name).type)
     ]
     with pq.ParquetFile(stream, read_dictionary=texts) as table:
         yield from table.iter_batches(pieces.ROWS, columns=names, use_threads=False)

@@ -1,7 +1,8 @@
 """Batches and Arrow record batches (docs/files.md): a column an attribute, numbers not copied.
 
 Beside the attributes a table has ``time`` (a timestamp, RFC 3339 text or a number of seconds) and
-may have ``type``, ``source``, ``sequence`` and ``id``; ``cause`` is written and never read back.
+may have ``type``, ``source``, ``sequence`` and ``id``, by these names or as the layout says;
+``cause`` is written and read back only where it is declared.
 What a row leaves out follows from its number, as with JSON lines: ``sequence`` is the row's
 number, from 1, ``source`` the file's name, and ``id`` as :class:`matcher.formats.intake.Place`
 has it.
@@ -13,6 +14,7 @@ are found bad there are raised or skipped together (tesla.md E5).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from matcher.formats.arrowcolumns import (
     times_of_column,
 )
 from matcher.formats.intake import Intake, Place
+from matcher.formats.layout import CAUSE, ID, RESERVED, SEQUENCE, SOURCE, TIME, TYPE, Roles
 from matcher.formats.printed import printed_causes, printed_ids
 from matcher.model import (
     Attribute,
@@ -42,12 +45,6 @@ from matcher.model import (
     with_presences,
 )
 
-TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE = "type", "time", "source", "sequence", "id", "cause"
-RESERVED = (TYPE, TIME, SOURCE, SEQUENCE, ID, CAUSE)
-"""Columns that are no attributes."""
-
-COLUMNS_SHOWN = 12
-"""So many names of columns are told."""
 _TIMESTAMP = pa.timestamp("us", "UTC")
 
 
@@ -134,6 +131,22 @@ def _arrow_array(column: Any, wanted: pa.DataType, nulls: Bools | None) -> pa.Ar
 # --- reading ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of one type: their columns by name, and by attribute, their numbers, and those that are
+    bad so far.
+
+    ``others``: attributes that this type's rows have nothing in, where rows are of several types.
+    """
+
+    type_name: str
+    columns: Mapping[str, pa.Array]
+    values: Mapping[str, pa.Array]
+    numbers: Int64s
+    bad: BadRows
+    others: frozenset[str] = frozenset()
+
+
 def from_arrow(
     table: pa.RecordBatch | pa.Table,
     place: Place,
@@ -141,77 +154,194 @@ def from_arrow(
     type_name: str | None = None,
     *,
     first_row: int = 1,
-    bad: BadRows | None = None,
 ) -> EventBatch:
-    """The good rows as a batch, numbered from ``first_row``.
+    """The good rows, all of one type, as a batch; else as :func:`batches_of`.
 
-    ``type_name`` names the type; without it the ``type`` column does, with one value in all rows.
-    With it, a ``type`` column is an attribute, or names the same type.
-    ``bad`` holds rows that the caller has found bad. Raises BadEvent unless ``intake`` skips
-    them, and SchemaError when no type is named, two columns share a name or a type that must be
-    inferred has a column that no kind holds.
+    Raises SchemaError, too, where rows are of several types.
+    """
+    batches = batches_of(table, place, intake, type_name, first_row=first_row)
+    if len(batches) != 1:
+        names = [batch.type.name for batch in batches]
+        raise SchemaError(
+            f"{place.file}: column 'type' holds {names[:4]}; expected one event type in the table"
+        )
+    return batches[0]
+
+
+def batches_of(
+    table: pa.RecordBatch | pa.Table,
+    place: Place,
+    intake: Intake,
+    type_name: str | None = None,
+    *,
+    first_row: int = 1,
+) -> list[EventBatch]:
+    """The good rows as a batch for each type, numbered from ``first_row``.
+
+    What columns mean ``place.layout`` says. ``type_name`` names the type of rows that no column
+    names. Raises BadEvent unless ``intake`` skips them, and SchemaError when no type is named, two
+    columns share a name or a type that must be inferred has a column that no kind holds.
     """
     names = table.schema.names
     check_distinct(names, place.file)
-    check_time(names, place.file)
+    roles = place.layout.roles(names, place.file, type_name)
     columns = {name: _whole(table.column(index)) for index, name in enumerate(names)}
-    name = type_name or named_type(columns.get(TYPE), place.file)
-    reserved = RESERVED if type_name is None else RESERVED[1:]
-    attributes = {key: column for key, column in columns.items() if key not in reserved}
-    event_type = intake.schemas.get(name) or intake.learn(
-        _inferred_schema(name, attributes, place.file)
+    parts = parts_of(columns, roles, place, intake, type_name, first_row, [])
+    for rows in parts:
+        if rows.type_name not in intake.schemas:
+            intake.learn(_inferred_schema(rows, roles, place.file))
+    return settled(parts, roles, place, intake, type_name)
+
+
+def parts_of(
+    columns: Mapping[str, pa.Array],
+    roles: Roles,
+    place: Place,
+    intake: Intake,
+    type_name: str | None,
+    first_row: int,
+    bad: BadRows,
+) -> list[Rows]:
+    """Rows by the type that each is of; those that name none are refused.
+
+    SchemaError when there is no column for it, and no ``type_name``.
+    """
+    count = len(next(iter(columns.values()), ()))
+    numbers = np.arange(first_row, first_row + count, dtype=np.int64)
+    column = columns[roles.roles[TYPE]] if TYPE in roles.roles else None
+    if column is None and type_name is None:
+        raise SchemaError(
+            f"{place.file}: no column 'type' says of which type these events are; name it "
+            f"(--type), or the column (--type-column)"
+        )
+    values = {name: columns[named] for name, named in roles.attributes.items()}
+    if column is None:
+        assert type_name is not None
+        return [Rows(type_name, columns, values, numbers, bad)]
+    texts = _type_names(column, roles.roles[TYPE], type_name, place.file)
+    names = pc.unique(texts).to_pylist()
+    if len(names) == 1 and names[0] is not None:
+        return [Rows(names[0], columns, values, numbers, bad)]
+    found = []
+    for name in (one for one in names if one is not None):
+        chosen = np.flatnonzero(_filled_mask(pc.equal(texts, name)))
+        own = {key: one.take(pa.array(chosen)) for key, one in columns.items()}
+        values = {key: own[column] for key, column in roles.attributes.items()}
+        others = frozenset(key for key, one in values.items() if _is_blank(one))
+        found.append(Rows(name, own, values, numbers[chosen], _moved(bad, chosen), others))
+    for row in numbers[_filled_mask(texts.is_null())].tolist():
+        intake.refuse("no type", f"{place.file}:row {row}")
+    return found
+
+
+def settled(
+    parts: Sequence[Rows],
+    roles: Roles,
+    place: Place,
+    intake: Intake,
+    type_name: str | None,
+) -> list[EventBatch]:
+    """The good rows of known types as batches; each bad one is refused once, the first one first.
+
+    BadEvent unless ``intake`` skips them.
+    """
+    batches = [_batch(rows, roles, place, intake, type_name) for rows in parts]
+    reasons: dict[int, tuple[str, str]] = {}
+    for rows in parts:
+        for some, reason in rows.bad:
+            for row in rows.numbers[some].tolist():
+                reasons.setdefault(row, (reason, rows.type_name))
+    for row, (reason, name) in sorted(reasons.items()):
+        intake.refuse(reason, f"{place.file}:row {row}", name)
+    good = []
+    for rows, batch in zip(parts, batches, strict=True):
+        if rows.bad:
+            keep = np.ones(len(batch), np.bool_)
+            for some, _ in rows.bad:
+                keep[some] = False
+            batch = batch.take(keep)
+        intake.events += len(batch)
+        given = set(roles.guessed) - rows.others
+        intake.surplus += len(batch) * len(given - set(batch.type.names))
+        good.append(batch)
+    return good
+
+
+def _batch(
+    rows: Rows, roles: Roles, place: Place, intake: Intake, type_name: str | None
+) -> EventBatch:
+    """All the rows; the bad ones, which are added to those of the rows, hold anything."""
+    event_type, count, bad = intake.schemas[rows.type_name], len(rows.numbers), rows.bad
+    columns = rows.columns
+    if type_name is not None and TYPE not in roles.roles and TYPE not in event_type.names:
+        _check_named_type(columns.get(TYPE), type_name, place.file)
+    time = intake.note(
+        place, times_of_column(columns[roles.roles[TIME]], count, bad, place.layout.times)
     )
-    if type_name is not None and TYPE in columns and TYPE not in event_type.names:
-        _check_named_type(columns[TYPE], type_name, place.file)
-    bad = [] if bad is None else bad
-    time = times_of_column(columns.get(TIME), table.num_rows, bad, place.time_unit)
     bad += (
         (
-            np.arange(table.num_rows),
-            f"attribute {name} is missing: column {name} is the events' own",
+            np.arange(count),
+            f"attribute {name} is missing: column {name} is the events' own "
+            f"({place.layout.hint(name)})",
         )
         for name in event_type.names
-        if name in reserved and name in columns
+        if name not in rows.values and name in columns
     )
-    values = columns_of_table(event_type, attributes, table.num_rows, bad)
-    numbers = np.arange(first_row, first_row + table.num_rows, dtype=np.int64)
-    ids = _ids(columns, numbers, place, bad)
-    batch = _good_rows(EventBatch(event_type, time, ids, values), numbers, bad, place.file, intake)
-    intake.surplus += len(batch) * len(set(attributes) - set(event_type.names))
-    return batch
+    values = columns_of_table(event_type, rows.values, count, bad)
+    own = {role: columns[column] for role, column in roles.roles.items()}
+    return EventBatch(event_type, time, _ids(own, rows.numbers, place, bad), values)
 
 
-def _good_rows(
-    batch: EventBatch, numbers: Int64s, bad: BadRows, file: str, intake: Intake
-) -> EventBatch:
-    """The batch without its bad rows, each of which is refused once, the first one first."""
-    intake.events += len(batch)
-    if not bad:
-        return batch
-    reasons: dict[int, str] = {}
-    for rows, reason in bad:
-        for row in rows.tolist():
-            reasons.setdefault(row, reason)
-    intake.events -= len(reasons)
-    for row in sorted(reasons):
-        intake.refuse(reasons[row], f"{file}:row {numbers[row]}", batch.type.name)
-    keep = np.ones(len(batch), np.bool_)
-    keep[list(reasons)] = False
-    return batch.take(keep)
+def _type_names(column: pa.Array, called: str, type_name: str | None, file: str) -> pa.Array:
+    """The names of the rows' types, null where there is none."""
+    if pa.types.is_null(column.type):
+        column = column.cast(pa.string())
+    if kind_of(column.type) is not Kind.STRING:
+        raise SchemaError(
+            f"{file}: column {called} is of type {column.type}; expected names of event types"
+        )
+    texts = column.cast(pa.string())
+    empty = pc.equal(texts, "")
+    if texts.null_count or pc.any(empty).as_py():
+        texts = pc.if_else(empty, None, texts)
+        texts = texts if type_name is None else texts.fill_null(type_name)
+    return texts
 
 
-def _inferred_schema(name: str, columns: Mapping[str, pa.Array], file: str) -> EventType:
+def _is_blank(column: pa.Array) -> bool:
+    """Whether a column holds nothing: nulls, or empty texts."""
+    if column.null_count == len(column):
+        return True
+    return kind_of(column.type) is Kind.STRING and not pc.any(pc.not_equal(column, "")).as_py()
+
+
+def _moved(bad: BadRows, chosen: Int64s) -> BadRows:
+    """The bad rows among those chosen, counted among these."""
+    places = [(np.flatnonzero(np.isin(chosen, rows)), reason) for rows, reason in bad]
+    return [(rows, reason) for rows, reason in places if len(rows)]
+
+
+def _filled_mask(column: pa.Array) -> Bools:
+    mask: Bools = column.fill_null(False).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _inferred_schema(rows: Rows, roles: Roles, file: str) -> EventType:
     """The schema that the columns' types mean (E5)."""
     attributes = []
-    for key, column in columns.items():
+    for name in roles.guessed:
+        column = rows.values[name]
         kind = kind_of(column.type)
+        if name in rows.others:
+            continue
         if kind is None:
             raise SchemaError(
-                f"{file}: column {key} of event {name} is of type {column.type}; expected "
-                f"integers, floats, bools or strings (declare the event, without it or as it is)"
+                f"{file}: column {name} of event {rows.type_name} is of type {column.type}; "
+                f"expected integers, floats, bools or strings (declare the event, without it or "
+                f"as it is)"
             )
-        attributes.append(Attribute(key, kind))
-    return EventType(name, with_presences(attributes))
+        attributes.append(Attribute(name, kind))
+    return EventType(rows.type_name, with_presences(attributes))
 
 
 def _ids(columns: Mapping[str, pa.Array], rows: Int64s, place: Place, bad: BadRows) -> EventIds:
@@ -273,35 +403,16 @@ def check_distinct(names: Sequence[str], file: str) -> None:
     raise SchemaError(f"{file}: columns {first} and {second} have no name")
 
 
-def check_time(names: Sequence[str], file: str) -> None:
-    """SchemaError when no column holds times."""
-    if TIME not in names:
-        shown = ", ".join(map(repr, names[:COLUMNS_SHOWN])) or "none"
-        more = ", ..." if len(names) > COLUMNS_SHOWN else ""
-        raise SchemaError(f"{file}: no column 'time'; the columns are {shown}{more}")
-
-
-def named_type(column: pa.Array | None, file: str) -> str:
-    """The one type that the ``type`` column names; SchemaError when it names none, or several."""
-    if column is None:
-        raise SchemaError(
-            f"{file}: no column 'type' says of which type these events are; name it (--type)"
-        )
-    names = pc.unique(column).to_pylist()
-    if len(names) != 1 or not isinstance(names[0], str) or not names[0]:
-        raise SchemaError(
-            f"{file}: column 'type' holds {names[:4]}; expected one event type in the whole file"
-        )
-    return names[0]
-
-
-def _check_named_type(column: pa.Array, type_name: str, file: str) -> None:
+def _check_named_type(column: pa.Array | None, type_name: str, file: str) -> None:
     """SchemaError when the rows say that they are of another type than their reader does."""
+    if column is None:
+        return
     names = pc.unique(column).to_pylist()
     others = [name for name in names if name not in (type_name, None, "")]
     if others:
         raise SchemaError(
-            f"{file}: column 'type' says {others[0]!r}, but the rows were to be of type {type_name}"
+            f"{file}: column 'type' says {others[0]!r}, but the rows were to be of type "
+            f"{type_name} (--type-column type takes each row's own)"
         )
 
 

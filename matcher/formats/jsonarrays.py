@@ -1,0 +1,51 @@
+"""Files that are one JSON array of events (docs/files.md), read as lines of JSON are.
+
+An array is held whole while it is read: where it ends is known when all of it is there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+from msgspec import Raw
+
+from matcher.errors import BadEvent
+from matcher.formats import jsonlines
+from matcher.formats.intake import Chunk, Glance, Intake, Place
+from matcher.formats.jsondata import REFUSED
+
+ROWS = 4_096
+"""Events of a chunk."""
+
+_ARRAY = msgspec.json.Decoder(list[Raw])
+
+
+def read(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Chunk]:
+    """The events of each chunk; see jsonlines."""
+    return jsonlines.read_chunks(chunks(stream, place.file), place, intake, type_name, "row ")
+
+
+def scan(
+    stream: BinaryIO, place: Place, intake: Intake, type_name: str | None = None
+) -> Iterator[Glance]:
+    """The times of each chunk; see jsonlines."""
+    return jsonlines.scan_chunks(chunks(stream, place.file), place, intake, type_name)
+
+
+def chunks(stream: BinaryIO, file: str) -> Iterator[jsonlines.Lines]:
+    """The array's values, each in a line, in chunks numbered from 1; BadEvent where it is none."""
+    text = stream.read().removeprefix(b"\xef\xbb\xbf")
+    try:
+        values = iter(_ARRAY.decode(text))
+    except REFUSED as error:
+        raise BadEvent(f"not an array of events: {error}", file) from None
+    first = 1
+    while some := list(itertools.islice(values, ROWS)):
+        lines = (msgspec.json.format(one, indent=-1) for one in some)
+        yield first, first + len(some) - 1, b"\n".join(lines) + b"\n"
+        first += len(some)

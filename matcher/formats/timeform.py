@@ -1,0 +1,298 @@
+"""How a file writes its times: the one meaning of options --time-unit, -zone, -format and -cut.
+
+:meth:`TimeForm.time_of` says what one value means. The methods for whole columns take, in bulk, a
+subset of what it takes and give None for the rest, so that both agree; nothing here is done for
+each event where the values of a column are alike.
+
+Law 1 (local times): an hour that clocks show twice is the first of the two, as Python, Java and
+Spark have it; one that they skip does not exist and is refused.
+
+Law 2 (leap seconds): ``23:59:60`` UTC is the first second of the next day, as POSIX counts.
+
+Law 3: digits finer than a microsecond are refused, or where that is said cut: the time is the
+microsecond in which it falls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from decimal import ROUND_FLOOR, Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from matcher.errors import BadEvent, EventError
+from matcher.model import MICROSECONDS, Int64s
+from matcher.times import (
+    EPOCH,
+    STAMP,
+    UNITS,
+    FinerTime,
+    UnreadTime,
+    of_texts,
+    of_ticks,
+    time_of,
+    times_of,
+    within_range,
+)
+
+_LOCAL = re.compile(
+    r"(\d{4})(?:-(\d\d)-|/(\d\d)/)(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?", re.ASCII
+)
+_PLAIN_LOCAL = (
+    r"^(\d{4}-\d\d-\d\d|\d{4}/\d\d/\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"  # what Arrow reads
+)
+_WHOLE = r"^-?\d{1,18}$"
+_OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)", re.ASCII)
+_LEAP = re.compile(r"(?<=:\d\d):60(?!\d)", re.ASCII)
+_FINER_TEXT = re.compile(r"(:\d\d\.\d{6})\d+", re.ASCII)
+_SECOND_OF_DAY = 86_400
+_ZONES_KNOWN_TO = (datetime(2037, 1, 1, tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+"""Arrow's zones have no daylight saving after it; Python's do."""
+_PROBE = datetime(1987, 11, 22, 13, 44, 55, tzinfo=UTC)
+_DECIMALS_MAX = 40
+
+
+class Read(NamedTuple):
+    """Times in microseconds; ``lacks_zone``: whether UTC was assumed for some."""
+
+    times: Int64s
+    lacks_zone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimeForm:
+    """How times are written.
+
+    ``unit`` (times.UNITS): what numbers count. ``zone``: the time zone (``Europe/Rome``,
+    ``+02:00``) of what bears none; where it is not said (None) texts without one are refused and
+    timestamps are in UTC; and where it is left open ("") both are in UTC, and readers tell so
+    (``lacks_zone``). ``format``: of texts, as Python's ``strptime`` has it, in place of RFC 3339.
+    ``cuts``: whether digits finer than a microsecond are cut. Raises EventError, with the option's
+    name, for what is none of these.
+    """
+
+    unit: str = "s"
+    zone: str | None = None
+    format: str | None = None
+    cuts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.unit not in (*UNITS, STAMP):
+            raise EventError(f"--time-unit: expected {' or '.join(UNITS)}, found {self.unit!r}")
+        _zone(self.zone or "UTC")
+        if self.format is not None:
+            _verify_format(self.format)
+
+    def time_of(self, value: object) -> tuple[int, bool]:
+        """A time in microseconds, and whether UTC was assumed; BadEvent."""
+        if self.format is not None and type(value) is int:
+            value = str(value)
+        try:
+            if isinstance(value, str):
+                return self._of_text(value)
+            if isinstance(value, datetime) and value.tzinfo is None:
+                return self._of_local(value, value.isoformat()), self.zone == ""
+            if isinstance(value, date) and not isinstance(value, datetime):
+                midnight = datetime(value.year, value.month, value.day)
+                return self._of_local(midnight, value.isoformat()), self.zone == ""
+            return self._of_number(value), False
+        except FinerTime as error:
+            raise BadEvent(f"{error.reason} (--time-cut cuts its digits)") from None
+        except UnreadTime as error:
+            raise BadEvent(f"{error.reason} (--time-format says how it is written)") from None
+
+    def times_of(self, values: Sequence[Any]) -> Read | None:
+        """The times of values of JSON or Python; None when one needs a closer look (time_of)."""
+        kinds = set(map(type, values))
+        if self.format is not None and kinds <= {int, str}:
+            values, kinds = list(map(str, values)), {str}
+        if kinds != {str}:
+            times = times_of(values, self.unit) if self.format is None else None
+            return None if times is None else Read(times)
+        try:
+            return self.of_texts(pa.array(values, pa.string()))
+        except UnicodeEncodeError:
+            return None
+
+    def of_texts(self, column: pa.Array) -> Read | None:
+        """The times of a column of texts without nulls; None when one needs a closer look."""
+        if self.format is not None:
+            return self._formatted(column, self.format)
+        if self.cuts:
+            column = pc.replace_substring_regex(column, _FINER_TEXT.pattern, r"\1")
+        times = of_texts(column)
+        if times is not None:
+            return Read(times)
+        if pc.all(pc.match_substring_regex(column, _WHOLE)).as_py():
+            times = self.of_ticks(column.cast(pa.int64()).to_numpy(), self.unit)
+            return None if times is None else Read(times)
+        if self.zone is None or not pc.all(pc.match_substring_regex(column, _PLAIN_LOCAL)).as_py():
+            return None
+        try:
+            stamps = pc.replace_substring(column, "/", "-").cast(pa.timestamp("us"))
+        except pa.ArrowInvalid:
+            return None
+        return self.of_clocks(stamps.cast(pa.int64()).to_numpy())
+
+    def of_stamps(self, column: pa.Array) -> Read | None:
+        """The times of timestamps or dates without nulls; None when one needs a closer look."""
+        if pa.types.is_date(column.type):
+            column = column.cast(pa.timestamp("ms"))
+        times = self.of_ticks(column.view(pa.int64()).to_numpy(), column.type.unit)
+        if times is None or column.type.tz is not None:
+            return None if times is None else Read(times)
+        return Read(times) if self.zone is None else self.of_clocks(times)
+
+    def of_ticks(self, ticks: Int64s, unit: str) -> Int64s | None:
+        """Microseconds of whole numbers; None where one is finer, or beyond all years."""
+        if self.cuts and unit == "ns":
+            ticks, unit = ticks // 1000, "us"
+        return of_ticks(ticks, unit)
+
+    def of_clocks(self, times: Int64s) -> Read | None:
+        """The times of what clocks of the zone showed, as microseconds since their 1970."""
+        if not self.zone or self.zone == "UTC":
+            return Read(times, self.zone == "")
+        if len(times) and times.max() >= _ZONES_KNOWN_TO:
+            return None
+        clocks = pa.array(times).view(pa.timestamp("us"))
+        try:
+            first, last = (
+                pc.assume_timezone(clocks, self.zone, ambiguous="earliest", nonexistent=gap)
+                for gap in ("earliest", "latest")
+            )
+        except pa.ArrowInvalid:  # Python may know zones that Arrow does not
+            return None
+        found: Int64s = first.cast(pa.int64()).to_numpy()
+        return Read(found) if first.equals(last) else None
+
+    def at_clock(self, time: int, found: str) -> int:
+        """The time at which a clock of the zone showed so many microseconds since its 1970."""
+        return self._of_local((EPOCH + timedelta(microseconds=time)).replace(tzinfo=None), found)
+
+    # --- texts ---
+
+    def _of_text(self, text: str) -> tuple[int, bool]:
+        if _LEAP.search(text):
+            time, lacks_zone = self._of_text(_LEAP.sub(":59", text))
+            if time // MICROSECONDS % _SECOND_OF_DAY != _SECOND_OF_DAY - 1:
+                raise BadEvent(f"time {text!r} does not exist: 60 seconds are no leap second")
+            return within_range(time + MICROSECONDS, text), lacks_zone
+        if self.format is not None:
+            return self._of_format(text, self.format)
+        if self.cuts:
+            text = _FINER_TEXT.sub(r"\1", text)
+        local = _LOCAL.fullmatch(text)
+        if local is None or self.zone is None:
+            return self._of_number(text), False
+        year, month, other, day, hour, minute, second, fraction = local.groups()
+        digits = (fraction or "").rstrip("0")
+        if len(digits) > 6:
+            raise FinerTime(f"time {text!r} is finer than a microsecond")
+        fields = [int(one or 0) for one in (year, month or other, day, hour, minute, second)]
+        try:
+            moment = datetime(*fields, int(digits.ljust(6, "0")))  # type: ignore[arg-type, call-arg]
+        except ValueError as error:
+            raise BadEvent(f"time {text!r} does not exist: {error}") from None
+        return self._of_local(moment, text), self.zone == ""
+
+    def _formatted(self, column: pa.Array, form: str) -> Read | None:
+        """The times of a column of texts of a format, each distinct text being read once."""
+        if self.zone is not None and (clocks := _by_arrow(column, form)) is not None:
+            return self.of_clocks(clocks)
+        encoded = column.dictionary_encode()
+        try:
+            found = [self._of_text(text) for text in encoded.dictionary.to_pylist()]
+        except (BadEvent, UnicodeDecodeError):
+            return None
+        times = np.array([time for time, _ in found], np.int64)
+        return Read(times[encoded.indices.to_numpy()], any(lacks for _, lacks in found))
+
+    def _of_format(self, text: str, form: str) -> tuple[int, bool]:
+        try:
+            moment = datetime.strptime(text, form)
+        except ValueError:
+            raise BadEvent(f"time {text[:60]!r} is not of --time-format {form!r}") from None
+        if moment.tzinfo is None:
+            if self.zone is None:
+                raise BadEvent(f"time {text[:60]!r} lacks its zone: say it with --time-zone")
+            return self._of_local(moment, text), self.zone == ""
+        return within_range((moment - EPOCH) // timedelta(microseconds=1), text), False
+
+    def _of_local(self, moment: datetime, found: str) -> int:
+        """The time when clocks of the zone showed this."""
+        zone = _zone(self.zone or "UTC")
+        aware = moment.replace(tzinfo=zone)
+        try:
+            if aware.astimezone(UTC).astimezone(zone).replace(tzinfo=None) != moment:
+                raise BadEvent(f"time {found!r} does not exist in {self.zone}: its clocks skip it")
+        except OverflowError:
+            pass  # at an end of all years
+        return within_range((aware - EPOCH) // timedelta(microseconds=1), found)
+
+    def _of_number(self, value: object) -> int:
+        """A number, or a text of RFC 3339 or of a number."""
+        try:
+            return time_of(value, self.unit)
+        except FinerTime:
+            if not self.cuts:
+                raise
+            number = Decimal(str(value))
+            if not number.is_finite() or number.adjusted() > _DECIMALS_MAX:
+                raise
+            ticks = number.scaleb(UNITS.get(self.unit, 6)).to_integral_value(ROUND_FLOOR)
+            return time_of(Decimal(ticks), "us")
+
+
+@lru_cache(maxsize=64)
+def _zone(name: str) -> tzinfo:
+    """A time zone by its name, or an offset; EventError."""
+    offset = _OFFSET.fullmatch(name)
+    try:
+        if offset is None:
+            return ZoneInfo(name)
+        delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-delta if offset[1] == "-" else delta)
+    except (OSError, ValueError, LookupError):
+        raise EventError(
+            f"--time-zone: no time zone is called {name!r}; expected a name such as UTC or "
+            f"Europe/Rome, or an offset such as +02:00"
+        ) from None
+
+
+@lru_cache(maxsize=64)
+def _verify_format(form: str) -> None:
+    """EventError unless a format is one of strptime's, and says the year."""
+    try:
+        year = datetime.strptime(_PROBE.strftime(form), form).year
+    except ValueError as error:
+        raise EventError(
+            f"--time-format: {error}; expected the codes of strptime, as in '%d.%m.%Y %H:%M:%S'"
+        ) from None
+    if year != _PROBE.year:
+        raise EventError(f"--time-format: {form!r} does not say the year (%Y)")
+
+
+def _by_arrow(column: pa.Array, form: str) -> Int64s | None:
+    """What clocks showed, by Arrow's reader of formats: None unless that writes all texts again as
+    they are, for it is laxer than Python's (it takes February 30 for March 1).
+    """
+    if "%f" in form or "%z" in form:
+        return None
+    stamps = pc.strptime(column, format=form, unit="s", error_is_null=True)
+    if stamps.null_count or not pc.strftime(stamps, format=form).equals(column):
+        return None
+    seconds: Int64s = stamps.cast(pa.int64()).to_numpy()
+    return seconds * MICROSECONDS
+
+
+RFC_3339 = TimeForm()
+"""What is meant where nothing is said."""
