@@ -2,7 +2,8 @@
 
 Time is an integer count of microseconds since the epoch. Its text is an RFC 3339 timestamp
 (``2013-01-01T05:17:00Z``) or a number of seconds; digits finer than a microsecond are refused,
-never rounded away. A binary float stands for the shortest decimal that names it, as JSON's
+never rounded away. A leap second, ``23:59:60`` UTC, is the first second of the next day, as POSIX
+counts. A binary float stands for the shortest decimal that names it, as JSON's
 numbers do in most programs, so ``12.3`` is 12,300,000 microseconds exactly. Numbers may also count
 milliseconds, microseconds or nanoseconds, where that is said; nothing guesses it.
 
@@ -41,6 +42,7 @@ _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?$
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _PLAIN_RFC_3339 = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 _LENGTH = len("2013-01-01T05:17:00Z")
+_SECONDS = slice(17, 19)
 _EXACT = Context(prec=60, traps=[Inexact, InvalidOperation])
 UNITS: Mapping[str, int] = {"s": 6, "ms": 3, "us": 0, "ns": -3}
 """What a time that is a number may count: how many microseconds, as a power of ten."""
@@ -223,6 +225,11 @@ def _of_text(text: str, unit: str) -> int:
             f"time {text[:_FOUND_MAX]!r} is neither RFC 3339 (2013-01-01T05:17:00Z) nor seconds"
             f"{lacks}"
         )
+    if text[_SECONDS] == "60":
+        time = _of_text(f"{text[:17]}59{text[19:]}", unit)
+        if time // MICROSECONDS % 86_400 != 86_399:
+            raise BadEvent(f"time {text!r} does not exist: 60 seconds are no leap second")
+        return within_range(time + MICROSECONDS, text)
     *fields, fraction, sign, hours, minutes = match.groups()
     digits = (fraction or "").rstrip("0")
     if len(digits) > 6:

@@ -157,7 +157,7 @@ def _format(form: str | None, output: Path | None) -> str:
         return "jsonl"
     if form is not None:
         one_of("--format", form, FORMATS)
-    if form == "parquet" and (output is None or ".parquet" not in output.suffixes[-2:]):
+    if form == "parquet" and _ending_of(output) != ".parquet":
         raise UsageError("--format parquet goes to a file: --output FILE.parquet")
     if output is not None and form in (None, "parquet"):
         try:
@@ -168,6 +168,17 @@ def _format(form: str | None, output: Path | None) -> str:
             raise UsageError(f"--output {error}") from None
     assert form is not None
     return form
+
+
+def _ending_of(output: Path | None) -> str | None:
+    """The form that the name of the output says; None where it says none."""
+    from matcher.errors import EventError
+    from matcher.formats.files import form_written
+
+    try:
+        return None if output is None else form_written(output)[0]
+    except EventError:
+        return None
 
 
 def _printed_types(checked: RuleSet, types: str | None) -> list[EventType]:
@@ -199,7 +210,7 @@ def _sink(
             yield CountSink(types, text) if form == "count" else ChecksumSink(types, text)
     elif output is None:
         yield EventSink(LinesOutput(sys.stdout.buffer, **style))
-    elif form == "table" or ".jsonl" in output.suffixes[-2:]:
+    elif form == "table" or _ending_of(output) == ".jsonl":
         with output_to(output, types, composite=True, **style) as tables:
             yield EventSink(tables)
     else:

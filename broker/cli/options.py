@@ -85,7 +85,7 @@ def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*positional: Any, **named: Any) -> None:
         said = {name: named.pop(name) for name in _LAYOUT}
-        command(*positional, layout=_layout_of(**said), **named)
+        command(*positional, layout=layout_of(**said), **named)
 
     parameters: list[Parameter] = []
     # Layouts are imported when a command runs, not before.
@@ -104,20 +104,21 @@ def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _layout_of(
+def layout_of(
     *,
-    time_column: str | None,
-    id_column: str | None,
-    source_column: str | None,
-    type_column: str | None,
-    columns: str | None,
-    flat: bool,
-    null: str | None,
-    time_unit: str,
-    time_format: str | None,
-    time_zone: str | None,
-    time_cut: bool,
+    time_column: str | None = None,
+    id_column: str | None = None,
+    source_column: str | None = None,
+    type_column: str | None = None,
+    columns: str | None = None,
+    flat: bool = False,
+    null: str | None = None,
+    time_unit: str = "s",
+    time_format: str | None = None,
+    time_zone: str | None = None,
+    time_cut: bool = False,
 ) -> Layout:
+    """What the options say of files of events; UsageError where it cannot be."""
     from broker.cli.outcome import UsageError
     from matcher.errors import EventError
     from matcher.formats.layout import Layout, columns_of

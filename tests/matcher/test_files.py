@@ -23,7 +23,7 @@ ENDINGS = [
     for form, compression in itertools.product(
         (".jsonl", ".parquet", ".arrow", ".csv"), ("", ".gz", ".zst")
     )
-]
+] + [".tsv", ".NDJSON.GZ"]
 EVENTS = [
     Event("Mixed", 0, "a", "1", {"i": 2**63 - 1, "f": 1e22, "b": True, "s": "é,\"'\n\r\n"}, 1),
     Event("Mixed", 1, "a", "2", {"i": -(2**63), "f": -0.0, "b": False, "s": ""}, 2),
