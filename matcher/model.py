@@ -185,7 +185,7 @@ def with_presences(
         if name + OPTIONAL in names:
             raise SchemaError(
                 f"attribute {spelled(name + OPTIONAL)} beside {spelled(name)}: so is called what "
-                f"tells whether that is there; give it another name"
+                f"tells whether that is there; give it another name, or declare the event without"
             )
     optional = [one.name for one in declared if one.name in nullable]
     return (*declared, *(Attribute(name + OPTIONAL, Kind.BOOL) for name in optional))

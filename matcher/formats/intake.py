@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from matcher.errors import BadEvent, SchemaError
+from matcher.errors import BadEvent
 from matcher.formats.layout import PLAIN, Layout
 from matcher.formats.timeform import Read
-from matcher.model import OPTIONAL, EventBatch, EventType, Int64s
+from matcher.model import EventBatch, EventType, Int64s
 from matcher.rows import inferred_type
 
 REASONS_MAX = 100
@@ -109,12 +109,6 @@ class Intake:
 
     def learn(self, event_type: EventType) -> EventType:
         """Add an inferred schema; returns it."""
-        if event_type.has_optional:  # by a column such as "ok?" beside "ok"
-            raise SchemaError(
-                f"event {event_type.name}: attribute {event_type.names[-1]} would say whether "
-                f"{event_type.names[-1].removesuffix(OPTIONAL)} is null; declare the event, "
-                f"without it or otherwise"
-            )
         self._schemas[event_type.name] = event_type
         self._inferred.add(event_type.name)
         return event_type

@@ -130,7 +130,7 @@ def test_csv_takes_an_empty_field_for_null_and_names_what_does_not_fit(tmp_path:
 def test_a_schema_that_is_inferred_has_no_optional_attributes(tmp_path: Path):
     path = tmp_path / "T.csv"
     path.write_text("time,ok,ok?\n1,true,false\n")
-    with pytest.raises(SchemaError, match=r"attribute ok\? would say whether ok is null"):
+    with pytest.raises(SchemaError, match="beside ok"):
         next(EventFile.of(path, "T").read(Intake()))
     path.write_text("time,n,ok?\n1,true,false\n")
     (chunk,) = EventFile.of(path, "T").read(Intake())
