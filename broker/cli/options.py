@@ -48,7 +48,7 @@ def _said(flag: str, metavar: str, text: str) -> object:
     return Annotated[str | None, typer.Option(flag, metavar=metavar, help=text)]
 
 
-_LAYOUT: Mapping[str, tuple[object, object]] = {
+LAYOUT: Mapping[str, tuple[object, object]] = {
     "time_column": (_column("time", "the times, if not 'time'"), None),
     "id_column": (_column("id", "the ids, if not 'id'; '' for none"), None),
     "source_column": (_column("source", "the sources, if not 'source'; '' for none"), None),
@@ -84,7 +84,7 @@ def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*positional: Any, **named: Any) -> None:
-        said = {name: named.pop(name) for name in _LAYOUT}
+        said = {name: named.pop(name) for name in LAYOUT}
         command(*positional, layout=layout_of(**said), **named)
 
     parameters: list[Parameter] = []
@@ -97,7 +97,7 @@ def takes_layout(command: Callable[..., None]) -> Callable[..., None]:
         kind = one.kind
         parameters += (
             Parameter(name, kind, default=default, annotation=annotation)
-            for name, (annotation, default) in _LAYOUT.items()
+            for name, (annotation, default) in LAYOUT.items()
         )
     run.__dict__["__signature__"] = Signature(parameters)
     run.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -7,6 +7,7 @@ import pytest
 import typer
 
 from broker.cli.application import COMMANDS, LATER, application
+from broker.cli.options import LAYOUT
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
 
@@ -37,6 +38,8 @@ def test_the_page_tells_of_every_option(name: str) -> None:
     told = sections()[name]
     assert told or name in LATER, f"nothing is said of rexmq {name}"
     shared = {"--broker", "--connect-timeout-s"}  # told once, of all that talk to a broker
+    if name != "detect":  # told once, of all that read events
+        shared |= {"--type", *(f"--{one.replace('_', '-')}" for one in LAYOUT)}
     for flag in sorted(options(name) - shared):
         key = f"`{flag.removeprefix('--').replace('-', '_')}`"
         said = flag in told or (name == "broker" and (key in PAGE or flag in PAGE))
