@@ -206,7 +206,15 @@ class _Recognition:
             return after.type in ("STRING", "NUMBER")
         if after.text.lower() in _TEXTUAL:
             return self._opens_event(place + 1)
-        return True
+        return not self._is_statement(place + 1)
+
+    def _is_statement(self, place: int) -> bool:
+        """Whether ``event NAME (`` or ``rule NAME :`` stands at ``place``."""
+        word = self._ahead(place).text.lower()
+        if word == "rule":
+            named = self._ahead(place + 1).type == "NAME"
+            return named and self._ahead(place + 2).type == "_COLON"
+        return word == "event" and self._opens_event(place + 1)
 
     def _is_window(self) -> bool:
         """Whether the number that was read last is the length of a window."""

@@ -402,3 +402,9 @@ def problems_of(text: str) -> tuple[rules.Problem, ...]:
 
 def test_the_text_that_is_mutated_is_valid() -> None:
     assert len(rules.load(VALID).rules) == 1
+
+
+@pytest.mark.parametrize("following", ["event B()", "rule next: define X() from B()"])
+def test_an_event_called_all_may_be_the_last_word_of_a_statement(following: str) -> None:
+    first = "define X() from all() and not B() within 1 s from all"
+    assert len(parse(f"{first}\n{following}").statements) == 2
