@@ -77,6 +77,11 @@ def outline_of(rule: Rule, reach: int) -> str:
     return _MARK + " ".join(words)
 
 
+def names_of(outline: str) -> tuple[str, ...]:
+    """The words of an outline, the names of the types that it speaks of among them."""
+    return tuple(dict.fromkeys(map(unquote, outline.split())))
+
+
 def read_outline(text: str, name: str, known: Mapping[str, EventType]) -> Rule:
     """An outline as a rule of this name (Law 1). RuleErrors for what is none, or speaks of types
     that are not known.

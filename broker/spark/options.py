@@ -47,7 +47,7 @@ _SOURCE_MAX = 200
 """Characters of a default source: the name of a part is longer, and bounded (routing.names)."""
 _SPARKS_OWN = frozenset({"path", "checkpointlocation", "queryname"})
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0}
-_FILTER = re.compile(r'(?:[^;"]|"(?:[^"\\]|\\.)*"?)+')
+_FILTER = re.compile(r'(?:[^;"`]|"(?:[^"\\]|\\.)*"?|`[^`]*`?)+')
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|sec|min|h)\s*")
 
 

@@ -27,3 +27,12 @@ def test_no_attribute_is_called_as_the_presence_of_another():
         with_presences([Attribute("ok", Kind.STRING), Attribute("ok?", Kind.BOOL)])
     with pytest.raises(RuleErrors, match="tells whether ok is there"):
         rules.load("event A(ok: string, `ok?`: bool)")
+
+
+@pytest.mark.parametrize(
+    "name", ["T", "from", "Sea Temp (C)", "a: int, b", "a`b", "``", "é", "x\ny"]
+)
+def test_a_shown_schema_is_the_schema(name: str) -> None:
+    attributes = (Attribute(name, Kind.INT), Attribute(f"{name}2", Kind.STRING))
+    for schema in (EventType(name), EventType(name, attributes)):
+        assert type_of(str(schema)) == schema

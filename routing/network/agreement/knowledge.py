@@ -21,7 +21,6 @@ divides it, and whoever wants what it would find waits.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -44,10 +43,12 @@ from rules.outlining import (
     digest_of_text,
     is_bereft,
     is_outline,
+    names_of,
     outline_of,
     read_outline,
 )
 from rules.pattern import Rule
+from rules.syntax.words import scan
 
 Homes = Mapping[str, Iterable[str]]
 """The types that each broker's sources publish, or have published."""
@@ -106,8 +107,11 @@ def _loaded(name: str, text: str, known: tuple[EventType, ...]) -> tuple[Rule, .
 
 @lru_cache(maxsize=4_096)
 def _words(text: str) -> tuple[str, ...]:
-    """The words of a text, the names of the types that it speaks of among them."""
-    return tuple(dict.fromkeys(re.findall(r"\w+", text)))
+    """The names in a text, those of the types that it speaks of among them."""
+    if is_outline(text):
+        return names_of(text)
+    names = (token.value for token in scan(text)[0] if token.type == "NAME")
+    return tuple(dict.fromkeys(names))
 
 
 @lru_cache(maxsize=64)
