@@ -25,7 +25,14 @@ from routing.delivery.holdback import HoldBack
 from routing.delivery.joining import Joined
 from routing.delivery.parcel import Parcel, join
 from routing.delivery.selection import Pattern
-from routing.delivery.subscriptions import Interest, Interests, interest, parcel_of
+from routing.delivery.subscriptions import (
+    EVERY_TYPE,
+    Interest,
+    Interests,
+    interest,
+    interest_in,
+    parcel_of,
+)
 from routing.effects import Peer
 from routing.errors import Refusal
 from routing.messages import Code, Delivery, Subscribe, WhenFull
@@ -239,11 +246,20 @@ class Sinks:
             bound = f"{subscriptions_max} subscriptions (subscriptions_max)"
             raise Refusal(Code.LIMIT, f"more than {bound}")
         added = interest(message.number, message.filter, schemas, again=message.again)
-        sink.interests.add(added)
         self._sinks[peer] = sink
-        self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
+        parts = [added]
+        if added.text == EVERY_TYPE:
+            sink.interests.add(added)
+            parts = [interest_in(added.number, one) for one in schemas.values()]
+        for one in parts:
+            self._enter(sink, one)
         self._follow(sink)
-        return added
+        return parts[0] if parts else added
+
+    def _enter(self, sink: Sink, added: Interest) -> None:
+        """Add what asks for events of one type."""
+        sink.interests.add(added)
+        self._audiences.setdefault(added.type_name, Audience()).add(sink, added)
 
     def unsubscribe(self, peer: Peer, number: int) -> None:
         """End a subscription; Refusal when there is none of that number."""
@@ -269,6 +285,10 @@ class Sinks:
                 self._audiences[one.type_name].forget()
                 if now.problem != one.problem:
                     news.append((sink, now))
+            for number in sink.interests.of_all:
+                known = sink.interests.types_of(number)
+                for schema in [one for name, one in schemas.items() if name not in known]:
+                    self._enter(sink, interest_in(number, schema))
         self.index()
         return news
 
@@ -277,8 +297,8 @@ class Sinks:
         self._touched.pop(peer, None)
         sink = self._sinks.pop(peer, None)
         if sink is not None:
-            for one in list(sink.interests):
-                self._end(sink, one.number)
+            for number in sink.interests.numbers:
+                self._end(sink, number)
             self._composite.pop(peer, None)
             self.version += 1
 
@@ -319,11 +339,11 @@ class Sinks:
                 sink.rename({RULE_SOURCE + name: RULE_SOURCE + outlasted(name, one.version)})
 
     def _end(self, sink: Sink, number: int) -> None:
-        ended = sink.interests.remove(number)
-        audience = self._audiences[ended.type_name]
-        audience.remove(sink, ended)
-        if not audience:
-            del self._audiences[ended.type_name]
+        for ended in sink.interests.remove(number):
+            audience = self._audiences[ended.type_name]
+            audience.remove(sink, ended)
+            if not audience:
+                del self._audiences[ended.type_name]
 
     @property
     def follow_rules(self) -> bool:

@@ -5,18 +5,22 @@ A subscription to a type that is not known yet waits. What no schema could mend 
 (a parameter, an aggregate, another event); what depends on the schema is checked when the type
 appears. It waits again when the type is forgotten. So does one that does not fit the type that it
 was confirmed for and that is another now: it is paused, and goes on when it fits again.
+
+A subscription to all types, ``*``, is one to each type that is known, under one number, and to each
+that becomes known while it lasts.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from matcher.model import EventBatch, EventType, Int64s
 from matcher.single import Single
+from matcher.spelling import spelled
 from routing.delivery.parcel import Numbers, Parcel, order_of
 from routing.delivery.selection import BITS_MAX, Pattern
 from routing.errors import Refusal
@@ -25,6 +29,8 @@ from rules.errors import RuleErrors
 from rules.subscription import Subscription, check_filter, parse_subscription
 from rules.syntax.parser import parse_filter
 
+EVERY_TYPE = "*"
+"""The filter of a subscription to all types."""
 PER_TYPE_MAX = BITS_MAX
 """Subscriptions to one type that are matched one by one: theirs are the bits of one number."""
 
@@ -77,6 +83,8 @@ def interest(
     """A new subscription; Refusal when its text cannot be a filter, of its type or of any.
     ``again``: it was in force on another link, and is paused where it does not fit.
     """
+    if text.strip() == EVERY_TYPE:
+        return Interest(number, EVERY_TYPE, EVERY_TYPE, None)
     try:
         name = parse_filter(text).type.text
         if name not in schemas:
@@ -85,6 +93,12 @@ def interest(
         raise Refusal(Code.BAD_FILTER, str(errors)) from None
     made = Interest(number, text, name, None)
     return made.taken(schemas) if again else made.checked(schemas)
+
+
+def interest_in(number: int, schema: EventType) -> Interest:
+    """The part of a subscription to all types that asks for this one."""
+    made = Interest(number, f"{spelled(schema.name)}()", schema.name, None)
+    return made.taken({schema.name: schema})
 
 
 def fits(text: str, schema: EventType) -> bool:
@@ -117,10 +131,12 @@ class Wanted:
 
 
 class Interests:
-    """The subscriptions of one sink."""
+    """The subscriptions of one sink; one to all types stands for its parts."""
 
     def __init__(self) -> None:
-        self._by_number: dict[int, Interest] = {}
+        self._by_number: dict[int, dict[str, Interest]] = {}  # by type
+        self.of_all: set[int] = set()
+        """The numbers of subscriptions to all types."""
         self._by_type: dict[str, dict[int, Interest]] = {}
         self._wanted: dict[str, Wanted] = {}  # made when it is first needed
 
@@ -136,7 +152,16 @@ class Interests:
         return len(self._by_number)
 
     def __iter__(self) -> Iterator[Interest]:
-        return iter(self._by_number.values())
+        return itertools.chain.from_iterable(map(dict.values, self._by_number.values()))
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the subscriptions."""
+        return list(self._by_number)
+
+    def types_of(self, number: int) -> Set[str]:
+        """The types that a subscription asks for, by name."""
+        return self._by_number[number].keys()
 
     def __contains__(self, number: int) -> bool:
         return number in self._by_number
@@ -151,19 +176,25 @@ class Interests:
         return self._by_type.get(type_name, {}).values()
 
     def add(self, added: Interest) -> None:
-        """Add or replace a subscription."""
-        self._by_number[added.number] = added
+        """Add or replace a subscription, or a part of one to all types."""
+        parts = self._by_number.setdefault(added.number, {})
+        if added.text == EVERY_TYPE:
+            self.of_all.add(added.number)
+            return
+        parts[added.type_name] = added
         self._by_type.setdefault(added.type_name, {})[added.number] = added
         self._wanted.pop(added.type_name, None)
 
-    def remove(self, number: int) -> Interest:
-        """End a subscription; gives it."""
-        removed = self._by_number.pop(number)
-        same = self._by_type[removed.type_name]
-        del same[number]
-        if not same:
-            del self._by_type[removed.type_name]
-        self._wanted.pop(removed.type_name, None)
+    def remove(self, number: int) -> Iterable[Interest]:
+        """End a subscription; gives it, or its parts."""
+        removed = self._by_number.pop(number).values()
+        self.of_all.discard(number)
+        for one in removed:
+            same = self._by_type[one.type_name]
+            del same[number]
+            if not same:
+                del self._by_type[one.type_name]
+            self._wanted.pop(one.type_name, None)
         return removed
 
     def match(

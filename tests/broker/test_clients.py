@@ -3,11 +3,13 @@
 import asyncio
 import itertools
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from two_brokers import two_brokers
 
 from broker import (
     AsyncPublisher,
@@ -616,3 +618,59 @@ def test_a_publisher_that_pauses_keeps_its_promise_until_another_goes_on(endpoin
             second.publish(temp.name, area="a", value=48.0, at=12 * SECOND)
         times = [event.time // SECOND for event in received(subscriber, 2)]
     assert times == [12, 15]
+
+
+# --- all types ---------------------------------------------------------------------------------
+
+
+def check_all_types(near: str, far: str) -> None:
+    """A sink of all types has those that are known, that come later, and that rules define, though
+    each be published at the other broker, ``far``.
+    """
+    first, second = EventType.of("AllFirst", n="int"), EventType.of("All second", n="int")
+    with Publisher(far, name="all/1", types=[first]) as one, Subscriber(near, "*") as subscriber:
+        one.publish("AllFirst", n=1)
+        assert subscriber.receive(timeout_s=20).type == "AllFirst"
+        with (
+            Publisher(far, name="all/2", types=[second], increasing=True) as other,
+            RuleManager(far) as manager,
+        ):
+            other.wait()
+            manager.add("rule all: define AllThird(n) from `All second`(n = $n) where n = $n")
+            found: set[str] = set()
+            for _ in range(200):  # a subscription takes a while to spread
+                other.publish("All second", n=2)
+                with suppress(TimeoutError):
+                    found |= {subscriber.receive(timeout_s=0.1).type}
+                if len(found) == 2:
+                    break
+            manager.remove("all")
+        assert found == {"All second", "AllThird"}
+
+
+def test_a_subscription_to_all_types_has_those_that_come_later_too(endpoint):
+    check_all_types(endpoint, endpoint)
+
+
+def test_a_subscription_to_all_types_reaches_through_a_network():
+    with two_brokers() as (first, second):
+        check_all_types(first.endpoint, second.endpoint)
+
+
+def test_the_first_event_of_a_new_type_reaches_a_subscription_to_all_types(endpoint):
+    with Subscriber(endpoint, "*") as subscriber:
+        number = subscriber.subscribe("AllOnce(n > 1)")
+        once = EventType.of("AllOnce", n="int")
+        with Publisher(endpoint, name="all/once", types=[once]) as publisher:
+            publisher.publish("AllOnce", n=1)
+            publisher.publish("AllOnce", n=2)
+            deliveries = [subscriber.receive_delivery(timeout_s=10)]
+            while sum(map(len, deliveries)) < 2:
+                deliveries.append(subscriber.receive_delivery(timeout_s=10))
+        told = [numbers for one in deliveries for numbers in one.subscriptions]
+        assert sorted(told) == [(number - 1,), (number - 1, number)]
+        subscriber.unsubscribe(number - 1)
+        with Publisher(endpoint, name="all/twice", types=[once]) as publisher:
+            publisher.publish("AllOnce", n=3)
+            delivery = subscriber.receive_delivery(timeout_s=10)
+        assert list(delivery.subscriptions) == [(number,)]
