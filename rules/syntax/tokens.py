@@ -312,6 +312,8 @@ class _Recognition:
         """
         count = 0
         while self._opens_event(place + 2 * count):
+            if count and self._ahead(place + 2 * count).text.lower() == "lower":
+                break  # a function that opens no event
             count += 1
         return count
 
